@@ -1,0 +1,26 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace cairn::core {
+
+/// Every failure Cairn reports on purpose is an Error whose what() is one line for a person: what, where, how to mend.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The input (a file, an option, a graph, a schedule) is not acceptable. The command exits with 2.
+class InputError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The machine cannot do it: no device, or not enough memory. The command exits with 5.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace cairn::core

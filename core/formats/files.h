@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/plan.h"
+#include "core/schedule.h"
+
+/// Every file Cairn reads or writes (DESIGN section 3). Readers throw InputError whose one line names the file and the
+/// line, node or key, and says how to mend it. Writers write beside the target and rename: never a half-written file;
+/// they throw InputError when the path cannot be written.
+namespace cairn::core {
+
+/// Whole file as text. Throws InputError.
+std::string read_file(const std::string& path);
+/// Atomic replacement of `path`.
+void write_file(const std::string& path, std::string_view content);
+
+/// Reads a graph in any known format, recognised by content: Cairn JSON, networkx node-link JSON (both dialects), simrd
+/// traces. O(bytes).
+Graph load_graph(const std::string& path);
+/// The same from memory; `origin` stands for the file in errors.
+Graph parse_graph(std::string_view text, const std::string& origin);
+
+std::string graph_to_json(const Graph& graph);
+std::string graph_to_dot(const Graph& graph);
+
+struct ScheduleFile {
+  std::string graph;  ///< fingerprint
+  std::string solver;
+  Schedule schedule;
+  std::int64_t peak_bytes = 0;
+  std::int64_t cost = 0;
+};
+std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver);
+/// Checks format, version, the graph's fingerprint and the schedule's validity.
+ScheduleFile load_schedule(const std::string& path, const Graph& graph);
+ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph);
+
+std::string plan_to_json(const Graph& graph, const Plan& plan);
+/// Checks format, version and fingerprint; not the plan itself (check_plan does).
+Plan load_plan(const std::string& path, const Graph& graph);
+Plan parse_plan(std::string_view text, const std::string& origin, const Graph& graph);
+
+/// MiniMalloc CSV: columns `id`, `lower`, `upper`, `size` by name, in any order; others are ignored.
+std::vector<BufferSpec> load_minimalloc_csv(const std::string& path);
+std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin);
+/// The same with an `offset` column, from plan_buffers' result.
+std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& plan);
+/// The buffers of a schedule's plan as MiniMalloc CSV with `offset`; id = node name and step.
+std::string plan_to_minimalloc_csv(const Graph& graph, const Plan& plan);
+
+/// Chrome/Perfetto trace JSON: one slice an op (recomputations marked), counters of live and arena bytes. Durations in
+/// ns are `op_ns` where given (one a step), else the nodes' costs taken as ns.
+std::string perfetto_trace(const Graph& graph, const Schedule& schedule, const Plan& plan,
+                           const std::vector<double>& op_ns = {});
+
+}  // namespace cairn::core

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "core/op.h"
+
+namespace cairn::core {
+
+using NodeId = std::int32_t;
+inline constexpr NodeId kNoNode = -1;
+
+/// One node as it is described to the GraphBuilder. Memory in bytes; cost in ns or any other unit.
+struct Node {
+  std::string name;
+  std::int64_t size = 0;     ///< bytes of its one output, >= 0
+  std::int64_t cost = 0;     ///< >= 0
+  std::int64_t scratch = 0;  ///< extra bytes while it runs; may be negative for in-place ops, see GraphBuilder
+  bool keep = false;         ///< its output must be in memory at the end
+  bool backward = false;
+  NodeId forward = kNoNode;    ///< the forward node that a backward node belongs to
+  NodeId inplace = kNoNode;    ///< the input whose storage its output takes, where that input is not used again
+  std::vector<NodeId> inputs;  ///< repeats are dropped
+  std::optional<Op> op;        ///< absent: size and cost only; executed by the synthetic kernel
+};
+
+/// The graph's arrays as plain pointers, for code that runs on either machine. Valid while the Graph lives.
+struct GraphView {
+  NodeId node_count;
+  const std::int64_t* size;
+  const std::int64_t* cost;
+  const std::int64_t* scratch;
+  const std::uint8_t* keep;
+  const std::int32_t* input_begin;  ///< node_count + 1 offsets into inputs
+  const NodeId* inputs;
+  const std::int32_t* reader_begin;  ///< node_count + 1 offsets into readers
+  const NodeId* readers;
+};
+static_assert(std::is_trivially_copyable_v<GraphView>);
+
+/// A validated directed acyclic computation graph, immutable, cheap to copy (the data is shared). Thread-safe to read.
+class Graph {
+ public:
+  Graph();  ///< the empty graph
+
+  const std::string& name() const;
+  NodeId node_count() const { return view_.node_count; }
+  std::int64_t edge_count() const { return view_.input_begin[view_.node_count]; }
+
+  std::int64_t size(NodeId v) const { return view_.size[v]; }
+  std::int64_t cost(NodeId v) const { return view_.cost[v]; }
+  std::int64_t scratch(NodeId v) const { return view_.scratch[v]; }
+  bool keep(NodeId v) const { return view_.keep[v] != 0; }
+
+  /// Distinct inputs, in the order in which they were first given.
+  std::span<const NodeId> inputs(NodeId v) const {
+    return {view_.inputs + view_.input_begin[v], view_.inputs + view_.input_begin[v + 1]};
+  }
+  /// Nodes that read v, ascending.
+  std::span<const NodeId> readers(NodeId v) const {
+    return {view_.readers + view_.reader_begin[v], view_.readers + view_.reader_begin[v + 1]};
+  }
+  /// Kept, or read by nobody: a schedule must contain it for its own sake.
+  bool required(NodeId v) const { return keep(v) || readers(v).empty(); }
+
+  const std::string& name(NodeId v) const;
+  bool backward(NodeId v) const;
+  NodeId forward(NodeId v) const;
+  NodeId inplace(NodeId v) const;
+  const Op* op(NodeId v) const;  ///< nullptr where there is none
+
+  std::span<const Resident> residents() const;
+  /// Bytes that are resident for the whole graph, `residents()` included.
+  std::int64_t resident_bytes() const;
+
+  /// The baseline order: the one that was given, else node order if that is topological, else Kahn by index.
+  std::span<const NodeId> input_order() const;
+  bool order_was_given() const;
+
+  /// 16 hex digits over everything that validity and memory of a schedule depend on: sizes, scratch, keep, inputs and
+  /// in-place. Names, costs, ops and the order do not enter: a schedule outlives a new measurement of costs.
+  std::string fingerprint() const;
+
+  const GraphView& view() const { return view_; }
+
+ private:
+  friend class GraphBuilder;
+  struct Data;
+  std::shared_ptr<const Data> data_;
+  GraphView view_{};
+};
+
+/// Collects nodes, then validates. Nodes may name inputs that are added later.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(std::string name = "");
+
+  NodeId add(Node node);
+  void add_input(NodeId node, NodeId input);  ///< node must have been added
+  Node& node(NodeId v);
+  NodeId node_count() const;
+
+  std::int32_t add_resident(Resident resident);
+  const Resident& resident(std::int32_t index) const;
+  /// Resident bytes beyond those of the residents that were added.
+  void add_resident_bytes(std::int64_t bytes);
+
+  void set_name(std::string name);
+  void set_order(std::vector<NodeId> order);
+
+  /// Validates and returns the graph; the builder is left empty. O(n + m).
+  /// Throws InputError, naming the nodes, on: unknown input, self-loop, cycle (lists one), duplicate name, empty name
+  /// given twice, negative size or cost, sums of sizes or of costs above 2^62, scratch below
+  /// max(-size(v), -sum of size(u) over inputs u that only v reads and nobody keeps), `inplace` that is no input,
+  /// an order that is no permutation or not topological, an op whose arguments or size do not fit.
+  Graph build();
+
+ private:
+  std::string name_;
+  std::vector<Node> nodes_;
+  std::vector<Resident> residents_;
+  std::int64_t extra_resident_bytes_ = 0;
+  std::optional<std::vector<NodeId>> order_;
+};
+
+/// A copy of `graph` whose sizes and positive scratch are rounded up to `alignment`, so that a peak found on it is what
+/// a plan with that alignment needs. Same node ids; ops and residents are left out.
+Graph align_sizes(const Graph& graph, std::int64_t alignment);
+
+/// value rounded up to a multiple of alignment (>= 1).
+constexpr std::int64_t align_up(std::int64_t value, std::int64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace cairn::core

@@ -1,0 +1,169 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cairn::core {
+
+/// Extents of a tensor, outermost first; images are N,H,W,C (channels last). An empty shape has one element.
+using Shape = std::vector<std::int64_t>;
+
+/// Product of the extents. Throws InputError on a negative extent or when the product exceeds 2^60.
+std::int64_t element_count(const Shape& shape);
+
+/// What a node computes. Tensors are fp32 and dense, row-major; ids and labels are int32 and resident.
+/// "rows x cols" below means: cols = last extent, rows = all others multiplied.
+enum class OpKind : std::uint8_t {
+  // A: batch*m*k elements, B: batch*k*n, out batch*m*n, each batch contiguous. out = alpha * op(A) op(B) (+ bias[n]).
+  // op(A) is m x k: stored m x k, or k x m with trans_a. op(B) is k x n: stored k x n, or n x k with trans_b.
+  matmul,       // args A, B [, bias]; attrs batch, m, n, k, trans_a, trans_b, alpha
+  reduce_rows,  // args x; attrs rows, cols (rows*cols elements); out[c] = sum over r of x[r][c]
+  add,          // args a, b of equal element count
+  scale,        // args x; attrs alpha; out = alpha * x
+  relu,         // args x
+  relu_grad,    // args dy, y (the output of relu): dy where y > 0, else 0
+  gelu,         // args x; tanh approximation, as GPT-2
+  gelu_grad,    // args dy, x
+
+  // Weights are [out_channels, kernel_h, kernel_w, in_channels]; kernel extents come from the weight's shape.
+  conv2d,              // args x [N,H,W,C], w, [bias [out_channels]]; attrs stride, pad
+  conv2d_grad_input,   // args dy, w; shape gives x's extents; attrs stride, pad
+  conv2d_grad_weight,  // args dy, x; shape gives w's extents; attrs stride, pad
+
+  // Training-mode batch norm over rows, per channel (last axis, C channels). Params is [2, C]: gamma, then beta.
+  batchnorm_stats,        // args x -> [2, C]: mean, then 1/sqrt(var + eps) (biased variance); attrs eps
+  batchnorm,              // args x, stats, params
+  batchnorm_grad_params,  // args dy, x, stats -> [2, C]: dgamma, dbeta
+  batchnorm_grad_input,   // args dy, x, stats, params, dparams
+
+  // Layer norm over the last axis (C), per row. Params is [2, C].
+  layernorm_stats,        // args x -> [rows, 2]: mean, 1/sqrt(var + eps) of each row; attrs eps
+  layernorm,              // args x, stats, params
+  layernorm_grad_params,  // args dy, x, stats -> [2, C]
+  layernorm_grad_input,   // args dy, x, stats, params
+
+  maxpool,         // args x [N,H,W,C]; attrs kernel, stride, pad (padding is -inf); the first maximum wins
+  maxpool_grad,    // args dy, x; attrs as maxpool; shape as x
+  mean_pool,       // args x [N, ..., C] -> [N, C]: mean over all middle axes
+  mean_pool_grad,  // args dy [N, C]; shape gives x's extents
+  upsample,        // args x [N,H,W,C] -> [N,2H,2W,C], nearest
+  upsample_grad,   // args dy -> sums of 2x2
+
+  concat,   // args a, b: joined on the last axis
+  slice,    // args x; last-axis channels [offset, offset + shape.back()); attrs offset
+  permute,  // args x; attrs perm: out axis i is x's axis perm[i]
+
+  softmax,  // args x: over the last axis; attrs causal (then the last two axes are s x s and column j > row i is 0)
+  softmax_grad,  // args dy, y
+
+  embedding,       // args ids (int32, resident), table [V, C] [, positions [S, C]]: out[b,s] = table[id] + positions[s]
+  embedding_grad,  // args dy, ids; shape [V, C]: sums in ascending order of position
+
+  cross_entropy,       // args logits, labels (int32, resident, one a row) -> [1]: mean over rows of -log softmax
+  cross_entropy_grad,  // args logits, labels -> d mean loss / d logits
+  mse,                 // args y, target (of equal element count) -> [1]: mean of squared differences
+  mse_grad,            // args y, target
+
+  // Kept with probability 1-p by a counter-based hash of (seed, stream, element), then scaled by 1/(1-p); its
+  // gradient is the same op, with the same seed and stream, of dy. Recomputation therefore cannot change the mask.
+  dropout,  // args x; attrs p, seed, stream
+};
+
+inline constexpr int kOpKindCount = static_cast<int>(OpKind::dropout) + 1;
+
+std::string_view to_string(OpKind kind);
+/// Throws InputError that suggests the nearest known kind.
+OpKind op_kind_from_string(std::string_view name);
+
+/// Named attributes; a kind reads those that its comment names, the others stay at their defaults.
+struct OpAttrs {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool trans_a = false, trans_b = false;
+  std::int64_t rows = 0, cols = 0;
+  std::int64_t kernel = 0, stride = 1, pad = 0;
+  std::int64_t offset = 0;
+  bool causal = false;
+  double alpha = 1.0, eps = 1e-5, p = 0.0;
+  std::uint64_t seed = 0, stream = 0;
+  std::vector<std::int64_t> perm;
+
+  bool operator==(const OpAttrs&) const = default;
+};
+
+/// One argument of an op: the output of a node, or a resident tensor.
+struct Operand {
+  enum class Kind : std::uint8_t { node, resident };
+  Kind kind = Kind::node;
+  std::int32_t index = 0;
+
+  static Operand node(std::int32_t id) { return {Kind::node, id}; }
+  static Operand resident(std::int32_t id) { return {Kind::resident, id}; }
+  bool operator==(const Operand&) const = default;
+};
+
+/// What one node computes. Every op is a pure function of its arguments and attributes.
+struct Op {
+  OpKind kind = OpKind::add;
+  Shape shape;                ///< of the output
+  std::vector<Operand> args;  ///< in the kind's order; may name the same node twice
+  OpAttrs attrs;
+  std::int32_t writes = -1;  ///< resident tensor that this node fills (its size is then 0), or -1: the arena
+
+  bool operator==(const Op&) const = default;
+};
+
+/// A tensor that is in memory for the whole step and is never scheduled.
+struct Resident {
+  enum class Role : std::uint8_t { weight, weight_grad, optimizer, data, constant };
+  enum class Type : std::uint8_t { f32, i32 };
+  enum class Init : std::uint8_t {
+    zeros,
+    ones,
+    normal,       ///< mean 0, standard deviation `scale`
+    uniform,      ///< i32: integers in [0, scale); f32: [0, scale)
+    norm_params,  ///< [2, C]: gamma 1, beta 0
+    sinusoid,     ///< [S, C]: the transformer's position encoding
+  };
+  std::string name;
+  Shape shape;
+  Role role = Role::weight;
+  Type type = Type::f32;
+  Init init = Init::zeros;
+  double scale = 1.0;
+  std::int32_t gradient_of = -1;  ///< for weight_grad: the resident weight
+
+  std::int64_t bytes() const { return 4 * element_count(shape); }
+  bool operator==(const Resident&) const = default;
+};
+
+/// Checks arity, shapes and attributes, so that a kernel may index without checking. Throws InputError. O(rank).
+void check_op(const Op& op, std::span<const Shape> arg_shapes);
+
+/// Work of one execution on fp32: floating-point operations, bytes read and written once, and the bytes of scratch
+/// that the kernels (host and device) need beside inputs and output.
+struct OpWork {
+  std::int64_t flops = 0;
+  std::int64_t bytes = 0;
+  std::int64_t scratch = 0;
+};
+OpWork op_work(const Op& op, std::span<const Shape> arg_shapes);
+
+/// Rows (output pixels) of the im2col tile that convolutions gather into scratch: the tile is rows x patch floats,
+/// at most 2 MiB unless one row alone is larger. `patch` = kernel_h * kernel_w * in_channels.
+std::int64_t conv_tile_rows(std::int64_t pixels, std::int64_t patch);
+
+/// Time of one op under the roofline model: max(flops / peak, bytes / bandwidth) + launch.
+/// The default is an H200's data sheet: 67 TFLOP/s of fp32, 4.8 TB/s, and 2 us to launch a kernel.
+struct Roofline {
+  double flops_per_ns = 67000.0;
+  double bytes_per_ns = 4800.0;
+  double launch_ns = 2000.0;
+
+  /// ns, at least 1, rounded to the nearest.
+  std::int64_t cost(const OpWork& work) const;
+};
+
+}  // namespace cairn::core

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/schedule.h"
+
+namespace cairn::core {
+
+/// What is wrong with a schedule, or that nothing is.
+struct Defect {
+  enum class Kind : std::uint8_t { none, unknown_node, missing_input, missing_node };
+  Kind kind = Kind::none;
+  std::int64_t step = -1;  ///< where, except for missing_node
+  NodeId node = kNoNode;   ///< unknown_node: the number that is no node; missing_node: the node that never runs
+  NodeId input = kNoNode;  ///< missing_input: the input that node reads before it was computed
+  bool operator==(const Defect&) const = default;
+};
+std::string describe(const Graph& graph, const Defect& defect);
+
+/// Memory in bytes, cost in the graph's unit. Only `defect` is meaningful for an invalid schedule.
+struct Evaluation {
+  Defect defect;
+  std::int64_t peak = 0;        ///< max over i of during(i); 0 for the empty schedule
+  std::int64_t peak_step = -1;  ///< the first step that reaches it
+  std::int64_t cost = 0;        ///< sum over steps of cost(u_i)
+  std::int64_t recomputed = 0;  ///< steps whose node stood before
+  bool valid() const { return defect.kind == Defect::Kind::none; }
+};
+
+/// The fast evaluator of DESIGN section 2: O(T + sum of in-degrees), and no allocation after the first schedule of a
+/// length. Keeps work arrays: use one a thread. The graph must outlive it.
+class Evaluator {
+ public:
+  explicit Evaluator(const Graph& graph);
+
+  Evaluation evaluate(std::span<const NodeId> steps);
+  Evaluation evaluate(const Schedule& schedule) { return evaluate(schedule.steps); }
+
+  /// (0, during(1), after(1), ..., during(T), after(T)); 2T + 1 bytes-valued entries. Throws InputError if invalid.
+  std::vector<std::int64_t> profile(std::span<const NodeId> steps);
+
+ private:
+  Defect trace(std::span<const NodeId> steps);
+
+  GraphView graph_;
+  std::vector<std::int64_t> latest_;     ///< a node's latest step, valid where its stamp is current
+  std::vector<std::int64_t> last_read_;  ///< of the occurrence at each step
+};
+
+/// evaluate() once, for callers without a loop.
+Evaluation evaluate(const Graph& graph, const Schedule& schedule);
+
+/// A bound that no schedule of the graph can beat: the largest working set of one node (its inputs, output and
+/// scratch), and everything that is kept. Bytes. O(n + m).
+std::int64_t peak_lower_bound(const Graph& graph);
+
+}  // namespace cairn::core

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cairn::runtime {
+
+/// One allocation that holds every tensor of a program; RAII, movable. Hands out addresses and records how far up they
+/// reach: the high-water mark is what was really used, to be compared with what was planned.
+class Arena {
+ public:
+  /// Throws DeviceError (asked, available) when the machine has not that much memory free. `bytes` may be 0.
+  explicit Arena(std::int64_t bytes, std::int64_t alignment = 256);
+  ~Arena();
+  Arena(Arena&&) noexcept;
+  Arena& operator=(Arena&&) noexcept;
+
+  std::int64_t bytes() const { return bytes_; }
+  /// The address of [offset, offset + bytes). Throws std::out_of_range outside the arena.
+  std::byte* at(std::int64_t offset, std::int64_t bytes);
+  std::int64_t high_water() const { return high_water_; }
+  void reset_high_water() { high_water_ = 0; }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::int64_t bytes_ = 0;
+  std::int64_t high_water_ = 0;
+};
+
+}  // namespace cairn::runtime

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/arena.h"
+#include "runtime/program.h"
+
+namespace cairn::runtime {
+
+struct ExecuteOptions {
+  std::uint64_t seed = 1;  ///< of the resident tensors' initial values
+  bool poison = false;     ///< fills a buffer with 0xFF (NaN) bytes when it dies: a read after free shows in the result
+  bool sentinels = false;  ///< needs a program with guard_bytes > 0: checks the gap behind every buffer after each step
+  /// Called before every step, e.g. for traces; an empty function costs nothing.
+  std::function<void(const Instruction&)> before_step;
+};
+
+/// What one execution of a program did.
+struct StepReport {
+  double seconds = 0;
+  std::int64_t measured_peak_bytes = 0;  ///< the arena's high-water mark
+  std::int64_t live_peak_bytes = 0;      ///< most bytes in live buffers at once
+  std::vector<double> op_seconds;        ///< one an instruction, if asked for with time_ops
+};
+
+/// The bytes of one kept output or resident gradient after a step.
+struct Output {
+  core::NodeId node = core::kNoNode;
+  std::span<const std::byte> bytes;
+};
+
+/// Runs programs on the host. Owns the arena and the resident tensors; nothing is allocated while a step runs.
+class HostExecutor {
+ public:
+  /// Throws DeviceError when arena and residents do not fit into memory, InputError for a bad program.
+  explicit HostExecutor(Program program, const ExecuteOptions& options = {});
+  ~HostExecutor();
+  HostExecutor(HostExecutor&&) noexcept;
+  HostExecutor& operator=(HostExecutor&&) noexcept;
+
+  const Program& program() const;
+
+  /// One training step. The same bits every time. Throws core::Error when a sentinel was overwritten (names the node).
+  StepReport run(bool time_ops = false);
+
+  /// Every kept output (losses, gradients), ascending by node; a node that writes a resident shows the resident's
+  /// bytes. Valid until the next run.
+  std::vector<Output> outputs() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cairn::runtime

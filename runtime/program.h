@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/plan.h"
+#include "core/schedule.h"
+
+namespace cairn::runtime {
+
+/// Where an operand's bytes are: at an offset of the arena, or a resident tensor.
+struct Location {
+  enum class Kind : std::uint8_t { none, arena, resident };
+  Kind kind = Kind::none;
+  std::int64_t offset = 0;  ///< bytes into the arena
+  std::int32_t resident = -1;
+  std::int64_t bytes = 0;     ///< exact size of the tensor, not rounded up
+  std::int64_t reserved = 0;  ///< bytes of its buffer in the plan
+};
+
+/// One step: run `node` (its op, or the synthetic kernel where it has none).
+struct Instruction {
+  core::NodeId node = core::kNoNode;
+  std::int64_t step = 0;
+  bool recomputation = false;     ///< the node stood in the schedule before
+  std::uint32_t input_begin = 0;  ///< its arguments in Program::inputs: the op's args, else the node's inputs
+  std::uint32_t input_count = 0;
+  Location output;
+  Location scratch;
+  std::uint32_t free_begin = 0;  ///< buffers that die after this step, in Program::frees
+  std::uint32_t free_count = 0;
+};
+
+/// A kept output and where it lies after the last step.
+struct KeptOutput {
+  core::NodeId node = core::kNoNode;
+  Location location;
+};
+
+/// A schedule and its plan, compiled to instructions with addresses; what every backend executes.
+struct Program {
+  core::Graph graph;
+  std::vector<Instruction> instructions;
+  std::vector<Location> inputs;
+  std::vector<Location> frees;
+  std::vector<KeptOutput> kept;  ///< every kept node, ascending
+  std::int64_t arena_bytes = 0;  ///< the plan's bytes
+  std::int64_t alignment = 1;
+  std::int64_t guard_bytes = 0;
+};
+
+/// Checks schedule, plan (core::check_plan) and every op's arguments, then resolves addresses. Throws InputError.
+Program compile(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
+                std::int64_t guard_bytes = 0);
+
+}  // namespace cairn::runtime

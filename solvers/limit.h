@@ -1,0 +1,53 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+namespace cairn::solvers {
+
+/// When a solver must stop: wall time, a count of work steps (deterministic), or somebody's stop flag (Ctrl-C).
+struct Limit {
+  double seconds = std::numeric_limits<double>::infinity();      ///< wall time
+  std::int64_t work = std::numeric_limits<std::int64_t>::max();  ///< node visits; the same on every machine
+  const std::atomic<bool>* stop = nullptr;                       ///< polled; the best so far is returned
+};
+
+/// Counts against a Limit. `expired()` is cheap enough for inner loops.
+class Stopwatch {
+ public:
+  explicit Stopwatch(const Limit& limit) : limit_(limit), start_(Clock::now()) {}
+
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  bool interrupted() const { return limit_.stop != nullptr && limit_.stop->load(std::memory_order_relaxed); }
+
+  /// Adds `work` units and says whether to stop. The clock is read once every few thousand units.
+  bool expired(std::int64_t work = 1) {
+    done_ += work;
+    since_check_ += work;
+    if (expired_ || interrupted() || done_ > limit_.work) return expired_ = true;
+    if (since_check_ >= 4096) {
+      since_check_ = 0;
+      expired_ = seconds() > limit_.seconds;
+    }
+    return expired_;
+  }
+  /// What is left of the limit, for a solver called by this one.
+  Limit rest() const {
+    Limit rest = limit_;
+    rest.seconds = limit_.seconds - seconds();
+    rest.work = limit_.work - done_;
+    return rest;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Limit limit_;
+  Clock::time_point start_;
+  std::int64_t done_ = 0;
+  std::int64_t since_check_ = 4096;
+  bool expired_ = false;
+};
+
+}  // namespace cairn::solvers

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "core/graph.h"
+#include "core/schedule.h"
+#include "solvers/limit.h"
+
+namespace cairn::solvers {
+
+enum class Status : std::uint8_t {
+  optimal,     ///< within the budget (or of least peak, without one), proved
+  feasible,    ///< within the budget; without a budget: a valid schedule
+  infeasible,  ///< proved: the budget is below the lower bound
+  not_found,   ///< no schedule within the budget was found, and none is excluded either
+};
+std::string_view to_string(Status status);
+
+struct Progress {
+  std::int64_t peak = 0, cost = 0;  ///< of the best schedule so far
+  double seconds = 0;
+};
+
+/// What every solver understands.
+struct SolveOptions {
+  std::optional<std::int64_t> budget;  ///< bytes of peak; absent: least peak first, then least cost
+  Limit limit;
+  std::uint64_t seed = 0;                         ///< for solvers that draw random numbers
+  std::function<void(const Progress&)> progress;  ///< called when the best schedule improves, and now and then
+};
+
+/// A schedule and its measures. `schedule` is empty (no steps) only where status is infeasible or not_found and nothing
+/// valid was found; with not_found it may hold the lowest-peak schedule known, which exceeds the budget.
+struct Solution {
+  Status status = Status::not_found;
+  core::Schedule schedule;
+  std::int64_t peak = 0;  ///< bytes, by the fast evaluator
+  std::int64_t cost = 0;
+  std::int64_t lower_bound = 0;  ///< of the peak of any schedule, bytes
+  std::int64_t least_peak =
+      0;                    ///< lowest peak of any valid schedule met while solving: the least budget known feasible
+  double best_seconds = 0;  ///< when the returned schedule was found
+  bool timed_out = false;   ///< a limit ended the search
+};
+
+}  // namespace cairn::solvers
