@@ -115,8 +115,8 @@ class GraphBuilder {
   void set_order(std::vector<NodeId> order);
 
   /// Validates and returns the graph; the builder is left empty. O(n + m).
-  /// Throws InputError, naming the nodes, on: unknown input, self-loop, cycle (lists one), duplicate name, empty name
-  /// given twice, negative size or cost, sums of sizes or of costs above 2^62, scratch below
+  /// Throws InputError, naming the nodes, on: unknown input, self-loop, cycle (lists one), duplicate name (an
+  /// empty one becomes `#index`), negative size or cost, sums of sizes or of costs above 2^62, scratch below
   /// max(-size(v), -sum of size(u) over inputs u that only v reads and nobody keeps), `inplace` that is no input,
   /// an order that is no permutation or not topological, an op whose arguments or size do not fit.
   Graph build();

@@ -44,11 +44,10 @@ class Evaluator {
   std::vector<std::int64_t> profile(std::span<const NodeId> steps);
 
  private:
-  Defect trace(std::span<const NodeId> steps);
-
   GraphView graph_;
-  std::vector<std::int64_t> latest_;     ///< a node's latest step, valid where its stamp is current
-  std::vector<std::int64_t> last_read_;  ///< of the occurrence at each step
+  std::vector<std::int32_t> latest_;     ///< a node's latest step, -1 for none
+  std::vector<std::int32_t> last_read_;  ///< of the occurrence at each step
+  std::vector<std::int64_t> freed_;      ///< bytes freed after each step
 };
 
 /// evaluate() once, for callers without a loop.

@@ -1,0 +1,303 @@
+#include "cli/common.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "core/formats/files.h"
+#include "core/text.h"
+#include "models/registry.h"
+
+namespace cairn::cli {
+namespace {
+
+constexpr double kQuickSeconds = 5;
+
+std::atomic<bool> interrupted{false};
+
+extern "C" void on_interrupt(int signal) {
+  interrupted.store(true, std::memory_order_relaxed);
+  std::signal(signal, SIG_DFL);
+}
+
+bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
+
+std::size_t display_width(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::vector<std::string_view> model_names() {
+  std::vector<std::string_view> names;
+  for (const auto& model : models::registry()) names.push_back(model.name);
+  return names;
+}
+
+bool is_model(std::string_view name) {
+  const auto names = model_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+void Console::add_to(CLI::App& app) {
+  app.add_flag("--json", json, "one JSON object on stdout, and nothing else there");
+  app.add_flag("-q,--quiet", quiet, "print nothing but errors");
+}
+
+void Console::print(const Json& object, const std::string& table) const {
+  if (json) {
+    print_json(object);
+  } else if (!quiet) {
+    std::cout << table << std::flush;
+  }
+}
+
+std::string format_table(const std::vector<std::vector<std::string>>& rows, bool header) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
+  }
+  std::string text;
+  const auto append = [&](const std::vector<std::string>& row) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      text += row[c];
+      if (c + 1 < row.size()) text += std::string(widths[c] - display_width(row[c]) + 2, ' ');
+    }
+    text += '\n';
+  };
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    append(rows[r]);
+    if (r == 0 && header) {
+      std::vector<std::string> rule;
+      for (const std::size_t width : widths) rule.emplace_back(width, '-');
+      append(rule);
+    }
+  }
+  return text;
+}
+
+std::string bytes_text(std::int64_t bytes) { return fmt::format("{} ({} bytes)", core::format_bytes(bytes), bytes); }
+
+double increase_pct(std::int64_t value, std::int64_t base) {
+  if (base == 0) return 0;
+  return 100.0 * static_cast<double>(value - base) / static_cast<double>(base);
+}
+
+void GraphSource::add_to(CLI::App& app, const std::string& positional) {
+  app.add_option(positional, name, positional == "GRAPH" ? "a graph file, or the name of a model" : "the model's name")
+      ->required();
+  const std::string group = "Options of models (see 'cairn models' for which takes which)";
+  for (const auto& model : models::registry()) {
+    for (const auto& option : model.options) {
+      const std::string flag = fmt::format("--{}", option.name);
+      if (app.get_option_no_throw(flag) != nullptr) continue;
+      app.add_option_function<std::int64_t>(
+             flag, [this, key = std::string(option.name)](const std::int64_t& value) { model_options[key] = value; },
+             std::string(option.help))
+          ->group(group);
+    }
+  }
+  app.add_option("--weight-grads", weight_grads, "where weight gradients live: arena or resident (default)")
+      ->group(group);
+  app.add_option("--optimizer", optimizer, "its state is counted as resident: none, momentum or adam (default)")
+      ->group(group);
+}
+
+core::Graph GraphSource::build() const {
+  models::BuildOptions options;
+  options.values = model_options;
+  if (!weight_grads.empty()) {
+    if (weight_grads != "arena" && weight_grads != "resident")
+      throw core::InputError(fmt::format("--weight-grads '{}' must be 'arena' or 'resident'", weight_grads));
+    options.weight_grads_in_arena = weight_grads == "arena";
+  }
+  if (!optimizer.empty()) options.optimizer = optimizer;
+  return models::build_model(name, options);
+}
+
+core::Graph GraphSource::load() const {
+  if (is_model(name)) return build();
+  if (!std::filesystem::exists(name) && name.find_first_of("./\\") == std::string::npos)
+    throw core::InputError(fmt::format("'{}' is neither a file nor a model{}; 'cairn models' lists the models", name,
+                                       core::did_you_mean(name, model_names())));
+  if (!model_options.empty() || !weight_grads.empty() || !optimizer.empty()) {
+    const std::string option = !model_options.empty() ? model_options.begin()->first
+                               : !weight_grads.empty() ? "weight-grads"
+                                                       : "optimizer";
+    throw core::InputError(fmt::format("--{} is an option of models, but '{}' is a file; drop it", option, name));
+  }
+  return core::load_graph(name);
+}
+
+Problem::Problem(const GraphSource& source, const std::string& budget_text) : graph(source.load()), name(graph.name()) {
+  if (name.empty()) name = source.name;
+  baseline = core::evaluate(graph, core::baseline_schedule(graph));
+  lower_bound = core::peak_lower_bound(graph);
+  if (!budget_text.empty()) budget = core::parse_budget(budget_text, baseline.peak);
+}
+
+Json Problem::describe() const {
+  Json json;
+  json["graph"] = name;
+  json["fingerprint"] = graph.fingerprint();
+  json["nodes"] = graph.node_count();
+  json["edges"] = graph.edge_count();
+  json["resident_bytes"] = graph.resident_bytes();
+  json["budget_bytes"] = budget ? Json(*budget) : Json(nullptr);
+  json["baseline_peak_bytes"] = baseline.peak;
+  json["baseline_cost"] = baseline.cost;
+  json["lower_bound_peak_bytes"] = lower_bound;
+  return json;
+}
+
+void Search::add_to(CLI::App& app, const std::string& default_seconds) {
+  default_seconds_ = default_seconds;
+  std::string names;
+  for (const auto& info : solvers::registry()) names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
+  app.add_option("-s,--solver", solver, fmt::format("one of {}", names))->capture_default_str();
+  app.add_option("-t,--time-limit", time_limit,
+                 fmt::format("wall time of the search, as 10s, 500ms or 2m; default {}", default_seconds));
+  app.add_option("--work-limit", work_limit, "steps of the search; unlike time, the same result on every machine")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", seed, "of solvers that draw random numbers")->capture_default_str();
+}
+
+const solvers::SolverInfo& Search::find() const { return solvers::find_solver(solver); }
+
+solvers::SolveOptions Search::options() const {
+  solvers::SolveOptions options;
+  options.seed = seed;
+  options.limit.stop = &catch_interrupt();
+  if (work_limit > 0) options.limit.work = work_limit;
+  if (!time_limit.empty()) {
+    options.limit.seconds = core::parse_seconds(time_limit);
+  } else if (work_limit == 0) {
+    options.limit.seconds = core::parse_seconds(default_seconds_);
+  }
+  return options;
+}
+
+bool CheckedSolution::within(std::optional<std::int64_t> budget) const {
+  return !solution.schedule.steps.empty() && (!budget || solution.peak <= *budget);
+}
+
+CheckedSolution solve_checked(const solvers::SolverInfo& solver, const core::Graph& graph,
+                              const solvers::SolveOptions& options) {
+  CheckedSolution checked;
+  const solvers::Stopwatch watch(options.limit);
+  checked.solution = solver.solve(graph, options);
+  checked.seconds = watch.seconds();
+  if (checked.solution.schedule.steps.empty()) return checked;
+
+  checked.evaluation = core::evaluate(graph, checked.solution.schedule);
+  const auto& evaluation = checked.evaluation;
+  if (!evaluation.valid())
+    throw Failure(kDefect, fmt::format("solver '{}' returned an invalid schedule: {}; please report this", solver.name,
+                                       core::describe(graph, evaluation.defect)));
+  if (evaluation.peak != checked.solution.peak || evaluation.cost != checked.solution.cost)
+    throw Failure(kDefect,
+                  fmt::format("solver '{}' reports peak {} and cost {}, but its schedule has {} and {}; please report "
+                              "this",
+                              solver.name, checked.solution.peak, checked.solution.cost, evaluation.peak,
+                              evaluation.cost));
+  return checked;
+}
+
+std::int64_t least_feasible(const Problem& problem, const solvers::Solution& solution, const Search& search) {
+  std::int64_t least = problem.baseline.peak;
+  if (!solution.schedule.steps.empty()) least = std::min(least, solution.peak);
+  if (solution.least_peak > 0) return std::min(least, solution.least_peak);
+  if (problem.graph.node_count() == 0) return least;
+
+  solvers::SolveOptions options = search.options();
+  options.limit.seconds = std::min(options.limit.seconds, kQuickSeconds);
+  const auto quick = solve_checked(solvers::find_solver("auto"), problem.graph, options);
+  if (quick.within(std::nullopt)) least = std::min(least, quick.solution.peak);
+  return least;
+}
+
+Failure infeasible_failure(const Problem& problem, std::int64_t least, Json details) {
+  return {kInfeasible,
+          fmt::format("no schedule of '{}' fits into {} bytes: the lower bound is {} bytes; the least budget known "
+                      "feasible is {} bytes",
+                      problem.name, problem.budget.value_or(0), problem.lower_bound, least),
+          std::move(details)};
+}
+
+Failure not_found_failure(const Problem& problem, std::int64_t least, Json details) {
+  return {kNotFound,
+          fmt::format("found no schedule of '{}' within {} bytes, and none is excluded (lower bound {} bytes); the least "
+                      "budget known feasible is {} bytes; raise --budget or --time-limit, or try another --solver",
+                      problem.name, problem.budget.value_or(0), problem.lower_bound, least),
+          std::move(details)};
+}
+
+ProgressLine::ProgressLine(const Console& console, const Problem& problem, double limit_seconds)
+    : active_(stderr_is_terminal() && !console.quiet),
+      baseline_peak_(problem.baseline.peak),
+      baseline_cost_(problem.baseline.cost),
+      limit_seconds_(limit_seconds) {}
+
+ProgressLine::~ProgressLine() {
+  if (shown_at_ >= 0) std::cerr << "\r\033[K" << std::flush;
+}
+
+std::function<void(const solvers::Progress&)> ProgressLine::callback() {
+  if (!active_) return {};
+  return [this](const solvers::Progress& progress) { show(progress); };
+}
+
+void ProgressLine::show(const solvers::Progress& progress) {
+  constexpr int kWidth = 24;
+  constexpr double kEvery = 0.1;
+  if (shown_at_ >= 0 && progress.seconds - shown_at_ < kEvery) return;
+  shown_at_ = progress.seconds;
+  std::string bar;
+  if (std::isfinite(limit_seconds_)) {
+    const int filled = static_cast<int>(kWidth * std::clamp(progress.seconds / limit_seconds_, 0.0, 1.0));
+    bar = fmt::format("[\033[32m{:#<{}}\033[0m{:.<{}}] ", "", filled, "", kWidth - filled);
+  }
+  std::cerr << fmt::format("\r{}{:.1f} s  best peak {} ({:+.1f}%)  cost {:+.1f}%\033[K", bar, progress.seconds,
+                           core::format_bytes(progress.peak), increase_pct(progress.peak, baseline_peak_),
+                           increase_pct(progress.cost, baseline_cost_))
+            << std::flush;
+}
+
+const std::atomic<bool>& catch_interrupt() {
+  static const bool installed = (std::signal(SIGINT, on_interrupt), true);
+  (void)installed;
+  return interrupted;
+}
+
+void require_writable(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path.empty()) return;
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    throw core::InputError(fmt::format("cannot write '{}': it is a folder; name a file", path));
+  const fs::path parent = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  if (!fs::is_directory(parent, error))
+    throw core::InputError(
+        fmt::format("cannot write '{}': there is no folder '{}'; create it first", path, parent.string()));
+  if (access(parent.c_str(), W_OK) != 0)
+    throw core::InputError(fmt::format("cannot write '{}': no permission in folder '{}'", path, parent.string()));
+}
+
+void print_error(const std::string& message) {
+  const bool colour = stderr_is_terminal() && std::getenv("NO_COLOR") == nullptr;
+  std::cerr << (colour ? "cairn: \033[31merror:\033[0m " : "cairn: error: ") << message << std::endl;
+}
+
+void print_json(const Json& object) {
+  std::cout << object.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/graph.h"
+#include "core/plan.h"
+#include "core/profile.h"
+#include "core/schedule.h"
+#include "solvers/registry.h"
+#include "solvers/solution.h"
+
+/// What the subcommands share: where a graph comes from, limits of a solver, tables, JSON, Ctrl-C and exit codes.
+namespace cairn::cli {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int kDone = 0;
+inline constexpr int kDefect = 1;  ///< Cairn itself failed one of its own checks
+inline constexpr int kBadInput = 2;
+inline constexpr int kInfeasible = 3;
+inline constexpr int kNotFound = 4;
+inline constexpr int kDevice = 5;
+inline constexpr int kInterrupted = 130;
+
+/// Ends the command with an exit code, one line on stderr and, with --json, `details` (plus "error") on stdout.
+class Failure : public core::Error {
+ public:
+  Failure(int code, const std::string& message, Json object = Json::object())
+      : core::Error(message), exit_code(code), details(std::move(object)) {}
+  int exit_code;
+  Json details;
+};
+
+/// One subcommand: its options are in `app`; `run` does the work once they are parsed and returns the exit code.
+struct Subcommand {
+  CLI::App* app;
+  std::function<int()> run;
+};
+
+Subcommand add_models(CLI::App& root);
+Subcommand add_model(CLI::App& root);
+Subcommand add_info(CLI::App& root);
+Subcommand add_solve(CLI::App& root);
+Subcommand add_plan(CLI::App& root);
+Subcommand add_run(CLI::App& root);
+Subcommand add_bench(CLI::App& root);
+
+/// Options that every subcommand takes.
+struct Console {
+  bool json = false;
+  bool quiet = false;
+
+  void add_to(CLI::App& app);
+  /// With --json the object, else the table (unless --quiet). Tables are on stdout and carry no colours.
+  void print(const Json& object, const std::string& table) const;
+};
+
+/// Rows of cells in aligned columns; the first row is underlined when `header` is set.
+std::string format_table(const std::vector<std::vector<std::string>>& rows, bool header);
+
+/// "1.50 KiB (1536 bytes)".
+std::string bytes_text(std::int64_t bytes);
+/// 100 * (value - base) / base; 0 where base is 0.
+double increase_pct(std::int64_t value, std::int64_t base);
+
+/// A graph named on the command line: a file, or a model with its options.
+struct GraphSource {
+  std::string name;
+  std::map<std::string, std::int64_t, std::less<>> model_options;
+  std::string weight_grads;  ///< empty: not given
+  std::string optimizer;     ///< empty: not given
+
+  /// Adds the positional `GRAPH` and the options of every model. Call it after the subcommand's own options: those go
+  /// before a model option of the same name.
+  void add_to(CLI::App& app, const std::string& positional = "GRAPH");
+  /// Builds the model alone. Throws InputError that suggests the nearest model.
+  core::Graph build() const;
+  /// Loads the file or builds the model. Throws InputError.
+  core::Graph load() const;
+};
+
+/// A graph with what is known of it before any search. Bytes.
+struct Problem {
+  core::Graph graph;
+  std::string name;
+  core::Evaluation baseline;
+  std::int64_t lower_bound = 0;
+  std::optional<std::int64_t> budget;
+
+  /// `budget` is as people write it, a percentage being of the baseline peak; empty: none.
+  Problem(const GraphSource& source, const std::string& budget_text);
+  /// The keys that `info`, `solve` and `run` have in common.
+  Json describe() const;
+};
+
+/// Which solver, and when it must stop.
+struct Search {
+  std::string solver = "auto";
+  std::string time_limit;
+  std::int64_t work_limit = 0;  ///< 0: none
+  std::uint64_t seed = 0;
+
+  /// `default_seconds` is used unless a limit is given; a work limit alone leaves the time unlimited.
+  void add_to(CLI::App& app, const std::string& default_seconds);
+  const solvers::SolverInfo& find() const;
+  /// Without a budget; stops on Ctrl-C.
+  solvers::SolveOptions options() const;
+
+ private:
+  std::string default_seconds_;
+};
+
+/// A solution whose schedule was checked again with the fast evaluator.
+struct CheckedSolution {
+  solvers::Solution solution;
+  core::Evaluation evaluation;  ///< of the schedule, where there is one
+  double seconds = 0;
+  bool within(std::optional<std::int64_t> budget) const;
+};
+
+/// Solves and checks; throws Failure(kDefect) when a solver returned an invalid schedule or wrong measures.
+CheckedSolution solve_checked(const solvers::SolverInfo& solver, const core::Graph& graph,
+                              const solvers::SolveOptions& options);
+
+/// The least budget known feasible, bytes: of the baseline, of what the solver met and, where the solver met nothing,
+/// of a quick search without a budget.
+std::int64_t least_feasible(const Problem& problem, const solvers::Solution& solution, const Search& search);
+
+/// "budget B is below the lower bound L of every schedule; the least budget known feasible is X".
+Failure infeasible_failure(const Problem& problem, std::int64_t least, Json details);
+Failure not_found_failure(const Problem& problem, std::int64_t least, Json details);
+
+/// Reports a search on stderr while it is a terminal; erases itself when it ends.
+class ProgressLine {
+ public:
+  ProgressLine(const Console& console, const Problem& problem, double limit_seconds);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  /// For SolveOptions::progress; empty where nothing is to be shown.
+  std::function<void(const solvers::Progress&)> callback();
+
+ private:
+  void show(const solvers::Progress& progress);
+
+  bool active_;
+  std::int64_t baseline_peak_, baseline_cost_;
+  double limit_seconds_;
+  double shown_at_ = -1;
+};
+
+/// Turns the first Ctrl-C into a flag (a second one ends the process) and returns that flag.
+const std::atomic<bool>& catch_interrupt();
+
+/// Throws InputError when `path` (unless empty) cannot be a file to write: before the work, not after it.
+void require_writable(const std::string& path);
+
+/// Prints `cairn: error: message` on stderr, red where that is a terminal.
+void print_error(const std::string& message);
+void print_json(const Json& object);
+
+}  // namespace cairn::cli

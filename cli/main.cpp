@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <new>
+
+#include "cli/common.h"
+#include "core/text.h"
+
+namespace cairn::cli {
+namespace {
+
+#ifndef CAIRN_VERSION
+#define CAIRN_VERSION "0.1.0"
+#endif
+
+/// One line even where a message quotes input with line breaks in it.
+std::string single_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+int fail(int code, const std::string& message, bool json, Json details = Json::object()) {
+  const std::string line = single_line(message);
+  print_error(line);
+  if (json) {
+    details["error"] = line;
+    details["exit_code"] = code;
+    print_json(details);
+  }
+  return code;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string suggestion(const std::string& word, const std::vector<std::string>& names) {
+  return core::did_you_mean(word, std::vector<std::string_view>(names.begin(), names.end()));
+}
+
+/// What is wrong with words that no option took, or empty when there are none.
+std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>& subcommands) {
+  for (const auto& subcommand : subcommands) {
+    if (!subcommand.app->parsed()) continue;
+    const auto extras = subcommand.app->remaining();
+    if (extras.empty()) continue;
+    const std::string word = extras.front().substr(0, extras.front().find('='));
+    const std::string& name = subcommand.app->get_name();
+    if (word.size() > 1 && word[0] == '-')
+      return fmt::format("'cairn {}' has no option {}{}; 'cairn {} --help' lists them", name, word,
+                         suggestion(word, option_names(*subcommand.app)), name);
+    return fmt::format("'cairn {}' does not know what to do with '{}'; see 'cairn {} --help'", name, word, name);
+  }
+  const auto extras = root.remaining();
+  if (extras.empty()) return {};
+  const std::string& word = extras.front();
+  if (word[0] == '-')
+    return fmt::format("cairn has no option {}{}; see 'cairn --help'", word, suggestion(word, option_names(root)));
+  std::vector<std::string> names;
+  for (const auto& subcommand : subcommands) names.push_back(subcommand.app->get_name());
+  return fmt::format("cairn has no subcommand '{}'{}; see 'cairn --help'", word, suggestion(word, names));
+}
+
+int run_guarded(const Subcommand& subcommand, bool json) {
+  try {
+    return subcommand.run();
+  } catch (const Failure& failure) {
+    return fail(failure.exit_code, failure.what(), json, failure.details);
+  } catch (const core::InputError& error) {
+    return fail(kBadInput, error.what(), json);
+  } catch (const core::DeviceError& error) {
+    return fail(kDevice, error.what(), json);
+  } catch (const std::bad_alloc&) {
+    return fail(kDevice, "out of memory; try a smaller graph or a smaller --batch", json);
+  } catch (const std::exception& error) {
+    return fail(kDefect, fmt::format("internal failure: {}; please report this", error.what()), json);
+  }
+}
+
+int main_guarded(int argc, char** argv) {
+  const bool json = std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  CLI::App app{
+      "Cairn decides in which order a computation graph runs, what it throws away and computes again, and where every\n"
+      "tensor lives, so that it fits into a memory budget; and it runs that decision.",
+      "cairn"};
+  app.set_version_flag("--version", "cairn " CAIRN_VERSION);
+  app.allow_extras();
+  app.footer(
+      "Examples:\n"
+      "  cairn info resnet50 --batch 8                      what does it need, and what is the least?\n"
+      "  cairn solve resnet50 --batch 8 --budget 60% -o s.json\n"
+      "  cairn run gpt2 --layers 4 --seq 128 --batch 8 --budget 50% --report gpt2.html\n"
+      "Exit codes: 0 done, 2 bad usage or input, 3 proved infeasible, 4 nothing found within the limits,\n"
+      "5 device missing or out of memory, 130 interrupted.");
+  const std::vector<Subcommand> subcommands = {add_models(app), add_model(app), add_info(app), add_solve(app),
+                                               add_plan(app),   add_run(app),   add_bench(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help and --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    const std::string extras = describe_extras(app, subcommands);
+    return fail(kBadInput, extras.empty() ? fmt::format("{}; see --help", error.what()) : extras, json);
+  }
+  const std::string extras = describe_extras(app, subcommands);
+  if (!extras.empty()) return fail(kBadInput, extras, json);
+  for (const auto& subcommand : subcommands) {
+    if (subcommand.app->parsed()) return run_guarded(subcommand, json);
+  }
+  return fail(kBadInput, "no subcommand was given; 'cairn --help' lists them", json);
+}
+
+}  // namespace
+}  // namespace cairn::cli
+
+int main(int argc, char** argv) { return cairn::cli::main_guarded(argc, argv); }

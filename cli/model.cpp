@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/common.h"
+#include "core/formats/files.h"
+
+namespace cairn::cli {
+namespace {
+
+struct ModelArguments {
+  Console console;
+  GraphSource source;
+  std::string output, dot;
+};
+
+std::int64_t weight_count(const core::Graph& graph) {
+  std::int64_t count = 0;
+  for (const auto& resident : graph.residents())
+    if (resident.role == core::Resident::Role::weight) count += core::element_count(resident.shape);
+  return count;
+}
+
+int write_model(const ModelArguments& arguments) {
+  require_writable(arguments.output);
+  require_writable(arguments.dot);
+  const core::Graph graph = arguments.source.build();
+  if (!arguments.output.empty()) core::write_file(arguments.output, core::graph_to_json(graph));
+  if (!arguments.dot.empty()) core::write_file(arguments.dot, core::graph_to_dot(graph));
+
+  const auto baseline = core::evaluate(graph, core::baseline_schedule(graph));
+  Json json;
+  json["model"] = arguments.source.name;
+  json["graph"] = graph.name();
+  json["fingerprint"] = graph.fingerprint();
+  json["nodes"] = graph.node_count();
+  json["edges"] = graph.edge_count();
+  json["parameters"] = weight_count(graph);
+  json["resident_bytes"] = graph.resident_bytes();
+  json["baseline_peak_bytes"] = baseline.peak;
+  json["baseline_cost"] = baseline.cost;
+  if (!arguments.output.empty()) json["output"] = arguments.output;
+  arguments.console.print(
+      json, format_table({{"model", graph.name()},
+                          {"nodes, edges", fmt::format("{}, {}", graph.node_count(), graph.edge_count())},
+                          {"parameters", std::to_string(weight_count(graph))},
+                          {"resident", bytes_text(graph.resident_bytes())},
+                          {"baseline peak", bytes_text(baseline.peak)},
+                          {"baseline cost", std::to_string(baseline.cost)},
+                          {"written to", arguments.output.empty() ? "nowhere (give -o g.json)" : arguments.output}},
+                         false));
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_model(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("model", "write a model's training step as a graph file");
+  auto arguments = std::make_shared<ModelArguments>();
+  arguments->console.add_to(*app);
+  app->add_option("-o,--output", arguments->output, "graph file to write (Cairn JSON)");
+  app->add_option("--dot", arguments->dot, "Graphviz file to write");
+  arguments->source.add_to(*app, "NAME");
+  app->footer(
+      "Examples:\n"
+      "  cairn model resnet50 --batch 8 --image 64 -o resnet50.json\n"
+      "  cairn model ffn --layers 3 --dot ffn.dot && dot -Tsvg ffn.dot -o ffn.svg");
+  return {app, [arguments] { return write_model(*arguments); }};
+}
+
+}  // namespace cairn::cli

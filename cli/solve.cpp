@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/common.h"
+#include "core/formats/files.h"
+
+namespace cairn::cli {
+namespace {
+
+struct SolveArguments {
+  Console console;
+  GraphSource source;
+  Search search;
+  std::string budget, output, plan;
+  std::int64_t alignment = 1;
+};
+
+/// A schedule to report and its plan; no steps where there is none.
+struct Result {
+  core::Schedule schedule;
+  core::Evaluation evaluation;
+  core::Plan plan;
+};
+
+Result plan_result(const core::Graph& graph, const core::Schedule& schedule, std::int64_t alignment) {
+  Result result{schedule, core::evaluate(graph, schedule), {}};
+  core::PlanOptions options;
+  options.alignment = alignment;
+  result.plan = core::plan_memory(graph, schedule, options);
+  const std::string defect = core::check_plan(graph, schedule, result.plan);
+  if (!defect.empty()) throw Failure(kDefect, fmt::format("the plan is wrong: {}; please report this", defect));
+  return result;
+}
+
+Json describe(const Problem& problem, const SolveArguments& arguments, const CheckedSolution& found, const Result& result,
+              std::int64_t least) {
+  const bool any = !result.schedule.steps.empty();
+  const auto if_any = [&](auto value) { return any ? Json(value) : Json(nullptr); };
+  Json json = problem.describe();
+  json["solver"] = arguments.search.solver;
+  json["status"] = solvers::to_string(found.solution.status);
+  json["lower_bound_peak_bytes"] = std::max(problem.lower_bound, found.solution.lower_bound);
+  json["least_feasible_bytes"] = least;
+  json["peak_bytes"] = if_any(result.evaluation.peak);
+  json["cost"] = if_any(result.evaluation.cost);
+  json["cost_increase_pct"] = if_any(increase_pct(result.evaluation.cost, problem.baseline.cost));
+  json["recomputed"] = if_any(result.evaluation.recomputed);
+  json["steps"] = if_any(result.schedule.length());
+  json["planned_bytes"] = if_any(result.plan.bytes);
+  json["alignment"] = arguments.alignment;
+  json["valid"] = any && result.evaluation.valid();
+  json["solve_seconds"] = found.seconds;
+  json["best_seconds"] = found.solution.best_seconds;
+  json["timed_out"] = found.solution.timed_out;
+  json["interrupted"] = catch_interrupt().load();
+  return json;
+}
+
+std::string table(const Problem& problem, const Json& json, const Result& result) {
+  const auto& graph = problem.graph;
+  std::vector<std::vector<std::string>> rows = {
+      {"graph", fmt::format("{}: {} nodes, {} edges", problem.name, graph.node_count(), graph.edge_count())},
+      {"solver", fmt::format("{}: {} in {:.2f} s", json["solver"].get<std::string>(), json["status"].get<std::string>(),
+                             json["solve_seconds"].get<double>())}};
+  if (problem.budget) rows.push_back({"budget", bytes_text(*problem.budget)});
+  rows.push_back({"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(result.evaluation.peak),
+                                      100 + increase_pct(result.evaluation.peak, problem.baseline.peak),
+                                      bytes_text(problem.baseline.peak))});
+  rows.push_back({"planned", bytes_text(result.plan.bytes)});
+  rows.push_back({"lower bound", bytes_text(json["lower_bound_peak_bytes"].get<std::int64_t>())});
+  rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", result.evaluation.cost,
+                                      increase_pct(result.evaluation.cost, problem.baseline.cost))});
+  rows.push_back(
+      {"steps", fmt::format("{}, {} of them recomputed", result.schedule.length(), result.evaluation.recomputed)});
+  rows.push_back({"resident", bytes_text(graph.resident_bytes()) + ", beside the budget"});
+  return format_table(rows, false);
+}
+
+void write_outputs(const Problem& problem, const SolveArguments& arguments, const Result& result) {
+  if (!arguments.output.empty())
+    core::write_file(arguments.output, core::schedule_to_json(problem.graph, result.schedule, arguments.search.solver));
+  if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(problem.graph, result.plan));
+}
+
+int solve(const SolveArguments& arguments) {
+  const auto& solver = arguments.search.find();
+  solvers::SolveOptions options = arguments.search.options();
+  require_writable(arguments.output);
+  require_writable(arguments.plan);
+  const Problem problem(arguments.source, arguments.budget);
+  options.budget = problem.budget;
+  CheckedSolution found;
+  {
+    ProgressLine line(arguments.console, problem, options.limit.seconds);
+    options.progress = line.callback();
+    found = solve_checked(solver, problem.graph, options);
+  }
+
+  const bool interrupted = catch_interrupt();
+  const bool success = found.within(problem.budget);
+  Result result;
+  if (success || interrupted) {
+    // Interrupted before anything was found: the baseline is the best schedule known.
+    const bool none = found.solution.schedule.steps.empty();
+    result = plan_result(problem.graph, none ? core::baseline_schedule(problem.graph) : found.solution.schedule,
+                         arguments.alignment);
+    write_outputs(problem, arguments, result);
+  }
+  const std::int64_t least = least_feasible(problem, found.solution, arguments.search);
+  Json json = describe(problem, arguments, found, result, least);
+  if (interrupted)
+    throw Failure(kInterrupted,
+                  fmt::format("interrupted; the best schedule so far has peak {} bytes{}", result.evaluation.peak,
+                              arguments.output.empty() ? "" : " and was written to '" + arguments.output + "'"),
+                  std::move(json));
+  if (!success && found.solution.status == solvers::Status::infeasible)
+    throw infeasible_failure(problem, least, std::move(json));
+  if (!success) throw not_found_failure(problem, least, std::move(json));
+  arguments.console.print(json, arguments.console.json ? "" : table(problem, json, result));
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_solve(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("solve", "find a schedule under a memory budget");
+  auto arguments = std::make_shared<SolveArguments>();
+  arguments->console.add_to(*app);
+  app->add_option("-b,--budget", arguments->budget,
+                  "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak; absent: the least peak");
+  arguments->search.add_to(*app, "10s");
+  app->add_option("-o,--output", arguments->output, "schedule file to write");
+  app->add_option("--plan", arguments->plan, "plan file to write: where every tensor lives");
+  app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets of the plan are multiples of")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  arguments->source.add_to(*app);
+  std::string footer = "Solvers:\n";
+  for (const auto& info : solvers::registry()) footer += fmt::format("  {:<8} {}\n", info.name, info.guarantee);
+  app->footer(footer +
+              "Examples:\n"
+              "  cairn solve graph.json --budget 80% -o s.json\n"
+              "  cairn solve resnet50 --batch 8 --solver tw --budget 1.5GiB --time-limit 30s --json");
+  return {app, [arguments] { return solve(*arguments); }};
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,22 @@
+# The package: find_package(cairn CONFIG) on the install tree, and the same on the build tree (cairn_DIR = build folder).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cairn)
+set(libraries cairn)
+if(TARGET cairn_cuda)
+  list(APPEND libraries cairn_cuda)
+endif()
+install(TARGETS ${libraries} EXPORT cairn-targets FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cairn)
+if(TARGET cairn_cli)
+  install(TARGETS cairn_cli)
+endif()
+install(EXPORT cairn-targets NAMESPACE cairn:: DESTINATION ${package_dir})
+export(EXPORT cairn-targets NAMESPACE cairn:: FILE ${PROJECT_BINARY_DIR}/cairn-targets.cmake)
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/cairn-config.cmake.in
+  ${PROJECT_BINARY_DIR}/cairn-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/cairn-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/cairn-config.cmake ${PROJECT_BINARY_DIR}/cairn-config-version.cmake
+  DESTINATION ${package_dir})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

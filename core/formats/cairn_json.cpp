@@ -1,0 +1,291 @@
+// Cairn's own graph format. Beyond the keys of a plain graph a file may hold
+//   "residents": [{"name", "role", "type", "shape", "init", "scale", "gradient_of": index of a resident}]
+//   a node's "op": {"kind", "shape", "args": ["n3", "r0"], "writes": index of a resident, attributes by their names}
+// where n3 is node 3 and r0 resident 0. Keys at their default values are left out; unknown keys are ignored.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "core/error.h"
+#include "core/formats/files.h"
+#include "core/formats/internal/json.h"
+#include "core/text.h"
+
+namespace cairn::core {
+namespace formats {
+namespace {
+
+constexpr std::array<std::string_view, 5> kRoles{"weight", "weight_grad", "optimizer", "data", "constant"};
+constexpr std::array<std::string_view, 2> kTypes{"f32", "i32"};
+constexpr std::array<std::string_view, 6> kInits{"zeros", "ones", "normal", "uniform", "norm_params", "sinusoid"};
+
+// Resident bytes stay in the range in which the graph can add them up.
+constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
+
+/// Calls visit(name, member) for every attribute of an op; `Attrs` is OpAttrs or const OpAttrs.
+template <typename Attrs, typename Visit>
+void for_each_attr(Attrs& attrs, const Visit& visit) {
+  visit("batch", attrs.batch);
+  visit("m", attrs.m);
+  visit("n", attrs.n);
+  visit("k", attrs.k);
+  visit("trans_a", attrs.trans_a);
+  visit("trans_b", attrs.trans_b);
+  visit("rows", attrs.rows);
+  visit("cols", attrs.cols);
+  visit("kernel", attrs.kernel);
+  visit("stride", attrs.stride);
+  visit("pad", attrs.pad);
+  visit("offset", attrs.offset);
+  visit("causal", attrs.causal);
+  visit("alpha", attrs.alpha);
+  visit("eps", attrs.eps);
+  visit("p", attrs.p);
+  visit("seed", attrs.seed);
+  visit("stream", attrs.stream);
+  visit("perm", attrs.perm);
+}
+
+// --- reading -------------------------------------------------------------------------------------------------------
+
+std::vector<std::int64_t> read_ints(const Json& object, const char* key, const Place& place) {
+  std::vector<std::int64_t> values;
+  if (const Json* list = find_array(object, key, place)) {
+    values.reserve(list->size());
+    for (const Json& value : *list) values.push_back(to_int(value, key, place));
+  }
+  return values;
+}
+
+template <std::size_t N>
+std::size_t read_name(const Json& object, const char* key, const std::array<std::string_view, N>& names,
+                      const Place& place) {
+  const std::string name = string_or(object, key, place, names[0]);
+  for (std::size_t i = 0; i < N; ++i) {
+    if (names[i] == name) return i;
+  }
+  place.fail(
+      fmt::format("\"{}\" is '{}', but must be one of {}{}", key, name, fmt::join(names, ", "), did_you_mean(name, names)));
+}
+
+void read_attr(const Json& op, const char* key, std::int64_t& attr, const Place& place) {
+  attr = int_or(op, key, place, attr);
+}
+void read_attr(const Json& op, const char* key, bool& attr, const Place& place) {
+  attr = bool_or(op, key, place, attr);
+}
+void read_attr(const Json& op, const char* key, double& attr, const Place& place) {
+  attr = number_or(op, key, place, attr);
+}
+void read_attr(const Json& op, const char* key, std::uint64_t& attr, const Place& place) {
+  const Json* value = find(op, key);
+  if (value == nullptr) return;
+  if (!value->is_number_unsigned()) {
+    place.fail(fmt::format("\"{}\" must be an integer from 0 to 2^64 - 1, not {}", key, describe(*value)));
+  }
+  attr = value->get<std::uint64_t>();
+}
+void read_attr(const Json& op, const char* key, std::vector<std::int64_t>& attr, const Place& place) {
+  attr = read_ints(op, key, place);
+}
+
+Operand read_operand(const Json& value, std::int64_t node_count, std::int64_t resident_count, const Place& place) {
+  const std::string_view text = value.is_string() ? value.get_ref<const std::string&>() : std::string_view();
+  const bool is_node = text.starts_with('n');
+  std::int32_t index = -1;
+  const char* end = text.data() + text.size();
+  if (text.size() < 2 || (!is_node && text[0] != 'r') ||
+      std::from_chars(text.data() + 1, end, index) != std::from_chars_result{end, std::errc()} || index < 0 ||
+      index >= (is_node ? node_count : resident_count)) {
+    place.fail(fmt::format("\"args\" of its op must name nodes (\"n0\" to \"n{}\") or residents (of which there are {}: "
+                           "\"r0\", ...), not {}",
+                           node_count - 1, resident_count, describe(value)));
+  }
+  return is_node ? Operand::node(index) : Operand::resident(index);
+}
+
+Op read_op(const Json& json, std::int64_t node_count, std::int64_t resident_count, const Place& place) {
+  if (!json.is_object()) place.fail(fmt::format("\"op\" must be an object, not {}", describe(json)));
+  Op op;
+  require(json, "kind", place);
+  try {
+    op.kind = op_kind_from_string(string_or(json, "kind", place, ""));
+  } catch (const InputError& error) {
+    if (std::string_view(error.what()).starts_with(place.origin)) throw;
+    place.fail(error.what());
+  }
+  op.shape = read_ints(json, "shape", place);
+  if (const Json* args = find_array(json, "args", place)) {
+    for (const Json& arg : *args) op.args.push_back(read_operand(arg, node_count, resident_count, place));
+  }
+  if (const Json* writes = find(json, "writes")) op.writes = to_index(*writes, resident_count, "writes", place);
+  for_each_attr(op.attrs, [&](const char* key, auto& attr) { read_attr(json, key, attr, place); });
+  return op;
+}
+
+Resident read_resident(const Json& json, std::int64_t index, std::int64_t count, std::string_view origin) {
+  Place place{.origin = origin, .list = "resident", .index = index};
+  if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
+  Resident resident;
+  resident.name = string_or(json, "name", place, "");
+  place.name = resident.name;
+  resident.role = static_cast<Resident::Role>(read_name(json, "role", kRoles, place));
+  resident.type = static_cast<Resident::Type>(read_name(json, "type", kTypes, place));
+  resident.init = static_cast<Resident::Init>(read_name(json, "init", kInits, place));
+  resident.scale = number_or(json, "scale", place, resident.scale);
+  resident.shape = read_ints(json, "shape", place);
+  if (const Json* weight = find(json, "gradient_of")) {
+    resident.gradient_of = to_index(*weight, count, "gradient_of", place);
+  }
+  try {
+    resident.bytes();
+  } catch (const InputError& error) {
+    place.fail(error.what());
+  }
+  return resident;
+}
+
+/// Adds the residents and says how many bytes they are together.
+std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place& top) {
+  const Json* list = find_array(file, "residents", top);
+  if (list == nullptr) return 0;
+  std::int64_t bytes = 0;
+  const auto count = static_cast<std::int64_t>(list->size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    Resident resident = read_resident((*list)[static_cast<std::size_t>(i)], i, count, top.origin);
+    bytes += resident.bytes();
+    if (bytes > kBytesLimit) top.fail(fmt::format("the residents up to {} are more than 2^62 bytes", i));
+    builder.add_resident(std::move(resident));
+  }
+  return bytes;
+}
+
+Node read_node(const Json& json, std::int64_t index, std::int64_t node_count, std::int64_t resident_count,
+               std::string_view origin) {
+  Place place{.origin = origin, .list = "node", .index = index};
+  if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
+  Node node;
+  node.name = string_or(json, "name", place, "");
+  place.name = node.name;
+  node.size = require_int(json, "size", place);
+  node.cost = int_or(json, "cost", place, 0);
+  node.scratch = int_or(json, "scratch", place, 0);
+  node.keep = bool_or(json, "keep", place, false);
+  node.backward = bool_or(json, "backward", place, false);
+  if (const Json* inputs = find_array(json, "inputs", place)) {
+    node.inputs.reserve(inputs->size());
+    for (const Json& input : *inputs) node.inputs.push_back(to_index(input, node_count, "inputs", place));
+  }
+  if (const Json* input = find(json, "inplace")) node.inplace = to_index(*input, node_count, "inplace", place);
+  if (const Json* forward = find(json, "forward")) node.forward = to_index(*forward, node_count, "forward", place);
+  if (const Json* op = find(json, "op")) node.op = read_op(*op, node_count, resident_count, place);
+  return node;
+}
+
+// --- writing -------------------------------------------------------------------------------------------------------
+
+OrderedJson op_to_json(const Op& op) {
+  OrderedJson json{{"kind", to_string(op.kind)}, {"shape", op.shape}};
+  OrderedJson& args = json["args"] = OrderedJson::array();
+  for (const Operand& arg : op.args) {
+    args.push_back(fmt::format("{}{}", arg.kind == Operand::Kind::node ? 'n' : 'r', arg.index));
+  }
+  if (op.writes >= 0) json["writes"] = op.writes;
+  OpAttrs standard;
+  OrderedJson defaults;
+  for_each_attr(standard, [&](const char* key, const auto& attr) { defaults[key] = attr; });
+  for_each_attr(op.attrs, [&](const char* key, const auto& attr) {
+    const OrderedJson value = attr;
+    if (value != defaults[key]) json[key] = value;
+  });
+  return json;
+}
+
+OrderedJson resident_to_json(const Resident& resident) {
+  OrderedJson json{{"name", resident.name},
+                   {"role", kRoles[static_cast<std::size_t>(resident.role)]},
+                   {"type", kTypes[static_cast<std::size_t>(resident.type)]},
+                   {"shape", resident.shape},
+                   {"init", kInits[static_cast<std::size_t>(resident.init)]},
+                   {"scale", resident.scale}};
+  if (resident.gradient_of >= 0) json["gradient_of"] = resident.gradient_of;
+  return json;
+}
+
+OrderedJson node_to_json(const Graph& graph, NodeId v) {
+  const auto inputs = graph.inputs(v);
+  OrderedJson json{{"name", graph.name(v)}, {"size", graph.size(v)}, {"cost", graph.cost(v)}};
+  if (graph.scratch(v) != 0) json["scratch"] = graph.scratch(v);
+  if (graph.keep(v)) json["keep"] = true;
+  json["inputs"] = std::vector<NodeId>(inputs.begin(), inputs.end());
+  if (graph.inplace(v) != kNoNode) json["inplace"] = graph.inplace(v);
+  if (graph.backward(v)) json["backward"] = true;
+  if (graph.forward(v) != kNoNode) json["forward"] = graph.forward(v);
+  if (const Op* op = graph.op(v)) json["op"] = op_to_json(*op);
+  return json;
+}
+
+}  // namespace
+
+Graph graph_from_cairn_json(const Json& file, std::string_view origin) {
+  const Place top{.origin = origin};
+  check_header(file, "cairn.graph", top);
+  GraphBuilder builder(string_or(file, "name", top, ""));
+
+  const std::int64_t listed_bytes = read_residents(file, builder, top);
+  const std::int64_t bytes = int_or(file, "resident_bytes", top, listed_bytes);
+  if (bytes < listed_bytes || bytes > kBytesLimit) {
+    top.fail(fmt::format("\"resident_bytes\" is {}, but must be at least the {} bytes of the listed residents and at "
+                         "most 2^62",
+                         bytes, listed_bytes));
+  }
+  builder.add_resident_bytes(bytes - listed_bytes);
+
+  const Json* residents = find(file, "residents");
+  const auto resident_count = residents == nullptr ? 0 : static_cast<std::int64_t>(residents->size());
+  const Json& nodes = require_array(file, "nodes", top);
+  const auto node_count = static_cast<std::int64_t>(nodes.size());
+  for (std::int64_t v = 0; v < node_count; ++v) {
+    builder.add(read_node(nodes[static_cast<std::size_t>(v)], v, node_count, resident_count, origin));
+  }
+  if (const Json* order = find_array(file, "order", top)) {
+    std::vector<NodeId> steps;
+    steps.reserve(order->size());
+    for (const Json& v : *order) steps.push_back(to_index(v, node_count, "order", top));
+    builder.set_order(std::move(steps));
+  }
+  return build_graph(builder, origin);
+}
+
+}  // namespace formats
+
+std::string graph_to_json(const Graph& graph) {
+  using namespace formats;
+  OrderedJson head{{"format", "cairn.graph"},
+                   {"version", 1},
+                   {"name", graph.name()},
+                   {"resident_bytes", graph.resident_bytes()}};
+  if (graph.order_was_given()) {
+    head["order"] = std::vector<NodeId>(graph.input_order().begin(), graph.input_order().end());
+  }
+  // One node or resident a line: such a file can be read, compared and cut.
+  std::string text = dump(head);
+  text.pop_back();
+  const auto append_list = [&text](std::string_view key, std::size_t count, const auto& item) {
+    text += fmt::format(",\n\"{}\":[", key);
+    for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "\n" : ",\n") + dump(item(i));
+    text += "]";
+  };
+  if (!graph.residents().empty()) {
+    append_list("residents", graph.residents().size(),
+                [&](std::size_t i) { return resident_to_json(graph.residents()[i]); });
+  }
+  append_list("nodes", static_cast<std::size_t>(graph.node_count()),
+              [&](std::size_t v) { return node_to_json(graph, static_cast<NodeId>(v)); });
+  return text + "}\n";
+}
+
+}  // namespace cairn::core

@@ -1,0 +1,67 @@
+#pragma once
+
+// Private to core/formats: what its JSON readers share. Not installed; no public header includes it.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/graph.h"
+
+namespace cairn::core::formats {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+/// Where in a file a value stands, for errors: "g.json: node 3 ('conv1')". Costs nothing until it is printed.
+struct Place {
+  std::string_view origin;
+  std::string_view list = {};  ///< "node", "buffer", ...; empty: the file's top level
+  std::int64_t index = -1;
+  std::string_view name = {};
+
+  std::string text() const;
+  /// Throws InputError "<text()>: <message>".
+  [[noreturn]] void fail(std::string_view message) const;
+};
+
+/// Throws InputError that gives line and column where `text` is no JSON.
+Json parse_json(std::string_view text, std::string_view origin);
+
+/// One line, invalid UTF-8 replaced.
+std::string dump(const OrderedJson& value);
+
+/// "an object", "the number 4.5", "the string 'x'", ...: for messages of the form "must be an integer, not ...".
+std::string describe(const Json& value);
+
+const Json* find(const Json& object, const char* key);
+/// Throws InputError where the key is missing.
+const Json& require(const Json& object, const char* key, const Place& place);
+
+/// The value of `key`; throws InputError on a wrong type or an integer outside int64. `require_*` where it is missing,
+/// too; the others return `fallback` then.
+std::int64_t require_int(const Json& object, const char* key, const Place& place);
+std::int64_t int_or(const Json& object, const char* key, const Place& place, std::int64_t fallback);
+bool bool_or(const Json& object, const char* key, const Place& place, bool fallback);
+double number_or(const Json& object, const char* key, const Place& place, double fallback);
+std::string string_or(const Json& object, const char* key, const Place& place, std::string_view fallback);
+const Json& require_array(const Json& object, const char* key, const Place& place);
+/// nullptr where it is missing.
+const Json* find_array(const Json& object, const char* key, const Place& place);
+
+std::int64_t to_int(const Json& value, const char* key, const Place& place);
+/// An index in [0, count).
+std::int32_t to_index(const Json& value, std::int64_t count, const char* key, const Place& place);
+
+/// Checks `format`, `version` 1 and, for files about a graph, that `graph` is its fingerprint.
+void check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph = nullptr);
+
+/// builder.build() with the file's name before every message.
+Graph build_graph(GraphBuilder& builder, std::string_view origin);
+
+Graph graph_from_cairn_json(const Json& file, std::string_view origin);
+Graph graph_from_node_link(const Json& file, std::string_view origin);
+Graph graph_from_simrd(std::string_view text, std::string_view origin);
+
+}  // namespace cairn::core::formats

@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+#include "core/formats/internal/json.h"
+
+namespace cairn::core::formats {
+
+std::string Place::text() const {
+  if (list.empty()) return std::string(origin);
+  if (name.empty()) return fmt::format("{}: {} {}", origin, list, index);
+  return fmt::format("{}: {} {} ('{}')", origin, list, index, name);
+}
+
+void Place::fail(std::string_view message) const { throw InputError(fmt::format("{}: {}", text(), message)); }
+
+Json parse_json(std::string_view text, std::string_view origin) {
+  try {
+    return Json::parse(text.begin(), text.end());
+  } catch (const Json::parse_error& error) {
+    // `byte` counts from 1 and points behind the end where the text stops too early.
+    const std::size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
+    const std::string_view before = text.substr(0, at);
+    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+    const std::size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+    throw InputError(fmt::format(
+        "{}: line {}, column {}: {}", origin, line, at - line_begin + 1,
+        at == text.size() ? "the JSON ends too early; is the file truncated?" : "this is not valid JSON"));
+  } catch (const Json::exception&) {
+    throw InputError(fmt::format("{}: the JSON holds a number beyond double precision", origin));
+  }
+}
+
+std::string dump(const OrderedJson& value) {
+  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+std::string describe(const Json& value) {
+  constexpr std::size_t kMostBytes = 40;
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  switch (value.type()) {
+    case Json::value_t::object:
+      return "an object";
+    case Json::value_t::array:
+      return "a list";
+    case Json::value_t::string:
+      return text.size() > kMostBytes ? "a string" : "the string " + text;
+    default:
+      return text;
+  }
+}
+
+const Json* find(const Json& object, const char* key) {
+  const auto entry = object.find(key);
+  return entry == object.end() ? nullptr : &*entry;
+}
+
+const Json& require(const Json& object, const char* key, const Place& place) {
+  if (!object.is_object()) place.fail(fmt::format("must be an object, not {}", describe(object)));
+  const Json* value = find(object, key);
+  if (value == nullptr) place.fail(fmt::format("\"{}\" is missing", key));
+  return *value;
+}
+
+std::int64_t to_int(const Json& value, const char* key, const Place& place) {
+  if (value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    place.fail(fmt::format("\"{}\" is {}, which does not fit into 64 bits", key, describe(value)));
+  }
+  if (!value.is_number_integer()) {
+    place.fail(fmt::format("\"{}\" must be an integer of at most 63 bits, not {}", key, describe(value)));
+  }
+  return value.get<std::int64_t>();
+}
+
+std::int32_t to_index(const Json& value, std::int64_t count, const char* key, const Place& place) {
+  const std::int64_t index = to_int(value, key, place);
+  if (index < 0 || index >= count) {
+    place.fail(fmt::format("\"{}\" names {}, but {}", key, index,
+                           count == 0 ? "there are none" : fmt::format("there are only 0 to {}", count - 1)));
+  }
+  return static_cast<std::int32_t>(index);
+}
+
+std::int64_t require_int(const Json& object, const char* key, const Place& place) {
+  return to_int(require(object, key, place), key, place);
+}
+
+std::int64_t int_or(const Json& object, const char* key, const Place& place, std::int64_t fallback) {
+  const Json* value = find(object, key);
+  return value == nullptr ? fallback : to_int(*value, key, place);
+}
+
+bool bool_or(const Json& object, const char* key, const Place& place, bool fallback) {
+  const Json* value = find(object, key);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) place.fail(fmt::format("\"{}\" must be true or false, not {}", key, describe(*value)));
+  return value->get<bool>();
+}
+
+double number_or(const Json& object, const char* key, const Place& place, double fallback) {
+  const Json* value = find(object, key);
+  if (value == nullptr) return fallback;
+  if (!value->is_number()) place.fail(fmt::format("\"{}\" must be a number, not {}", key, describe(*value)));
+  return value->get<double>();
+}
+
+std::string string_or(const Json& object, const char* key, const Place& place, std::string_view fallback) {
+  const Json* value = find(object, key);
+  if (value == nullptr) return std::string(fallback);
+  if (!value->is_string()) place.fail(fmt::format("\"{}\" must be a string, not {}", key, describe(*value)));
+  return value->get<std::string>();
+}
+
+const Json& require_array(const Json& object, const char* key, const Place& place) {
+  const Json& value = require(object, key, place);
+  if (!value.is_array()) place.fail(fmt::format("\"{}\" must be a list, not {}", key, describe(value)));
+  return value;
+}
+
+const Json* find_array(const Json& object, const char* key, const Place& place) {
+  return find(object, key) == nullptr ? nullptr : &require_array(object, key, place);
+}
+
+void check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph) {
+  if (!file.is_object()) place.fail(fmt::format("is no {} file: it holds {}", format, describe(file)));
+  const std::string found = string_or(file, "format", place, "");
+  if (found != format) {
+    place.fail(fmt::format("is no {} file: its \"format\" is {}", format,
+                           found.empty() ? "missing" : fmt::format("'{}'", found)));
+  }
+  const std::int64_t version = require_int(file, "version", place);
+  if (version != 1) place.fail(fmt::format("has version {}, but only version 1 can be read", version));
+  if (graph == nullptr) return;
+  const std::string made_for = string_or(file, "graph", place, "");
+  if (made_for != graph->fingerprint()) {
+    place.fail(fmt::format("was made for another graph (fingerprint '{}', but '{}' has {}); make it again for this one",
+                           made_for, graph->name(), graph->fingerprint()));
+  }
+}
+
+Graph build_graph(GraphBuilder& builder, std::string_view origin) {
+  try {
+    return builder.build();
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", origin, error.what()));
+  }
+}
+
+}  // namespace cairn::core::formats

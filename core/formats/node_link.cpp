@@ -1,0 +1,149 @@
+// networkx node-link JSON, in the two dialects in which computation graphs are published:
+//   Checkmate/MOCCASIN   nodes {"id", "name", "cost_ram" bytes, "cost_cpu", "backward"}, edges {"source", "target"}
+//   random layered       nodes {"name" (their id), "out_cost" bytes, "duration"}, edges {"0", "1"}
+// Edges stand under "links" or "edges". Ids are integers or strings. Sizes must be whole numbers; costs that are not
+// are rounded to the nearest. "graph" may hold "name" and "order" (ids); self-loops are errors, repeated edges are one.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/formats/internal/json.h"
+
+namespace cairn::core::formats {
+namespace {
+
+struct Dialect {
+  const char* id;
+  const char* size;
+  const char* cost;
+};
+constexpr Dialect kCheckmate{.id = "id", .size = "cost_ram", .cost = "cost_cpu"};
+constexpr Dialect kLayered{.id = "name", .size = "out_cost", .cost = "duration"};
+
+/// 1 and "1" are different ids; the quotes of a string stay on.
+std::string id_text(const Json& id, const char* key, const Place& place) {
+  if (!id.is_number_integer() && !id.is_string()) {
+    place.fail(fmt::format("\"{}\" must be a node's id (an integer or a string), not {}", key, describe(id)));
+  }
+  return id.dump();
+}
+
+/// An integer, or a float within int64 that is rounded; `whole`: only if it has no fraction.
+std::int64_t to_rounded(const Json& object, const char* key, const Place& place, bool whole) {
+  const Json& value = require(object, key, place);
+  if (!value.is_number_float()) return to_int(value, key, place);
+  const double rounded = std::round(value.get<double>());
+  // 2^63 itself is a double, so the comparison is exact.
+  constexpr double kLimit = 9223372036854775808.0;
+  if (!(std::abs(rounded) < kLimit)) {
+    place.fail(fmt::format("\"{}\" is {}, which does not fit into 64 bits", key, describe(value)));
+  }
+  if (whole && rounded != value.get<double>()) {
+    place.fail(fmt::format("\"{}\" must be a whole number of bytes, not {}", key, describe(value)));
+  }
+  return static_cast<std::int64_t>(rounded);
+}
+
+class NodeLinkReader {
+ public:
+  NodeLinkReader(const Json& file, std::string_view origin) : file_(file), top_{.origin = origin} {}
+
+  Graph read() {
+    const Json* header = find(file_, "graph");
+    if (header != nullptr && header->is_object()) {
+      if (const Json* name = find(*header, "name"); name != nullptr && name->is_string()) {
+        builder_.set_name(name->get<std::string>());
+      }
+    } else {
+      header = nullptr;
+    }
+    read_nodes();
+    read_edges();
+    if (header != nullptr) read_order(*header);
+    return build_graph(builder_, top_.origin);
+  }
+
+ private:
+  void read_nodes() {
+    const Json& nodes = require_array(file_, "nodes", top_);
+    const bool layered = !nodes.empty() && nodes[0].is_object() && nodes[0].contains(kLayered.size);
+    const Dialect& dialect = layered ? kLayered : kCheckmate;
+    for (std::size_t v = 0; v < nodes.size(); ++v) read_node(nodes[v], static_cast<std::int64_t>(v), dialect);
+  }
+
+  void read_node(const Json& json, std::int64_t index, const Dialect& dialect) {
+    Place place{.origin = top_.origin, .list = "node", .index = index};
+    if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
+    const char* id_key = json.contains("id") ? "id" : dialect.id;
+    const std::string id = id_text(require(json, id_key, place), id_key, place);
+    place.name = id;
+
+    Node node;
+    node.size = to_rounded(json, dialect.size, place, true);
+    node.cost = to_rounded(json, dialect.cost, place, false);
+    const Json* name = find(json, "name");
+    node.name = name != nullptr && name->is_string() ? name->get<std::string>() : id;
+    // Published graphs repeat names ("conv1" and its gradient); the id tells the nodes apart.
+    if (!names_.insert(node.name).second) {
+      node.name += "#" + id;
+      if (!names_.insert(node.name).second) place.fail(fmt::format("the name '{}' is taken; rename it", node.name));
+    }
+    const Json* backward = find(json, "backward");
+    node.backward = backward != nullptr && backward->is_boolean() && backward->get<bool>();
+    if (!ids_.emplace(id, builder_.add(std::move(node))).second) {
+      place.fail(fmt::format("its \"{}\" stands twice; give each node its own", id_key));
+    }
+  }
+
+  void read_edges() {
+    const char* key = file_.contains("links") ? "links" : "edges";
+    const Json& edges = require_array(file_, key, top_);
+    for (std::size_t e = 0; e < edges.size(); ++e) {
+      const Place place{.origin = top_.origin, .list = "edge", .index = static_cast<std::int64_t>(e)};
+      if (!edges[e].is_object()) place.fail(fmt::format("must be an object, not {}", describe(edges[e])));
+      const bool numbered = edges[e].contains("0");
+      const NodeId from = find_node(edges[e], numbered ? "0" : "source", place);
+      builder_.add_input(find_node(edges[e], numbered ? "1" : "target", place), from);
+    }
+  }
+
+  void read_order(const Json& header) {
+    const Json* order = find(header, "order");
+    if (order == nullptr || order->is_null()) return;
+    if (!order->is_array()) top_.fail(fmt::format("\"graph.order\" must be a list, not {}", describe(*order)));
+    if (order->empty()) return;
+    std::vector<NodeId> steps;
+    for (const Json& id : *order) steps.push_back(known(id, "graph.order", top_));
+    builder_.set_order(std::move(steps));
+  }
+
+  NodeId find_node(const Json& edge, const char* key, const Place& place) {
+    return known(require(edge, key, place), key, place);
+  }
+
+  NodeId known(const Json& id, const char* key, const Place& place) {
+    const auto node = ids_.find(id_text(id, key, place));
+    if (node == ids_.end()) {
+      place.fail(fmt::format("\"{}\" is {}, but no node has this id; add the node or drop the entry", key,
+                             describe(id)));
+    }
+    return node->second;
+  }
+
+  const Json& file_;
+  Place top_;
+  GraphBuilder builder_;
+  std::unordered_map<std::string, NodeId> ids_;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace
+
+Graph graph_from_node_link(const Json& file, std::string_view origin) { return NodeLinkReader(file, origin).read(); }
+
+}  // namespace cairn::core::formats

@@ -1,0 +1,475 @@
+#include "core/graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+
+namespace cairn::core {
+
+struct Graph::Data {
+  std::string name;
+  std::vector<std::string> names;
+  std::vector<std::int64_t> size, cost, scratch;
+  std::vector<std::uint8_t> keep, backward;
+  std::vector<NodeId> forward, inplace;
+  std::vector<std::optional<Op>> ops;
+  std::vector<std::int32_t> input_begin{0}, reader_begin{0};
+  std::vector<NodeId> inputs, readers;
+  std::vector<NodeId> order;
+  bool order_given = false;
+  std::vector<Resident> residents;
+  std::int64_t resident_bytes = 0;
+
+  GraphView view() const {
+    return {static_cast<NodeId>(size.size()),
+            size.data(),
+            cost.data(),
+            scratch.data(),
+            keep.data(),
+            input_begin.data(),
+            inputs.data(),
+            reader_begin.data(),
+            readers.data()};
+  }
+};
+
+namespace {
+
+// Sums stay below this, so that adding two of them, or rounding one up, cannot overflow.
+constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
+
+std::string quoted(const std::vector<Node>& nodes, NodeId v) { return fmt::format("'{}'", nodes[v].name); }
+
+void check_names(const std::vector<Node>& nodes) {
+  std::unordered_map<std::string_view, NodeId> first;
+  first.reserve(nodes.size());
+  for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
+    const auto [known, is_new] = first.emplace(nodes[v].name, v);
+    if (!is_new) {
+      throw InputError(fmt::format("nodes {} and {} have the same name '{}'; give each node its own", known->second, v,
+                                   nodes[v].name));
+    }
+  }
+}
+
+void check_inputs_exist(const std::vector<Node>& nodes) {
+  const auto n = static_cast<NodeId>(nodes.size());
+  for (NodeId v = 0; v < n; ++v) {
+    for (const NodeId u : nodes[v].inputs) {
+      if (u < 0 || u >= n) {
+        throw InputError(
+            fmt::format("node {} reads node {}, but there are only nodes 0 to {}", quoted(nodes, v), u, n - 1));
+      }
+      if (u == v) throw InputError(fmt::format("node {} reads itself; remove this self-loop", quoted(nodes, v)));
+    }
+    if (nodes[v].forward != kNoNode && (nodes[v].forward < 0 || nodes[v].forward >= n)) {
+      throw InputError(fmt::format("node {} names node {} as its forward node, but there is none such",
+                                   quoted(nodes, v), nodes[v].forward));
+    }
+  }
+}
+
+void check_numbers(const std::vector<Node>& nodes) {
+  std::int64_t bytes = 0, cost = 0;
+  for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
+    const Node& node = nodes[v];
+    if (node.size < 0) throw InputError(fmt::format("node {} has the negative size {}", quoted(nodes, v), node.size));
+    if (node.cost < 0) throw InputError(fmt::format("node {} has the negative cost {}", quoted(nodes, v), node.cost));
+    const std::int64_t scratch = std::max<std::int64_t>(node.scratch, 0);
+    if (node.size > kSumLimit - bytes || scratch > kSumLimit - bytes - node.size) {
+      throw InputError(
+          fmt::format("the sizes up to node {} add up to more than 2^62 bytes; are they in bytes?", quoted(nodes, v)));
+    }
+    if (node.cost > kSumLimit - cost) {
+      throw InputError(
+          fmt::format("the costs up to node {} add up to more than 2^62; use a larger unit", quoted(nodes, v)));
+    }
+    bytes += node.size + scratch;
+    cost += node.cost;
+  }
+}
+
+/// The nodes of one cycle, in the direction of the edges. Some node misses inputs, and whoever does has such an input.
+std::vector<NodeId> find_cycle(const std::vector<Node>& nodes, const std::vector<std::int32_t>& missing) {
+  std::vector<std::uint8_t> seen(nodes.size(), 0);
+  NodeId v = 0;
+  while (missing[v] == 0) ++v;
+  std::vector<NodeId> path;
+  while (!seen[v]) {
+    seen[v] = 1;
+    path.push_back(v);
+    v = *std::find_if(nodes[v].inputs.begin(), nodes[v].inputs.end(), [&](NodeId u) { return missing[u] > 0; });
+  }
+  path.erase(path.begin(), std::find(path.begin(), path.end(), v));
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+std::string list_cycle(const std::vector<Node>& nodes, const std::vector<NodeId>& cycle) {
+  constexpr std::size_t kMost = 12;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(cycle.size(), kMost); ++i) text += nodes[cycle[i]].name + " -> ";
+  if (cycle.size() > kMost) text += fmt::format("({} more) -> ", cycle.size() - kMost);
+  return text + nodes[cycle.front()].name;
+}
+
+void check_order(const std::vector<Node>& nodes, const std::vector<NodeId>& order) {
+  const auto n = static_cast<NodeId>(nodes.size());
+  if (static_cast<NodeId>(order.size()) != n) {
+    throw InputError(fmt::format("the order has {} entries, but there are {} nodes", order.size(), n));
+  }
+  std::vector<std::uint8_t> done(n, 0);
+  for (const NodeId v : order) {
+    if (v < 0 || v >= n) throw InputError(fmt::format("the order names node {}, but there is none such", v));
+    if (done[v]) throw InputError(fmt::format("the order names node {} twice", quoted(nodes, v)));
+    for (const NodeId u : nodes[v].inputs) {
+      if (!done[u]) {
+        throw InputError(fmt::format("the order is not topological: node {} stands before its input {}",
+                                     quoted(nodes, v), quoted(nodes, u)));
+      }
+    }
+    done[v] = 1;
+  }
+}
+
+bool ids_are_topological(const std::vector<Node>& nodes) {
+  for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
+    for (const NodeId u : nodes[v].inputs) {
+      if (u > v) return false;
+    }
+  }
+  return true;
+}
+
+void check_scratch(const std::vector<Node>& nodes, const std::vector<std::int32_t>& reader_begin) {
+  for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
+    const Node& node = nodes[v];
+    if (node.inplace != kNoNode &&
+        std::find(node.inputs.begin(), node.inputs.end(), node.inplace) == node.inputs.end()) {
+      throw InputError(fmt::format("node {} is in place of node {}, which is not one of its inputs", quoted(nodes, v),
+                                   node.inplace));
+    }
+    if (node.scratch >= 0) continue;
+    std::int64_t takeable = 0;
+    for (const NodeId u : node.inputs) {
+      if (reader_begin[u + 1] - reader_begin[u] == 1 && !nodes[u].keep) takeable += nodes[u].size;
+    }
+    const std::int64_t least = -std::min(node.size, takeable);
+    if (node.scratch < least) {
+      throw InputError(fmt::format(
+          "node {} has scratch {}, but may take over at most {} bytes of its inputs; the least legal scratch is {}",
+          quoted(nodes, v), node.scratch, -least, least));
+    }
+  }
+}
+
+/// Ids and labels are int32 residents, every other argument is fp32.
+bool wants_integers(OpKind kind, std::size_t arg) {
+  switch (kind) {
+    case OpKind::embedding:
+      return arg == 0;
+    case OpKind::embedding_grad:
+    case OpKind::cross_entropy:
+    case OpKind::cross_entropy_grad:
+      return arg == 1;
+    default:
+      return false;
+  }
+}
+
+class OpChecker {
+ public:
+  OpChecker(const std::vector<Node>& nodes, const std::vector<Resident>& residents)
+      : nodes_(nodes), residents_(residents), writer_(residents.size(), kNoNode), reader_(residents.size(), kNoNode) {}
+
+  void check_all() {
+    for (NodeId v = 0; v < static_cast<NodeId>(nodes_.size()); ++v) {
+      if (!nodes_[v].op) continue;
+      try {
+        check(v, *nodes_[v].op);
+      } catch (const InputError& error) {
+        throw InputError(
+            fmt::format("node {}: op {}: {}", quoted(nodes_, v), to_string(nodes_[v].op->kind), error.what()));
+      }
+    }
+    for (std::size_t r = 0; r < residents_.size(); ++r) {
+      if (writer_[r] != kNoNode && reader_[r] != kNoNode) {
+        throw InputError(fmt::format("resident '{}' is written by node {}, so node {} must read that node instead",
+                                     residents_[r].name, quoted(nodes_, writer_[r]), quoted(nodes_, reader_[r])));
+      }
+    }
+  }
+
+ private:
+  void check(NodeId v, const Op& op) {
+    std::vector<Shape> shapes;
+    for (std::size_t i = 0; i < op.args.size(); ++i) shapes.push_back(arg_shape(v, op, i));
+    check_op(op, shapes);
+    const std::int64_t bytes = 4 * element_count(op.shape);
+    if (op.writes < 0) {
+      if (nodes_[v].size != bytes) {
+        throw InputError(fmt::format("its shape needs {} bytes, but its size is {}", bytes, nodes_[v].size));
+      }
+      return;
+    }
+    const Resident& target = resident(op.writes);
+    if (target.bytes() != bytes || target.type != Resident::Type::f32) {
+      throw InputError(fmt::format("it writes resident '{}', which is no fp32 tensor of {} bytes", target.name, bytes));
+    }
+    if (nodes_[v].size != 0) throw InputError("it writes a resident, so its size must be 0");
+    if (writer_[op.writes] != kNoNode) {
+      throw InputError(
+          fmt::format("it writes resident '{}', as does node {}", target.name, quoted(nodes_, writer_[op.writes])));
+    }
+    writer_[op.writes] = v;
+  }
+
+  Shape arg_shape(NodeId v, const Op& op, std::size_t i) {
+    const Operand& arg = op.args[i];
+    const bool integers = wants_integers(op.kind, i);
+    if (arg.kind == Operand::Kind::resident) {
+      const Resident& tensor = resident(arg.index);
+      if ((tensor.type == Resident::Type::i32) != integers) {
+        throw InputError(fmt::format("argument {} must be of type {}", i, integers ? "i32" : "f32"));
+      }
+      reader_[arg.index] = v;
+      return tensor.shape;
+    }
+    if (integers) throw InputError(fmt::format("argument {} must be a resident of type i32", i));
+    const auto& inputs = nodes_[v].inputs;
+    if (std::find(inputs.begin(), inputs.end(), arg.index) == inputs.end()) {
+      throw InputError(fmt::format("argument {} is node {}, which is not one of its inputs", i, arg.index));
+    }
+    if (!nodes_[arg.index].op) {
+      throw InputError(
+          fmt::format("argument {} is node {}, which has no op and so no shape", i, quoted(nodes_, arg.index)));
+    }
+    return nodes_[arg.index].op->shape;
+  }
+
+  const Resident& resident(std::int32_t index) const {
+    if (index < 0 || index >= static_cast<std::int32_t>(residents_.size())) {
+      throw InputError(fmt::format("there is no resident {}", index));
+    }
+    return residents_[index];
+  }
+
+  const std::vector<Node>& nodes_;
+  const std::vector<Resident>& residents_;
+  std::vector<NodeId> writer_, reader_;
+};
+
+void drop_repeated_inputs(std::vector<Node>& nodes) {
+  std::vector<NodeId> last_reader(nodes.size(), kNoNode);
+  for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
+    std::erase_if(nodes[v].inputs, [&](NodeId u) { return std::exchange(last_reader[u], v) == v; });
+  }
+}
+
+std::uint64_t mix(std::uint64_t h, std::uint64_t word) {
+  h ^= word + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
+  h ^= h >> 30;
+  h *= 0xbf58476d1ce4e5b9ULL;
+  h ^= h >> 27;
+  h *= 0x94d049bb133111ebULL;
+  return h ^ (h >> 31);
+}
+
+}  // namespace
+
+Graph::Graph() {
+  static const auto empty = std::make_shared<const Data>();
+  data_ = empty;
+  view_ = data_->view();
+}
+
+const std::string& Graph::name() const { return data_->name; }
+const std::string& Graph::name(NodeId v) const { return data_->names[v]; }
+bool Graph::backward(NodeId v) const { return data_->backward[v] != 0; }
+NodeId Graph::forward(NodeId v) const { return data_->forward[v]; }
+NodeId Graph::inplace(NodeId v) const { return data_->inplace[v]; }
+const Op* Graph::op(NodeId v) const { return data_->ops[v] ? &*data_->ops[v] : nullptr; }
+std::span<const Resident> Graph::residents() const { return data_->residents; }
+std::int64_t Graph::resident_bytes() const { return data_->resident_bytes; }
+std::span<const NodeId> Graph::input_order() const { return data_->order; }
+bool Graph::order_was_given() const { return data_->order_given; }
+
+std::string Graph::fingerprint() const {
+  std::uint64_t h = mix(0, static_cast<std::uint64_t>(node_count()));
+  for (NodeId v = 0; v < node_count(); ++v) {
+    h = mix(h, static_cast<std::uint64_t>(size(v)));
+    h = mix(h, static_cast<std::uint64_t>(scratch(v)));
+    h = mix(h, static_cast<std::uint64_t>(inplace(v)) * 2 + (keep(v) ? 1 : 0));
+    std::vector<NodeId> sorted(inputs(v).begin(), inputs(v).end());
+    std::sort(sorted.begin(), sorted.end());
+    for (const NodeId u : sorted) h = mix(h, static_cast<std::uint64_t>(u));
+    h = mix(h, ~std::uint64_t{0});
+  }
+  return fmt::format("{:016x}", h);
+}
+
+GraphBuilder::GraphBuilder(std::string name) : name_(std::move(name)) {}
+
+NodeId GraphBuilder::add(Node node) {
+  if (nodes_.size() >= static_cast<std::size_t>(std::numeric_limits<NodeId>::max() - 1)) {
+    throw InputError("the graph has more than 2^31 - 2 nodes");
+  }
+  nodes_.push_back(std::move(node));
+  return static_cast<NodeId>(nodes_.size()) - 1;
+}
+
+void GraphBuilder::add_input(NodeId node, NodeId input) { nodes_.at(node).inputs.push_back(input); }
+Node& GraphBuilder::node(NodeId v) { return nodes_.at(v); }
+NodeId GraphBuilder::node_count() const { return static_cast<NodeId>(nodes_.size()); }
+
+std::int32_t GraphBuilder::add_resident(Resident resident) {
+  residents_.push_back(std::move(resident));
+  return static_cast<std::int32_t>(residents_.size()) - 1;
+}
+
+const Resident& GraphBuilder::resident(std::int32_t index) const { return residents_.at(index); }
+void GraphBuilder::add_resident_bytes(std::int64_t bytes) { extra_resident_bytes_ += bytes; }
+void GraphBuilder::set_name(std::string name) { name_ = std::move(name); }
+void GraphBuilder::set_order(std::vector<NodeId> order) { order_ = std::move(order); }
+
+namespace {
+
+/// Kahn's algorithm, the smallest ready node first. Throws on a cycle.
+std::vector<NodeId> kahn(const std::vector<Node>& nodes, const std::vector<std::int32_t>& reader_begin,
+                         const std::vector<NodeId>& readers) {
+  std::vector<std::int32_t> missing(nodes.size());
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
+    missing[v] = static_cast<std::int32_t>(nodes[v].inputs.size());
+    if (missing[v] == 0) ready.push(v);
+  }
+  std::vector<NodeId> order;
+  order.reserve(nodes.size());
+  while (!ready.empty()) {
+    const NodeId v = ready.top();
+    ready.pop();
+    order.push_back(v);
+    for (std::int32_t e = reader_begin[v]; e < reader_begin[v + 1]; ++e) {
+      if (--missing[readers[e]] == 0) ready.push(readers[e]);
+    }
+  }
+  if (order.size() != nodes.size()) {
+    throw InputError(fmt::format("the graph has a cycle: {}", list_cycle(nodes, find_cycle(nodes, missing))));
+  }
+  return order;
+}
+
+}  // namespace
+
+Graph GraphBuilder::build() {
+  std::vector<Node> nodes = std::exchange(nodes_, {});
+  const auto n = static_cast<NodeId>(nodes.size());
+  for (NodeId v = 0; v < n; ++v) {
+    if (nodes[v].name.empty()) nodes[v].name = fmt::format("#{}", v);
+  }
+  check_names(nodes);
+  check_inputs_exist(nodes);
+  drop_repeated_inputs(nodes);
+  check_numbers(nodes);
+
+  auto data = std::make_shared<Graph::Data>();
+  std::size_t edges = 0;
+  for (const Node& node : nodes) edges += node.inputs.size();
+  if (edges > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+    throw InputError("the graph has more than 2^31 - 1 edges");
+  }
+
+  data->input_begin.assign(n + 1, 0);
+  data->reader_begin.assign(n + 1, 0);
+  data->inputs.reserve(edges);
+  for (NodeId v = 0; v < n; ++v) {
+    for (const NodeId u : nodes[v].inputs) {
+      data->inputs.push_back(u);
+      ++data->reader_begin[u + 1];
+    }
+    data->input_begin[v + 1] = static_cast<std::int32_t>(data->inputs.size());
+  }
+  std::partial_sum(data->reader_begin.begin(), data->reader_begin.end(), data->reader_begin.begin());
+  data->readers.resize(edges);
+  std::vector<std::int32_t> fill(data->reader_begin.begin(), data->reader_begin.end() - 1);
+  for (NodeId v = 0; v < n; ++v) {
+    for (const NodeId u : nodes[v].inputs) data->readers[fill[u]++] = v;
+  }
+
+  // Kahn also finds the cycles, so it runs even where a given order makes it superfluous.
+  const bool ids_topological = ids_are_topological(nodes);
+  std::vector<NodeId> kahn_order;
+  if (!ids_topological) kahn_order = kahn(nodes, data->reader_begin, data->readers);
+  if (order_) {
+    check_order(nodes, *order_);
+    data->order = std::move(*order_);
+    data->order_given = true;
+  } else if (ids_topological) {
+    data->order.resize(n);
+    std::iota(data->order.begin(), data->order.end(), 0);
+  } else {
+    data->order = std::move(kahn_order);
+  }
+  order_.reset();
+
+  check_scratch(nodes, data->reader_begin);
+  OpChecker(nodes, residents_).check_all();
+
+  for (const Resident& resident : residents_) data->resident_bytes += resident.bytes();
+  data->resident_bytes += std::exchange(extra_resident_bytes_, 0);
+  if (data->resident_bytes < 0 || data->resident_bytes > kSumLimit) {
+    throw InputError(fmt::format("resident bytes {} are out of range", data->resident_bytes));
+  }
+  data->residents = std::exchange(residents_, {});
+  data->name = std::exchange(name_, {});
+  for (Node& node : nodes) {
+    data->names.push_back(std::move(node.name));
+    data->size.push_back(node.size);
+    data->cost.push_back(node.cost);
+    data->scratch.push_back(node.scratch);
+    data->keep.push_back(node.keep);
+    data->backward.push_back(node.backward);
+    data->forward.push_back(node.forward);
+    data->inplace.push_back(node.inplace);
+    data->ops.push_back(std::move(node.op));
+  }
+
+  Graph graph;
+  graph.data_ = std::move(data);
+  graph.view_ = graph.data_->view();
+  return graph;
+}
+
+Graph align_sizes(const Graph& graph, std::int64_t alignment) {
+  if (alignment < 1) throw InputError(fmt::format("alignment {} is not positive", alignment));
+  GraphBuilder builder(graph.name());
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    Node node;
+    node.name = graph.name(v);
+    node.size = align_up(graph.size(v), alignment);
+    // Where storage is taken over, what the output adds to it is rounded, so that the result stays legal.
+    node.scratch = graph.scratch(v) >= 0 ? align_up(graph.scratch(v), alignment)
+                                         : align_up(graph.size(v) + graph.scratch(v), alignment) - node.size;
+    node.cost = graph.cost(v);
+    node.keep = graph.keep(v);
+    node.backward = graph.backward(v);
+    node.forward = graph.forward(v);
+    node.inplace = graph.inplace(v);
+    node.inputs.assign(graph.inputs(v).begin(), graph.inputs(v).end());
+    builder.add(std::move(node));
+  }
+  builder.add_resident_bytes(graph.resident_bytes());
+  builder.set_order({graph.input_order().begin(), graph.input_order().end()});
+  return builder.build();
+}
+
+}  // namespace cairn::core

@@ -1,0 +1,360 @@
+#include "core/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+
+namespace cairn::core {
+namespace {
+
+/// Buffers that share one offset: one buffer, or a chain of in-place ones in which each takes over where the one before
+/// ends. The chain's buffers are consecutive in Packing::pieces.
+struct Block {
+  std::int32_t first_piece = 0;
+  std::int32_t piece_count = 0;
+};
+
+struct Piece {
+  std::int64_t first = 0, last = 0;  ///< closed range of steps
+  std::int64_t size = 0;             ///< aligned, guard included
+};
+
+struct Problem {
+  std::vector<Piece> pieces;
+  std::vector<Block> blocks;
+  std::int64_t steps = 0;  ///< every `last` is at most this
+
+  const Piece* begin(const Block& b) const { return pieces.data() + b.first_piece; }
+  const Piece* end(const Block& b) const { return begin(b) + b.piece_count; }
+};
+
+/// Bytes live at every step; where a piece takes over from the one before it, both are live at once in one place.
+std::vector<std::int64_t> load(const Problem& problem) {
+  std::vector<std::int64_t> delta(problem.steps + 2, 0);
+  for (const Block& block : problem.blocks) {
+    for (const Piece* p = problem.begin(block); p != problem.end(block); ++p) {
+      delta[p->first] += p->size;
+      delta[p->last + 1] -= p->size;
+      if (p != problem.begin(block)) {
+        const std::int64_t shared = std::min(p->size, (p - 1)->size);
+        delta[p->first] -= shared;
+        delta[p->first + 1] += shared;
+      }
+    }
+  }
+  std::partial_sum(delta.begin(), delta.end(), delta.begin());
+  delta.pop_back();
+  return delta;
+}
+
+/// Places blocks one by one, each at the best-fitting gap between those placed so far that live at the same time.
+class Placer {
+ public:
+  explicit Placer(const Problem& problem) : problem_(problem) { placed_.reserve(problem.pieces.size()); }
+
+  /// Height of the arena; offsets[b] is block b's. O(blocks * pieces).
+  std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets) {
+    placed_.clear();
+    offsets.resize(problem_.blocks.size());
+    std::int64_t height = 0;
+    for (const std::int32_t b : order) {
+      const Block& block = problem_.blocks[b];
+      offsets[b] = block.piece_count == 1 ? best_fit(*problem_.begin(block)) : best_fit(block);
+      for (const Piece* p = problem_.begin(block); p != problem_.end(block); ++p) {
+        insert({offsets[b], offsets[b] + p->size, p->first, p->last});
+        height = std::max(height, offsets[b] + p->size);
+      }
+    }
+    return height;
+  }
+
+ private:
+  struct Placed {
+    std::int64_t offset, end, first, last;
+  };
+
+  void insert(const Placed& piece) {
+    const auto at = std::upper_bound(placed_.begin(), placed_.end(), piece.offset,
+                                     [](std::int64_t offset, const Placed& p) { return offset < p.offset; });
+    placed_.insert(at, piece);
+  }
+
+  /// The tightest gap that holds the piece, the lowest of equals; above everything if there is none.
+  std::int64_t best_fit(const Piece& piece) const {
+    std::int64_t top = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();
+    for (const Placed& p : placed_) {
+      if (p.first > piece.last || p.last < piece.first) continue;
+      const std::int64_t gap = p.offset - top;
+      if (gap >= piece.size && gap < best_gap) {
+        best = top;
+        best_gap = gap;
+      }
+      top = std::max(top, p.end);
+    }
+    return best >= 0 ? best : top;
+  }
+
+  /// The lowest offset at which no piece of a chain meets a placed one.
+  std::int64_t best_fit(const Block& block) {
+    forbidden_.clear();
+    for (const Piece* piece = problem_.begin(block); piece != problem_.end(block); ++piece) {
+      for (const Placed& p : placed_) {
+        if (p.first <= piece->last && p.last >= piece->first) forbidden_.emplace_back(p.offset - piece->size, p.end);
+      }
+    }
+    std::sort(forbidden_.begin(), forbidden_.end());
+    std::int64_t offset = 0;
+    for (const auto& [above, below] : forbidden_) {
+      if (above >= offset) break;
+      offset = std::max(offset, below);
+    }
+    return offset;
+  }
+
+  const Problem& problem_;
+  std::vector<Placed> placed_;                                    ///< ascending offsets
+  std::vector<std::pair<std::int64_t, std::int64_t>> forbidden_;  ///< open intervals of offsets
+};
+
+struct BlockMeasures {
+  std::int64_t size, length, conflicts, crowd, first;
+};
+
+/// What the greedy orders sort by. `crowd` is the largest load during the block's life.
+std::vector<BlockMeasures> measure(const Problem& problem, const std::vector<std::int64_t>& loads) {
+  std::vector<std::int64_t> starts, ends;
+  for (const Piece& p : problem.pieces) {
+    starts.push_back(p.first);
+    ends.push_back(p.last);
+  }
+  std::sort(starts.begin(), starts.end());
+  std::sort(ends.begin(), ends.end());
+
+  // Range maximum by a sparse table: log2 rows.
+  std::vector<std::vector<std::int64_t>> table{loads};
+  for (std::size_t width = 1; 2 * width <= loads.size(); width *= 2) {
+    const auto& below = table.back();
+    std::vector<std::int64_t> row(loads.size() - 2 * width + 1);
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = std::max(below[i], below[i + width]);
+    table.push_back(std::move(row));
+  }
+  const auto range_max = [&](std::int64_t first, std::int64_t last) {
+    int row = 0;
+    while ((std::int64_t{2} << row) <= last - first + 1) ++row;
+    return std::max(table[row][first], table[row][last + 1 - (std::int64_t{1} << row)]);
+  };
+
+  std::vector<BlockMeasures> measures;
+  measures.reserve(problem.blocks.size());
+  for (const Block& block : problem.blocks) {
+    const Piece* begin = problem.begin(block);
+    const Piece* end = problem.end(block);
+    const std::int64_t first = begin->first, last = (end - 1)->last;
+    std::int64_t size = 0;
+    for (const Piece* p = begin; p != end; ++p) size = std::max(size, p->size);
+    const auto started = std::upper_bound(starts.begin(), starts.end(), last) - starts.begin();
+    const auto ended = std::lower_bound(ends.begin(), ends.end(), first) - ends.begin();
+    measures.push_back({size, last - first + 1, started - ended, range_max(first, last), first});
+  }
+  return measures;
+}
+
+/// The greedy orders, each by a key of which the largest goes first; ties by size, then length, then start.
+std::vector<std::vector<std::int32_t>> greedy_orders(const std::vector<BlockMeasures>& measures) {
+  using Key = std::function<double(const BlockMeasures&)>;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const std::vector<Key> keys{
+      [&](const BlockMeasures& m) { return real(m.size); },
+      [&](const BlockMeasures& m) { return real(m.length); },
+      [&](const BlockMeasures& m) { return real(m.size) * real(m.length); },
+      [&](const BlockMeasures& m) { return real(m.conflicts); },
+      [&](const BlockMeasures& m) { return real(m.conflicts) * real(m.size); },
+      [&](const BlockMeasures& m) { return real(m.crowd); },
+      [&](const BlockMeasures& m) { return -real(m.first); },
+  };
+  std::vector<std::vector<std::int32_t>> orders;
+  for (const Key& key : keys) {
+    std::vector<double> value;
+    for (const BlockMeasures& m : measures) value.push_back(key(m));
+    std::vector<std::int32_t> order(measures.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      const BlockMeasures &x = measures[a], &y = measures[b];
+      if (value[a] != value[b]) return value[a] > value[b];
+      if (x.size != y.size) return x.size > y.size;
+      if (x.length != y.length) return x.length > y.length;
+      return a < b;
+    });
+    orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
+struct Packing {
+  std::int64_t height = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> offsets;  ///< a block
+  std::vector<std::int32_t> order;    ///< that led to it
+};
+
+std::uint64_t next_random(std::uint64_t& state) {
+  state += 0x9e3779b97f4a7c15ULL;
+  std::uint64_t z = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+/// Moves every block that reaches the top of the arena to an earlier, random place of the order.
+std::vector<std::int32_t> promote_top(const Problem& problem, const Packing& packing, std::uint64_t& random) {
+  std::vector<std::int32_t> order = packing.order;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const Block& block = problem.blocks[order[at]];
+    const bool on_top = std::any_of(problem.begin(block), problem.end(block), [&](const Piece& p) {
+      return packing.offsets[order[at]] + p.size == packing.height;
+    });
+    if (on_top && at > 0) {
+      const auto to = static_cast<std::ptrdiff_t>(next_random(random) % at);
+      std::rotate(order.begin() + to, order.begin() + static_cast<std::ptrdiff_t>(at),
+                  order.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    }
+  }
+  return order;
+}
+
+Packing pack(const Problem& problem, std::int64_t lower_bound, const std::vector<std::int64_t>& loads, int rounds) {
+  Packing best;
+  if (problem.blocks.empty()) return {0, {}, {}};
+  Placer placer(problem);
+  std::vector<std::int64_t> offsets;
+  const auto attempt = [&](const std::vector<std::int32_t>& order) {
+    const std::int64_t height = placer.place(order, offsets);
+    return std::pair(height, height < best.height);
+  };
+  for (auto& order : greedy_orders(measure(problem, loads))) {
+    if (const auto [height, better] = attempt(order); better) best = {height, offsets, std::move(order)};
+    if (best.height == lower_bound) return best;
+  }
+  // Rounds cost pieces^2 each: large problems get fewer of them.
+  const double affordable =
+      4e8 / (static_cast<double>(problem.pieces.size()) * static_cast<double>(problem.pieces.size()));
+  rounds = static_cast<int>(std::min<double>(rounds, affordable));
+  std::uint64_t random = 1;
+  Packing current = best;
+  for (int round = 0; round < rounds && best.height > lower_bound; ++round) {
+    std::vector<std::int32_t> order = promote_top(problem, current, random);
+    const std::int64_t height = placer.place(order, offsets);
+    // Equal and slightly worse packings are walked through, so that a plateau is left again.
+    if (height <= current.height + current.height / 64) current = {height, offsets, std::move(order)};
+    if (current.height < best.height) best = current;
+    if (round % 16 == 15) current = best;
+  }
+  return best;
+}
+
+void check_options(const PlanOptions& options) {
+  if (options.alignment < 1) throw InputError(fmt::format("alignment {} is not positive", options.alignment));
+  if (options.guard_bytes < 0) throw InputError(fmt::format("guard of {} bytes is negative", options.guard_bytes));
+}
+
+}  // namespace
+
+Plan plan_memory(const Graph& graph, const Schedule& schedule, const PlanOptions& options) {
+  check_options(options);
+  const std::vector<Lifetime> lives = lifetimes(graph, schedule);
+  const std::int64_t guard = align_up(options.guard_bytes, options.alignment);
+
+  Plan plan;
+  plan.alignment = options.alignment;
+  std::vector<std::int32_t> latest(graph.node_count(), -1);  // a node's latest buffer
+  std::vector<std::int32_t> takes_over, taken_by;            // chain neighbours among the buffers
+  const auto add_buffer = [&](const Buffer& buffer) {
+    plan.buffers.push_back(buffer);
+    takes_over.push_back(-1);
+    taken_by.push_back(-1);
+    return static_cast<std::int32_t>(plan.buffers.size()) - 1;
+  };
+  for (const Lifetime& life : lives) {
+    const NodeId v = life.node, u = graph.inplace(v);
+    if (graph.size(v) > 0) {
+      const std::int32_t b =
+          add_buffer({v, life.first, life.last, align_up(graph.size(v), options.alignment), 0, false, kNoNode});
+      if (u != kNoNode && latest[u] >= 0 && plan.buffers[latest[u]].last == life.first) {
+        takes_over[b] = latest[u];
+        taken_by[latest[u]] = b;
+        plan.buffers[b].alias_of = u;
+      }
+      latest[v] = b;
+    }
+    if (graph.scratch(v) > 0) {
+      add_buffer({v, life.first, life.first, align_up(graph.scratch(v), options.alignment), 0, true, kNoNode});
+    }
+  }
+
+  Problem problem;
+  problem.steps = schedule.length();
+  std::vector<std::int32_t> block_of(plan.buffers.size());
+  for (std::int32_t b = 0; b < static_cast<std::int32_t>(plan.buffers.size()); ++b) {
+    if (takes_over[b] >= 0) continue;
+    Block block{static_cast<std::int32_t>(problem.pieces.size()), 0};
+    for (std::int32_t c = b; c >= 0; c = taken_by[c]) {
+      problem.pieces.push_back({plan.buffers[c].first, plan.buffers[c].last, plan.buffers[c].size + guard});
+      block_of[c] = static_cast<std::int32_t>(problem.blocks.size());
+      ++block.piece_count;
+    }
+    problem.blocks.push_back(block);
+  }
+
+  const std::vector<std::int64_t> loads = load(problem);
+  plan.lower_bound = *std::max_element(loads.begin(), loads.end());
+  const Packing packing = pack(problem, plan.lower_bound, loads, options.improvement_rounds);
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) plan.buffers[b].offset = packing.offsets[block_of[b]];
+  plan.bytes = packing.height;
+  return plan;
+}
+
+Plan plan_buffers(const std::vector<BufferSpec>& specs, const PlanOptions& options) {
+  check_options(options);
+  // Only the order of the ends matters, so the time axis is compressed to their ranks.
+  std::vector<std::int64_t> times;
+  for (const BufferSpec& spec : specs) {
+    if (spec.lower >= spec.upper) {
+      throw InputError(fmt::format("buffer '{}': lower {} is not below upper {}", spec.id, spec.lower, spec.upper));
+    }
+    if (spec.size < 0) throw InputError(fmt::format("buffer '{}' has the negative size {}", spec.id, spec.size));
+    times.push_back(spec.lower);
+    times.push_back(spec.upper);
+  }
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  const auto rank = [&](std::int64_t time) {
+    return std::lower_bound(times.begin(), times.end(), time) - times.begin();
+  };
+
+  Plan plan;
+  plan.alignment = options.alignment;
+  const std::int64_t guard = align_up(options.guard_bytes, options.alignment);
+  Problem problem;
+  problem.steps = static_cast<std::int64_t>(times.size());
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const BufferSpec& spec = specs[i];
+    const std::int64_t size = align_up(spec.size, options.alignment);
+    plan.buffers.push_back({static_cast<NodeId>(i), spec.lower, spec.upper - 1, size, 0, false, kNoNode});
+    problem.blocks.push_back({static_cast<std::int32_t>(i), 1});
+    problem.pieces.push_back({rank(spec.lower), rank(spec.upper) - 1, size + guard});
+  }
+  const std::vector<std::int64_t> loads = load(problem);
+  plan.lower_bound = *std::max_element(loads.begin(), loads.end());
+  const Packing packing = pack(problem, plan.lower_bound, loads, options.improvement_rounds);
+  for (std::size_t i = 0; i < specs.size(); ++i) plan.buffers[i].offset = packing.offsets[i];
+  plan.bytes = packing.height;
+  return plan;
+}
+
+}  // namespace cairn::core

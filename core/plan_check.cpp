@@ -1,0 +1,95 @@
+// The independent check of a plan: shares nothing with the planner.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "core/plan.h"
+
+namespace cairn::core {
+namespace {
+
+std::string label(const Buffer& b) {
+  return fmt::format("{} of node {} at steps {}..{}, bytes [{}, {})", b.scratch ? "scratch" : "buffer", b.node, b.first,
+                     b.last, b.offset, b.offset + b.size);
+}
+
+/// b takes over c's storage: it starts at the step at which c ends.
+bool takes_over(const Buffer& b, const Buffer& c) {
+  return !b.scratch && !c.scratch && b.alias_of != kNoNode && b.alias_of == c.node && c.last == b.first;
+}
+
+bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.size && b.offset < a.offset + a.size; }
+
+}  // namespace
+
+std::string check_overlaps(const Plan& plan) {
+  for (const Buffer& b : plan.buffers) {
+    if (b.size < 0 || b.offset < 0 || b.offset > plan.bytes - b.size) {
+      return fmt::format("{} lies outside the arena of {} bytes", label(b), plan.bytes);
+    }
+    if (plan.alignment < 1 || b.offset % plan.alignment != 0) {
+      return fmt::format("{} is not aligned to {}", label(b), plan.alignment);
+    }
+    if (b.last < b.first) return fmt::format("{} ends before it starts", label(b));
+  }
+  std::vector<const Buffer*> by_start;
+  for (const Buffer& b : plan.buffers) by_start.push_back(&b);
+  std::sort(by_start.begin(), by_start.end(), [](const Buffer* a, const Buffer* b) { return a->first < b->first; });
+  std::vector<const Buffer*> live;
+  for (const Buffer* b : by_start) {
+    std::erase_if(live, [&](const Buffer* c) { return c->last < b->first; });
+    for (const Buffer* c : live) {
+      if (overlap(*b, *c) && !takes_over(*b, *c) && !takes_over(*c, *b)) {
+        return fmt::format("{} and {} are live at once and overlap", label(*c), label(*b));
+      }
+    }
+    live.push_back(b);
+  }
+  return {};
+}
+
+std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan) {
+  std::map<std::pair<std::int64_t, bool>, const Buffer*> at;  // by first step and whether it is scratch
+  for (const Buffer& b : plan.buffers) {
+    if (!at.emplace(std::pair(b.first, b.scratch), &b).second) {
+      return fmt::format("{} is the second one of its step", label(b));
+    }
+  }
+  std::size_t expected = 0;
+  const std::vector<Lifetime> lives = lifetimes(graph, schedule);
+  std::vector<const Buffer*> latest(graph.node_count(), nullptr);
+  for (const Lifetime& life : lives) {
+    const auto demand = [&](bool scratch, std::int64_t size, std::int64_t last) -> std::string {
+      if (size <= 0) return {};
+      ++expected;
+      const auto found = at.find({life.first, scratch});
+      if (found == at.end()) {
+        return fmt::format("step {} of node {} has no {}", life.first, life.node, scratch ? "scratch" : "buffer");
+      }
+      const Buffer& b = *found->second;
+      if (b.node != life.node) return fmt::format("{}: step {} runs node {}", label(b), life.first, life.node);
+      if (b.last != last) return fmt::format("{} must live until step {}", label(b), last);
+      if (b.size < size) return fmt::format("{} is smaller than the {} bytes it holds", label(b), size);
+      return {};
+    };
+    if (std::string wrong = demand(false, graph.size(life.node), life.last); !wrong.empty()) return wrong;
+    if (std::string wrong = demand(true, graph.scratch(life.node), life.first); !wrong.empty()) return wrong;
+    if (graph.size(life.node) == 0) continue;
+    const Buffer* b = at.at({life.first, false});
+    if (b->alias_of != kNoNode) {
+      const bool legal = graph.inplace(life.node) == b->alias_of && latest[b->alias_of] != nullptr &&
+                         takes_over(*b, *latest[b->alias_of]);
+      if (!legal) return fmt::format("{} must not share the storage of node {}", label(*b), b->alias_of);
+    }
+    latest[life.node] = b;
+  }
+  if (expected != plan.buffers.size()) {
+    return fmt::format("{} buffers, but the schedule needs {}", plan.buffers.size(), expected);
+  }
+  return check_overlaps(plan);
+}
+
+}  // namespace cairn::core

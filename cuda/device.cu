@@ -1,0 +1,75 @@
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "cuda/device.h"
+
+namespace cairn::cuda {
+namespace {
+
+__global__ void empty_kernel() {}
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string driver_reason() {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return "no NVIDIA driver is installed";
+  return "the NVIDIA driver supports CUDA " + version_text(driver) + " and this build needs " +
+         version_text(CUDART_VERSION) + ": update the driver";
+}
+
+std::string reason_for(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInsufficientDriver:
+      return driver_reason();
+    case cudaErrorNoDevice:
+      return "no CUDA device is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES";
+    default:
+      return std::string("CUDA does not start: ") + cudaGetErrorString(error);
+  }
+}
+
+Probe unavailable(std::string reason) {
+  cudaGetLastError();  // an error left behind would be reported by the next launch
+  return {false, std::move(reason), std::nullopt};
+}
+
+}  // namespace
+
+Probe probe() {
+  constexpr int kDevice = 0;
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) return unavailable(reason_for(error));
+  if (count == 0) return unavailable(reason_for(cudaErrorNoDevice));
+
+  cudaDeviceProp properties{};
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, kDevice); error != cudaSuccess)
+    return unavailable(reason_for(error));
+
+  cudaFuncAttributes attributes{};
+  if (const cudaError_t error = cudaFuncGetAttributes(&attributes, empty_kernel); error != cudaSuccess) {
+    if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction)
+      return unavailable(reason_for(error));
+    return unavailable(std::string(properties.name) + " has compute capability " + std::to_string(properties.major) +
+                       "." + std::to_string(properties.minor) +
+                       ", for which this build has no code: set CMAKE_CUDA_ARCHITECTURES and build again");
+  }
+
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  if (const cudaError_t error = cudaMemGetInfo(&free_bytes, &total_bytes); error != cudaSuccess)
+    return unavailable(reason_for(error));
+
+  DeviceInfo device;
+  device.name = properties.name;
+  device.total_bytes = static_cast<std::int64_t>(total_bytes);
+  device.free_bytes = static_cast<std::int64_t>(free_bytes);
+  device.sm_major = properties.major;
+  device.sm_minor = properties.minor;
+  device.multiprocessors = properties.multiProcessorCount;
+  return {true, "", std::move(device)};
+}
+
+}  // namespace cairn::cuda

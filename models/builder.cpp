@@ -1,0 +1,273 @@
+#include "models/builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+namespace cairn::models {
+
+using core::Op;
+using core::OpAttrs;
+using core::Operand;
+using core::OpKind;
+using core::Resident;
+using core::Shape;
+
+namespace {
+
+Op make_op(OpKind kind, Shape shape, std::vector<Operand> args, OpAttrs attrs = {}) {
+  return {kind, std::move(shape), std::move(args), std::move(attrs)};
+}
+
+Shape with_channels(Shape shape, std::int64_t channels) {
+  shape.back() = channels;
+  return shape;
+}
+
+void require_rank(const std::string& name, const Tensor& x, std::size_t least) {
+  if (x.shape.size() < least) {
+    throw core::InputError(fmt::format("{}: its input has {} axes and needs at least {}", name, x.shape.size(), least));
+  }
+}
+
+/// Extent of a convolution's or pooling's output along one axis.
+std::int64_t window_extent(const std::string& name, std::int64_t extent, std::int64_t kernel, std::int64_t stride,
+                           std::int64_t pad) {
+  if (extent + 2 * pad < kernel) {
+    throw core::InputError(fmt::format("{}: an image of {} pixels with padding {} is smaller than the {} x {} window; "
+                                       "use a larger image or fewer levels",
+                                       name, extent, pad, kernel, kernel));
+  }
+  return (extent + 2 * pad - kernel) / stride + 1;
+}
+
+Shape window_shape(const std::string& name, const Tensor& x, std::int64_t kernel, std::int64_t stride,
+                   std::int64_t pad, std::int64_t channels) {
+  return {x.shape[0], window_extent(name, x.shape[1], kernel, stride, pad),
+          window_extent(name, x.shape[2], kernel, stride, pad), channels};
+}
+
+}  // namespace
+
+ModelBuilder::ModelBuilder(std::string name, const BuildOptions& options)
+    : options_(options), graph_(std::move(name)) {}
+
+Tensor ModelBuilder::weight(const std::string& name, Shape shape, Resident::Init init, double scale) {
+  return resident_tensor(
+      {.name = name, .shape = std::move(shape), .role = Resident::Role::weight, .init = init, .scale = scale});
+}
+
+Tensor ModelBuilder::data(const std::string& name, Shape shape) {
+  return resident_tensor(
+      {.name = name, .shape = std::move(shape), .role = Resident::Role::data, .init = Resident::Init::normal});
+}
+
+Tensor ModelBuilder::indices(const std::string& name, Shape shape, std::int64_t bound) {
+  return resident_tensor({.name = name,
+                          .shape = std::move(shape),
+                          .role = Resident::Role::data,
+                          .type = Resident::Type::i32,
+                          .init = Resident::Init::uniform,
+                          .scale = static_cast<double>(bound)});
+}
+
+Tensor ModelBuilder::constant(const std::string& name, Shape shape, Resident::Init init) {
+  return resident_tensor(
+      {.name = name, .shape = std::move(shape), .role = Resident::Role::constant, .init = init});
+}
+
+Tensor ModelBuilder::project(const std::string& name, const Tensor& x, const Tensor& w, const ProjectOptions& options) {
+  require_rank(name, x, 1);
+  if (w.shape.size() != 2) throw core::InputError(fmt::format("{}: its weight has {} axes, not 2", name, w.shape.size()));
+  OpAttrs attrs;
+  attrs.k = w.shape[options.transposed ? 1 : 0];
+  attrs.n = w.shape[options.transposed ? 0 : 1];
+  attrs.m = core::element_count(x.shape) / std::max<std::int64_t>(attrs.k, 1);
+  attrs.trans_b = options.transposed;
+  attrs.alpha = options.alpha;
+  std::vector<Operand> args{x.operand, w.operand};
+  if (options.bias) args.push_back(options.bias->operand);
+  Shape shape = options.shape.empty() ? with_channels(x.shape, attrs.n) : options.shape;
+  return append(name, make_op(OpKind::matmul, std::move(shape), std::move(args), attrs));
+}
+
+Tensor ModelBuilder::batched_matmul(const std::string& name, const Tensor& a, const Tensor& b,
+                                    const BatchedOptions& options) {
+  require_rank(name, a, 2);
+  if (b.shape.size() != a.shape.size() || !std::equal(a.shape.begin(), a.shape.end() - 2, b.shape.begin())) {
+    throw core::InputError(fmt::format("{}: the two factors' batch axes differ", name));
+  }
+  const auto row = a.shape.size() - 2;
+  const auto col = a.shape.size() - 1;
+  OpAttrs attrs;
+  attrs.m = a.shape[options.trans_a ? col : row];
+  attrs.k = a.shape[options.trans_a ? row : col];
+  attrs.n = b.shape[options.trans_b ? row : col];
+  attrs.batch = core::element_count(Shape(a.shape.begin(), a.shape.end() - 2));
+  attrs.trans_a = options.trans_a;
+  attrs.trans_b = options.trans_b;
+  attrs.alpha = options.alpha;
+  Shape shape = a.shape;
+  shape[row] = attrs.m;
+  shape[col] = attrs.n;
+  return append(name, make_op(OpKind::matmul, std::move(shape), {a.operand, b.operand}, attrs));
+}
+
+Tensor ModelBuilder::add(const std::string& name, const Tensor& a, const Tensor& b) {
+  return append(name, make_op(OpKind::add, a.shape, {a.operand, b.operand}));
+}
+
+Tensor ModelBuilder::scale(const std::string& name, const Tensor& x, double alpha) {
+  OpAttrs attrs;
+  attrs.alpha = alpha;
+  return append(name, make_op(OpKind::scale, x.shape, {x.operand}, attrs));
+}
+
+Tensor ModelBuilder::relu(const std::string& name, const Tensor& x) {
+  return append(name, make_op(OpKind::relu, x.shape, {x.operand}));
+}
+
+Tensor ModelBuilder::gelu(const std::string& name, const Tensor& x) {
+  return append(name, make_op(OpKind::gelu, x.shape, {x.operand}));
+}
+
+Tensor ModelBuilder::conv2d(const std::string& name, const Tensor& x, const Tensor& w,
+                            const std::optional<Tensor>& bias, std::int64_t stride, std::int64_t pad) {
+  require_rank(name, x, 4);
+  require_rank(name, w, 4);
+  OpAttrs attrs;
+  attrs.stride = stride;
+  attrs.pad = pad;
+  std::vector<Operand> args{x.operand, w.operand};
+  if (bias) args.push_back(bias->operand);
+  Shape shape{x.shape[0], window_extent(name, x.shape[1], w.shape[1], stride, pad),
+              window_extent(name, x.shape[2], w.shape[2], stride, pad), w.shape[0]};
+  return append(name, make_op(OpKind::conv2d, std::move(shape), std::move(args), attrs));
+}
+
+Tensor ModelBuilder::batchnorm(const std::string& name, const Tensor& x, const Tensor& params) {
+  require_rank(name, x, 2);
+  const Tensor stats = append(name + ".stats", make_op(OpKind::batchnorm_stats, {2, x.channels()}, {x.operand}));
+  return append(name, make_op(OpKind::batchnorm, x.shape, {x.operand, stats.operand, params.operand}));
+}
+
+Tensor ModelBuilder::layernorm(const std::string& name, const Tensor& x, const Tensor& params) {
+  require_rank(name, x, 2);
+  const std::int64_t rows = core::element_count(x.shape) / std::max<std::int64_t>(x.channels(), 1);
+  const Tensor stats = append(name + ".stats", make_op(OpKind::layernorm_stats, {rows, 2}, {x.operand}));
+  return append(name, make_op(OpKind::layernorm, x.shape, {x.operand, stats.operand, params.operand}));
+}
+
+Tensor ModelBuilder::maxpool(const std::string& name, const Tensor& x, std::int64_t kernel, std::int64_t stride,
+                             std::int64_t pad) {
+  require_rank(name, x, 4);
+  OpAttrs attrs;
+  attrs.kernel = kernel;
+  attrs.stride = stride;
+  attrs.pad = pad;
+  return append(name, make_op(OpKind::maxpool, window_shape(name, x, kernel, stride, pad, x.channels()), {x.operand},
+                              attrs));
+}
+
+Tensor ModelBuilder::mean_pool(const std::string& name, const Tensor& x) {
+  require_rank(name, x, 2);
+  return append(name, make_op(OpKind::mean_pool, {x.shape[0], x.channels()}, {x.operand}));
+}
+
+Tensor ModelBuilder::upsample(const std::string& name, const Tensor& x) {
+  require_rank(name, x, 4);
+  return append(name, make_op(OpKind::upsample, {x.shape[0], 2 * x.shape[1], 2 * x.shape[2], x.shape[3]}, {x.operand}));
+}
+
+Tensor ModelBuilder::concat(const std::string& name, const Tensor& a, const Tensor& b) {
+  require_rank(name, a, 1);
+  require_rank(name, b, 1);
+  return append(name, make_op(OpKind::concat, with_channels(a.shape, a.channels() + b.channels()),
+                              {a.operand, b.operand}));
+}
+
+Tensor ModelBuilder::permute(const std::string& name, const Tensor& x, std::vector<std::int64_t> perm) {
+  OpAttrs attrs;
+  Shape shape;
+  for (const std::int64_t axis : perm) shape.push_back(x.shape.at(static_cast<std::size_t>(axis)));
+  attrs.perm = std::move(perm);
+  return append(name, make_op(OpKind::permute, std::move(shape), {x.operand}, std::move(attrs)));
+}
+
+Tensor ModelBuilder::softmax(const std::string& name, const Tensor& x, bool causal) {
+  OpAttrs attrs;
+  attrs.causal = causal;
+  return append(name, make_op(OpKind::softmax, x.shape, {x.operand}, attrs));
+}
+
+Tensor ModelBuilder::embedding(const std::string& name, const Tensor& ids, const Tensor& table,
+                               const std::optional<Tensor>& positions) {
+  require_rank(name, table, 2);
+  Shape shape = ids.shape;
+  shape.push_back(table.channels());
+  std::vector<Operand> args{ids.operand, table.operand};
+  if (positions) args.push_back(positions->operand);
+  return append(name, make_op(OpKind::embedding, std::move(shape), std::move(args)));
+}
+
+Tensor ModelBuilder::dropout(const std::string& name, const Tensor& x, double p) {
+  if (p == 0.0) return x;
+  OpAttrs attrs;
+  attrs.p = p;
+  attrs.stream = dropout_streams_++;
+  return append(name, make_op(OpKind::dropout, x.shape, {x.operand}, attrs));
+}
+
+Tensor ModelBuilder::cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels) {
+  return append(name, make_op(OpKind::cross_entropy, {1}, {logits.operand, labels.operand}));
+}
+
+Tensor ModelBuilder::mse(const std::string& name, const Tensor& y, const Tensor& target) {
+  return append(name, make_op(OpKind::mse, {1}, {y.operand, target.operand}));
+}
+
+Tensor ModelBuilder::append(std::string name, Op op, core::NodeId forward) {
+  core::Node node;
+  std::vector<Shape> arg_shapes;
+  for (const Operand& arg : op.args) {
+    arg_shapes.push_back(shape(arg));
+    if (arg.kind == Operand::Kind::node) node.inputs.push_back(arg.index);
+  }
+  try {
+    core::check_op(op, arg_shapes);
+  } catch (const core::InputError& error) {
+    throw core::InputError(fmt::format("node '{}': {}", name, error.what()));
+  }
+  const core::OpWork work = core::op_work(op, arg_shapes);
+  node.name = std::move(name);
+  node.size = op.writes >= 0 ? 0 : 4 * core::element_count(op.shape);
+  node.scratch = work.scratch;
+  node.cost = options_.roofline.cost(work);
+  node.backward = forward != core::kNoNode;
+  node.forward = forward;
+  Tensor result{{}, op.shape};
+  node.op = std::move(op);
+  result.operand = Operand::node(graph_.add(std::move(node)));
+  return result;
+}
+
+std::int32_t ModelBuilder::add_resident(Resident resident) {
+  core::element_count(resident.shape);  // throws where it is too large to count
+  ++resident_count_;
+  return graph_.add_resident(std::move(resident));
+}
+
+const Shape& ModelBuilder::shape(const Operand& operand) {
+  return operand.kind == Operand::Kind::node ? op(operand.index).shape : resident(operand.index).shape;
+}
+
+Tensor ModelBuilder::resident_tensor(Resident resident) {
+  Shape shape = resident.shape;
+  return {Operand::resident(add_resident(std::move(resident))), std::move(shape)};
+}
+
+}  // namespace cairn::models

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/graph.h"
+#include "core/op.h"
+#include "models/registry.h"
+
+namespace cairn::models {
+
+/// A handle of a node's output or of a resident tensor; cheap to copy.
+struct Tensor {
+  core::Operand operand;
+  core::Shape shape;
+
+  std::int64_t channels() const { return shape.back(); }
+};
+
+/// Writes the forward pass of a model as nodes of a core::GraphBuilder. Every op infers its output's shape, is checked
+/// with core::check_op (InputError), and takes 4 bytes an element, its kernel's scratch, and the roofline's cost.
+/// Nodes stand in the order of the calls. Names must be unique.
+class ModelBuilder {
+ public:
+  ModelBuilder(std::string name, const BuildOptions& options);
+
+  // Residents.
+  Tensor weight(const std::string& name, core::Shape shape, core::Resident::Init init, double scale = 1.0);
+  Tensor data(const std::string& name, core::Shape shape);  ///< fp32, standard normal
+  /// int32 in [0, bound): token ids or labels.
+  Tensor indices(const std::string& name, core::Shape shape, std::int64_t bound);
+  Tensor constant(const std::string& name, core::Shape shape, core::Resident::Init init);
+
+  // Forward ops; shapes as in core/op.h.
+  struct ProjectOptions {
+    std::optional<Tensor> bias;  ///< [n]
+    bool transposed = false;     ///< w is stored [n, k]
+    double alpha = 1.0;
+    core::Shape shape;  ///< of the output, rows * n elements; empty: x's with the last extent n
+  };
+  /// alpha * x w + bias for w [k, n]: x is read as rows x k, whatever its axes are.
+  Tensor project(const std::string& name, const Tensor& x, const Tensor& w, const ProjectOptions& options = {});
+
+  struct BatchedOptions {
+    bool trans_a = false, trans_b = false;
+    double alpha = 1.0;
+  };
+  /// alpha * op(a) op(b) over the last two axes; all others are batch and equal.
+  Tensor batched_matmul(const std::string& name, const Tensor& a, const Tensor& b, const BatchedOptions& options = {});
+
+  Tensor add(const std::string& name, const Tensor& a, const Tensor& b);
+  Tensor scale(const std::string& name, const Tensor& x, double alpha);
+  Tensor relu(const std::string& name, const Tensor& x);
+  Tensor gelu(const std::string& name, const Tensor& x);
+  Tensor conv2d(const std::string& name, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
+                std::int64_t stride, std::int64_t pad);
+  /// Two nodes: `name`.stats and `name`. params [2, C].
+  Tensor batchnorm(const std::string& name, const Tensor& x, const Tensor& params);
+  /// Two nodes: `name`.stats and `name`. params [2, C].
+  Tensor layernorm(const std::string& name, const Tensor& x, const Tensor& params);
+  Tensor maxpool(const std::string& name, const Tensor& x, std::int64_t kernel, std::int64_t stride, std::int64_t pad);
+  Tensor mean_pool(const std::string& name, const Tensor& x);
+  Tensor upsample(const std::string& name, const Tensor& x);
+  Tensor concat(const std::string& name, const Tensor& a, const Tensor& b);
+  Tensor permute(const std::string& name, const Tensor& x, std::vector<std::int64_t> perm);
+  Tensor softmax(const std::string& name, const Tensor& x, bool causal);
+  Tensor embedding(const std::string& name, const Tensor& ids, const Tensor& table,
+                   const std::optional<Tensor>& positions);
+  /// Drops with probability p, with a random stream of its own. p = 0 adds no node and returns x.
+  Tensor dropout(const std::string& name, const Tensor& x, double p);
+
+  // Losses, shape [1]; what backward() starts from.
+  Tensor cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+  Tensor mse(const std::string& name, const Tensor& y, const Tensor& target);
+
+  // What autodiff needs beside.
+  /// Appends a node for `op`, which is backward if it belongs to a `forward` node. With op.writes it takes no bytes.
+  Tensor append(std::string name, core::Op op, core::NodeId forward = core::kNoNode);
+  void keep(core::NodeId v) { graph_.node(v).keep = true; }
+  std::int32_t add_resident(core::Resident resident);
+  core::NodeId node_count() const { return graph_.node_count(); }
+  std::int32_t resident_count() const { return resident_count_; }
+  const std::string& node_name(core::NodeId v) { return graph_.node(v).name; }
+  const core::Op& op(core::NodeId v) { return *graph_.node(v).op; }
+  const core::Resident& resident(std::int32_t index) const { return graph_.resident(index); }
+  const core::Shape& shape(const core::Operand& operand);
+  const BuildOptions& options() const { return options_; }
+
+  /// Validates; the builder is left empty.
+  core::Graph build() { return graph_.build(); }
+
+ private:
+  Tensor resident_tensor(core::Resident resident);
+
+  BuildOptions options_;
+  core::GraphBuilder graph_;
+  std::int32_t resident_count_ = 0;
+  std::uint64_t dropout_streams_ = 0;
+};
+
+}  // namespace cairn::models

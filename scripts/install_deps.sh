@@ -1,0 +1,42 @@
+#!/bin/sh
+# Installs with apt-get what building, testing and running Cairn needs and this machine lacks. Debian 12 and later,
+# Ubuntu 24.04 and later. Says nothing and needs no rights when all is there.
+set -eu
+
+packages='g++ cmake ninja-build git python3 clang-format catch2 libfmt-dev libcli11-dev nlohmann-json3-dev
+          libbenchmark-dev libopenblas-dev'
+
+if ! command -v apt-get >/dev/null 2>&1; then
+  echo "install_deps: no apt-get here; going on with what is installed. Needed, by their Debian names:" $packages >&2
+  exit 0
+fi
+
+missing=
+for package in $packages; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=
+  [ "$status" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null 2>&1; then
+    echo "install_deps: neither root nor sudo; as root, run: apt-get install$missing" >&2
+    exit 1
+  fi
+  as_root=sudo
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+quietly() {
+  "$@" </dev/null >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+}
+
+echo "Installing with apt-get:$missing"
+quietly $as_root apt-get update || echo "install_deps: the package lists could not be updated; trying those at hand" >&2
+# shellcheck disable=SC2086  # a list of words
+if ! quietly $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing; then
+  echo "install_deps: apt-get could not install:$missing" >&2
+  exit 1
+fi

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Installs what is missing, builds everything with warnings as errors, and runs every test and check. CUDA is built
+# where nvcc works; tests that need a device are skipped without one. The last line is the count.
+#   scripts/test.sh [PRESET]      default, cpu, cuda or asan
+set -eu
+cd "$(dirname "$0")/.."
+preset=${1:-default}
+build=build/$preset
+
+fail() {
+  echo "$1"
+  echo "0 passed, 1 failed, 0 skipped"
+  exit 1
+}
+
+scripts/install_deps.sh || fail "what Cairn needs could not be installed"
+mkdir -p "$build"
+if ! cmake --preset "$preset" -D CAIRN_WERROR=ON >"$build/configure.log" 2>&1; then
+  cat "$build/configure.log"
+  fail "the build could not be configured"
+fi
+echo "Building $build"
+cmake --build "$build" -- --quiet || fail "the build failed"
+
+jobs=$(nproc)
+ctest --preset "$preset" -j "$jobs" --output-junit "$PWD/$build/tests.xml" >"$build/tests.log" 2>&1 || true
+exec python3 scripts/summary.py "$build/tests.xml"

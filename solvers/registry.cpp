@@ -1,0 +1,43 @@
+#include "solvers/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "solvers/auto.h"
+#include "solvers/remat/baselines.h"
+#include "solvers/remat/tw_remat.h"
+
+namespace cairn::solvers {
+namespace {
+
+constexpr SolverInfo kSolvers[] = {
+    {"auto", "the others, then local search",
+     "the cheapest schedule within budget and time limit that any of them found", auto_remat},
+    {"tw", "Kumar et al. 2019, Algorithm 1: TWRemat(k)",
+     "peak O((M_in + w M_max) log n) for tree decompositions of width w, where recursion goes to the end",
+     [](const core::Graph& graph, const SolveOptions& options) { return tw_remat(graph, TwRematOptions{options}); }},
+    {"greedy", "Kumar et al. 2019, section 4: GreedyRemat (XLA)", "none", greedy_remat},
+    {"chen", "Chen et al. 2016: sublinear memory checkpointing, on DAGs", "O(sqrt n) values on a chain of n equal ones",
+     chen_remat},
+    {"none", "Kumar et al. 2019, section 4: NoRemat", "every node once, in the input order", no_remat},
+};
+
+}  // namespace
+
+std::span<const SolverInfo> registry() { return kSolvers; }
+
+const SolverInfo& find_solver(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const SolverInfo& solver : kSolvers) {
+    if (solver.name == name) return solver;
+    names.push_back(solver.name);
+  }
+  throw core::InputError(fmt::format("there is no solver '{}'{} (known: {})", name, core::did_you_mean(name, names),
+                                     fmt::join(names, ", ")));
+}
+
+}  // namespace cairn::solvers

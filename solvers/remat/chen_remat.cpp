@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "solvers/incumbent.h"
+#include "solvers/remat/baselines.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::NodeId;
+
+/// Steps of the input order that count as the forward pass.
+std::int32_t forward_length(const core::Graph& graph) {
+  const auto order = graph.input_order();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (graph.backward(order[i])) return static_cast<std::int32_t>(i);
+  }
+  return static_cast<std::int32_t>(core::evaluate(graph, core::baseline_schedule(graph)).peak_step) + 1;
+}
+
+/// Cuts the first `length` steps into about `count` runs of equal bytes. segment[i] of each such step.
+std::vector<std::int32_t> cut(const core::Graph& graph, std::int32_t length, std::int32_t count) {
+  const auto order = graph.input_order();
+  // One unit a node keeps zero-sized nodes from piling up in one segment.
+  const auto weight = [&](std::int32_t i) { return static_cast<double>(graph.size(order[i])) + 1.0; };
+  double total = 0;
+  for (std::int32_t i = 0; i < length; ++i) total += weight(i);
+  std::vector<std::int32_t> segment(length);
+  double before = 0;
+  for (std::int32_t i = 0; i < length; ++i) {
+    segment[i] = std::min(count - 1, static_cast<std::int32_t>(before / total * count));
+    before += weight(i);
+  }
+  return segment;
+}
+
+/// The schedule for one segmentation. O(n + m).
+core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int32_t>& segment) {
+  constexpr std::int32_t kTail = -1;
+  const auto order = graph.input_order();
+  const auto length = static_cast<std::int32_t>(segment.size());
+  const std::int32_t count = segment.empty() ? 0 : segment.back() + 1;
+
+  std::vector<std::int32_t> segment_of(graph.node_count(), kTail);
+  for (std::int32_t i = 0; i < length; ++i) segment_of[order[i]] = segment[i];
+  // What only its own segment and the tail read is dropped when the segment ends; the last segment's values stay.
+  std::vector<std::uint8_t> dropped(graph.node_count(), 0);
+  for (std::int32_t i = 0; i < length; ++i) {
+    const NodeId v = order[i];
+    dropped[v] = segment[i] + 1 < count && !graph.keep(v) &&
+                 std::all_of(graph.readers(v).begin(), graph.readers(v).end(),
+                             [&](NodeId w) { return segment_of[w] == kTail || segment_of[w] == segment[i]; });
+  }
+  // To run a segment again means: whatever the tail reads of it, and what that needs of it.
+  std::vector<std::uint8_t> wanted(graph.node_count(), 0);
+  std::vector<std::vector<NodeId>> again(count);
+  for (std::int32_t i = length; i-- > 0;) {
+    const NodeId v = order[i];
+    if (!dropped[v]) continue;
+    wanted[v] = std::any_of(graph.readers(v).begin(), graph.readers(v).end(),
+                            [&](NodeId w) { return segment_of[w] == kTail || (dropped[w] && wanted[w]); });
+    if (wanted[v]) again[segment[i]].push_back(v);
+  }
+
+  core::Schedule schedule{{order.begin(), order.begin() + length}};
+  std::vector<std::uint8_t> restored(count, 0);
+  for (std::size_t i = length; i < order.size(); ++i) {
+    for (const NodeId u : graph.inputs(order[i])) {
+      if (!dropped[u] || restored[segment_of[u]]) continue;
+      restored[segment_of[u]] = 1;
+      schedule.steps.insert(schedule.steps.end(), again[segment_of[u]].rbegin(), again[segment_of[u]].rend());
+    }
+    schedule.steps.push_back(order[i]);
+  }
+  return schedule;
+}
+
+}  // namespace
+
+Solution chen_remat(const core::Graph& graph, const SolveOptions& options) {
+  Stopwatch watch(options.limit);
+  Incumbent incumbent(graph, options, watch);
+  incumbent.offer(core::baseline_schedule(graph));
+  if (graph.node_count() == 0 || incumbent.cannot_improve()) return incumbent.finish(false);
+
+  const std::int32_t length = forward_length(graph);
+  const auto root = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(length))));
+  std::vector<std::int32_t> counts{std::max(root, 1)};
+  // Then every count up to a few times the root, and a geometric sequence beyond.
+  std::set<std::int32_t> others;
+  for (std::int32_t count = 2; count <= std::min(length, 4 * root); ++count) others.insert(count);
+  for (double count = 4.0 * root; count <= length; count *= 1.1) others.insert(static_cast<std::int32_t>(count));
+  counts.insert(counts.end(), others.begin(), others.end());
+  for (const std::int32_t count : counts) {
+    if (watch.expired(graph.node_count())) break;
+    incumbent.offer(checkpointed(graph, cut(graph, length, count)));
+  }
+  return incumbent.finish(watch.expired(0));
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,13 @@
+#include "solvers/incumbent.h"
+#include "solvers/remat/baselines.h"
+
+namespace cairn::solvers {
+
+Solution no_remat(const core::Graph& graph, const SolveOptions& options) {
+  const Stopwatch watch(options.limit);
+  Incumbent incumbent(graph, options, watch);
+  incumbent.offer(core::baseline_schedule(graph));
+  return incumbent.finish(false);
+}
+
+}  // namespace cairn::solvers

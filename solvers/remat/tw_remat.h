@@ -1,0 +1,19 @@
+#pragma once
+
+#include "solvers/solution.h"
+
+namespace cairn::solvers {
+
+struct TwRematOptions : SolveOptions {
+  /// Recursion stops at tree decompositions of fewer than k bags: 1 recurses to the end (least memory), n gives
+  /// NoRemat. 0, the default, searches k for the least cost within the budget.
+  std::int64_t k = 0;
+};
+
+/// TWRemat(k): Algorithm 1 of Kumar et al. on a min-fill tree decomposition (Lemma 1), with balanced separators (Lemma
+/// 3) found once for each component. Only what a call's outputs need is scheduled, and recomputations that nothing
+/// reads are dropped, so a schedule is never longer than the paper's. Length O(w n^(1 + log(w + 2))) for width w; a
+/// schedule that grows beyond a fixed multiple of n is given up and counts as too costly.
+Solution tw_remat(const core::Graph& graph, const TwRematOptions& options);
+
+}  // namespace cairn::solvers

@@ -1,0 +1,22 @@
+# Builds and runs the consumer against Cairn's install tree or build tree.
+# Needs: TREE (install or build), CAIRN_BUILD, WORK, GENERATOR, CXX, BUILD_TYPE, CXX_FLAGS, HAS_CUDA.
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+if(TREE STREQUAL "install")
+  # Not the configured prefix: the package must not depend on where it was meant to be installed.
+  run(${CMAKE_COMMAND} --install ${CAIRN_BUILD} --prefix ${WORK}/prefix)
+  set(where -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+else()
+  set(where -Dcairn_DIR=${CAIRN_BUILD})
+endif()
+
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX}
+    -DCMAKE_BUILD_TYPE=${BUILD_TYPE} -DCMAKE_CXX_FLAGS=${CXX_FLAGS} ${where})
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/consumer)
+if(HAS_CUDA)
+  run(${WORK}/build/cuda_consumer)
+endif()

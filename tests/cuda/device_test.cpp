@@ -1,0 +1,34 @@
+#include "cuda/device.h"
+
+#include "tests/catch.h"
+#include "tests/cuda/no_device.h"
+
+using cairn::cuda::Probe;
+using cairn::cuda::probe;
+
+TEST_CASE("the probe gives a device or one line that says why not") {
+  const Probe result = probe();
+  CHECK(result.available == result.device.has_value());
+  CHECK(result.available == result.reason.empty());
+  CHECK(result.reason.find('\n') == std::string::npos);
+}
+
+// Run by ctest with CUDA_VISIBLE_DEVICES=-1, on machines with and without a GPU.
+TEST_CASE("the probe says why when no device is visible", "[.][no_device]") {
+  const Probe result = probe();
+  REQUIRE_FALSE(result.available);
+  INFO(result.reason);
+  const bool names_the_cause =
+      result.reason.find("driver") != std::string::npos || result.reason.find("no CUDA device") != std::string::npos;
+  CHECK(names_the_cause);
+}
+
+TEST_CASE("the device has a name, memory and multiprocessors") {
+  if (cairn::tests::no_device()) return;
+  const cairn::cuda::DeviceInfo device = *probe().device;
+  CHECK_FALSE(device.name.empty());
+  CHECK(device.free_bytes > 0);
+  CHECK(device.free_bytes <= device.total_bytes);
+  CHECK(device.sm_major >= 8);
+  CHECK(device.multiprocessors > 0);
+}

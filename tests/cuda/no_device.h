@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "cuda/device.h"
+#include "tests/catch.h"
+
+namespace cairn::tests {
+
+/// First line of a test case that needs a device: `if (no_device()) return;`. Says so, which ctest counts as a skip.
+/// Where a device must be there (CAIRN_REQUIRE_DEVICE is set) its absence is a failure.
+inline bool no_device() {
+  const cuda::Probe probe = cuda::probe();
+  if (probe.available) return false;
+  if (std::getenv("CAIRN_REQUIRE_DEVICE") != nullptr) FAIL("a CUDA device is required, but " << probe.reason);
+  std::printf("skipped: no CUDA device (%s)\n", probe.reason.c_str());
+  return true;
+}
+
+}  // namespace cairn::tests
