@@ -129,7 +129,7 @@ core::Graph GraphSource::load() const {
     throw core::InputError(fmt::format("'{}' is neither a file nor a model{}; 'cairn models' lists the models", name,
                                        core::did_you_mean(name, model_names())));
   if (!model_options.empty() || !weight_grads.empty() || !optimizer.empty()) {
-    const std::string option = !model_options.empty() ? model_options.begin()->first
+    const std::string option = !model_options.empty()  ? model_options.begin()->first
                                : !weight_grads.empty() ? "weight-grads"
                                                        : "optimizer";
     throw core::InputError(fmt::format("--{} is an option of models, but '{}' is a file; drop it", option, name));
@@ -189,25 +189,27 @@ bool CheckedSolution::within(std::optional<std::int64_t> budget) const {
   return !solution.schedule.steps.empty() && (!budget || solution.peak <= *budget);
 }
 
+core::Evaluation require_sound(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution) {
+  const core::Evaluation evaluation = core::evaluate(graph, solution.schedule);
+  if (!evaluation.valid())
+    throw Failure(kDefect, fmt::format("solver '{}' returned an invalid schedule: {}; please report this", solver,
+                                       core::describe(graph, evaluation.defect)));
+  if (evaluation.peak != solution.peak || evaluation.cost != solution.cost)
+    throw Failure(kDefect,
+                  fmt::format("solver '{}' reports peak {} and cost {}, but its schedule has {} and {}; please "
+                              "report this",
+                              solver, solution.peak, solution.cost, evaluation.peak, evaluation.cost));
+  return evaluation;
+}
+
 CheckedSolution solve_checked(const solvers::SolverInfo& solver, const core::Graph& graph,
                               const solvers::SolveOptions& options) {
   CheckedSolution checked;
   const solvers::Stopwatch watch(options.limit);
   checked.solution = solver.solve(graph, options);
   checked.seconds = watch.seconds();
-  if (checked.solution.schedule.steps.empty()) return checked;
-
-  checked.evaluation = core::evaluate(graph, checked.solution.schedule);
-  const auto& evaluation = checked.evaluation;
-  if (!evaluation.valid())
-    throw Failure(kDefect, fmt::format("solver '{}' returned an invalid schedule: {}; please report this", solver.name,
-                                       core::describe(graph, evaluation.defect)));
-  if (evaluation.peak != checked.solution.peak || evaluation.cost != checked.solution.cost)
-    throw Failure(kDefect,
-                  fmt::format("solver '{}' reports peak {} and cost {}, but its schedule has {} and {}; please report "
-                              "this",
-                              solver.name, checked.solution.peak, checked.solution.cost, evaluation.peak,
-                              evaluation.cost));
+  if (!checked.solution.schedule.steps.empty())
+    checked.evaluation = require_sound(solver.name, graph, checked.solution);
   return checked;
 }
 
@@ -233,11 +235,12 @@ Failure infeasible_failure(const Problem& problem, std::int64_t least, Json deta
 }
 
 Failure not_found_failure(const Problem& problem, std::int64_t least, Json details) {
-  return {kNotFound,
-          fmt::format("found no schedule of '{}' within {} bytes, and none is excluded (lower bound {} bytes); the least "
-                      "budget known feasible is {} bytes; raise --budget or --time-limit, or try another --solver",
-                      problem.name, problem.budget.value_or(0), problem.lower_bound, least),
-          std::move(details)};
+  return {
+      kNotFound,
+      fmt::format("found no schedule of '{}' within {} bytes, and none is excluded (lower bound {} bytes); the least "
+                  "budget known feasible is {} bytes; raise --budget or --time-limit, or try another --solver",
+                  problem.name, problem.budget.value_or(0), problem.lower_bound, least),
+      std::move(details)};
 }
 
 ProgressLine::ProgressLine(const Console& console, const Problem& problem, double limit_seconds)

@@ -128,7 +128,11 @@ struct CheckedSolution {
   bool within(std::optional<std::int64_t> budget) const;
 };
 
-/// Solves and checks; throws Failure(kDefect) when a solver returned an invalid schedule or wrong measures.
+/// Evaluates the solution's schedule, which must have steps, again. Throws Failure(kDefect) when it is invalid or its
+/// measures are wrong.
+core::Evaluation require_sound(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution);
+
+/// Solves and checks.
 CheckedSolution solve_checked(const solvers::SolverInfo& solver, const core::Graph& graph,
                               const solvers::SolveOptions& options);
 

@@ -57,19 +57,20 @@ int show_info(const InfoArguments& arguments) {
   std::int64_t least = least_feasible(problem, lowest.solution, arguments.search);
   Json json = problem.describe();
   json["cost_at_least_budget"] = lowest.within(std::nullopt) ? Json(lowest.solution.cost) : Json(nullptr);
+  std::string verdict;
+  if (problem.budget) verdict = judge_budget(problem, arguments, least, json);
+  json["least_feasible_bytes"] = least;
+  json["interrupted"] = catch_interrupt().load();
   std::vector<std::vector<std::string>> rows = {
       {"graph", problem.name},
       {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
       {"resident", bytes_text(problem.graph.resident_bytes()) + ", beside the budget"},
       {"baseline peak", bytes_text(problem.baseline.peak)},
       {"baseline cost", std::to_string(problem.baseline.cost)},
-      {"lower bound", bytes_text(problem.lower_bound)}};
-  if (problem.budget) rows.push_back({"budget " + bytes_text(*problem.budget), judge_budget(problem, arguments, least, json)});
-  json["least_feasible_bytes"] = least;
-  json["interrupted"] = catch_interrupt().load();
-  rows.insert(rows.begin() + 6,
-              {"least budget known", fmt::format("{}, {:.1f}% of the baseline", bytes_text(least),
-                                                 100 + increase_pct(least, problem.baseline.peak))});
+      {"lower bound", bytes_text(problem.lower_bound)},
+      {"least budget known", fmt::format("{}, {:.1f}% of the baseline", bytes_text(least),
+                                         100 + increase_pct(least, problem.baseline.peak))}};
+  if (problem.budget) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict});
   arguments.console.print(json, format_table(rows, false));
   return catch_interrupt() ? kInterrupted : kDone;
 }

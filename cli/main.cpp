@@ -83,7 +83,8 @@ int run_guarded(const Subcommand& subcommand, bool json) {
 }
 
 int main_guarded(int argc, char** argv) {
-  const bool json = std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  const bool json =
+      std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
   CLI::App app{
       "Cairn decides in which order a computation graph runs, what it throws away and computes again, and where every\n"
       "tensor lives, so that it fits into a memory budget; and it runs that decision.",

@@ -1,8 +1,7 @@
-#include "models/registry.h"
-
 #include <fmt/format.h>
 
 #include "cli/common.h"
+#include "models/registry.h"
 
 namespace cairn::cli {
 namespace {

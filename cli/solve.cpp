@@ -33,8 +33,8 @@ Result plan_result(const core::Graph& graph, const core::Schedule& schedule, std
   return result;
 }
 
-Json describe(const Problem& problem, const SolveArguments& arguments, const CheckedSolution& found, const Result& result,
-              std::int64_t least) {
+Json describe(const Problem& problem, const SolveArguments& arguments, const CheckedSolution& found,
+              const Result& result, std::int64_t least) {
   const bool any = !result.schedule.steps.empty();
   const auto if_any = [&](auto value) { return any ? Json(value) : Json(nullptr); };
   Json json = problem.describe();

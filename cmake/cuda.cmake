@@ -10,6 +10,10 @@ include(CheckLanguage)
 check_language(CUDA)
 if(CMAKE_CUDA_COMPILER)
   enable_language(CUDA)  # in the root: the generator looks for its settings there
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 (Debian 12) does not know that nvcc 12 and later have it
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
+  endif()
   find_package(CUDAToolkit REQUIRED)
   set(CAIRN_HAS_CUDA ON)
   add_subdirectory(cuda)

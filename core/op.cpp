@@ -85,7 +85,7 @@ std::int64_t capped_add(std::int64_t a, std::int64_t b) {
   return __builtin_add_overflow(a, b, &out) ? std::numeric_limits<std::int64_t>::max() : out;
 }
 
-/// The checks of one op; every method throws InputError.
+/// The checks of one op; every method throws InputError, without the op's name: the caller knows it and the node's.
 class Checker {
  public:
   Checker(const Op& op, std::span<const Shape> args) : op_(op), args_(args) {}
@@ -101,7 +101,7 @@ class Checker {
  private:
   template <class... Parts>
   [[noreturn]] void fail(fmt::format_string<Parts...> format, Parts&&... parts) const {
-    throw InputError(fmt::format("{}: {}", to_string(op_.kind), fmt::format(format, std::forward<Parts>(parts)...)));
+    throw InputError(fmt::format(format, std::forward<Parts>(parts)...));
   }
 
   void check_arity() const {

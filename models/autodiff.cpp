@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -123,10 +124,8 @@ class Backward {
   Operand append_weight_gradient(NodeId v, std::int32_t weight, std::string name, Op op) {
     if (!model_.options().weight_grads_in_arena) {
       const Resident& of = model_.resident(weight);
-      op.writes = model_.add_resident({.name = of.name + ".grad",
-                                       .shape = of.shape,
-                                       .role = Resident::Role::weight_grad,
-                                       .gradient_of = weight});
+      op.writes = model_.add_resident(
+          {.name = of.name + ".grad", .shape = of.shape, .role = Resident::Role::weight_grad, .gradient_of = weight});
     }
     const Operand gradient = model_.append(std::move(name), std::move(op), v).operand;
     model_.keep(gradient.index);
@@ -182,13 +181,14 @@ class Backward {
       default:
         break;
     }
-    throw core::InputError(fmt::format("node '{}': no derivative of {} is known here; the loss must be a cross_entropy "
-                                       "or an mse against data",
-                                       model_.node_name(v), to_string(op.kind)));
+    throw core::InputError(
+        fmt::format("node '{}': no derivative of {} is known here; the loss must be a cross_entropy "
+                    "or an mse against data",
+                    model_.node_name(v), to_string(op.kind)));
   }
 
-  /// C = alpha op(A) op(B) + bias:  dA = alpha dC op(B)^T and dB = alpha op(A)^T dC, each transposed where its factor is
-  /// stored transposed.
+  /// C = alpha op(A) op(B) + bias:  dA = alpha dC op(B)^T and dB = alpha op(A)^T dC, each transposed where its factor
+  /// is stored transposed.
   void matmul(NodeId v, const Op& op, const Operand& dy) {
     const OpAttrs& f = op.attrs;
     const Operand& a = op.args[0];
@@ -254,7 +254,8 @@ class Backward {
     const Operand& x = op.args[0];
     const Operand& stats = op.args[1];
     const Operand& params = op.args[2];
-    if (!is_weight(params)) throw core::InputError(fmt::format("node '{}': its parameters must be a weight", model_.node_name(v)));
+    if (!is_weight(params))
+      throw core::InputError(fmt::format("node '{}': its parameters must be a weight", model_.node_name(v)));
     const NodeId dparams = model_.node_count();
     contribute(v, params, "grad_params", OpKind::batchnorm_grad_params, {dy, x, stats}, op.attrs);
     contribute(v, x, "grad_input", OpKind::batchnorm_grad_input, {dy, x, stats, params, Operand::node(dparams)},
@@ -293,9 +294,9 @@ class Backward {
 
   ModelBuilder& model_;
   NodeId loss_;
-  std::vector<bool> wanted_;        ///< by forward node: some weight stands before it
-  std::vector<Gradient> nodes_;     ///< by forward node
-  std::vector<Gradient> weights_;   ///< by resident
+  std::vector<bool> wanted_;       ///< by forward node: some weight stands before it
+  std::vector<Gradient> nodes_;    ///< by forward node
+  std::vector<Gradient> weights_;  ///< by resident
 };
 
 void add_optimizer_state(ModelBuilder& model) {
@@ -311,9 +312,8 @@ void add_optimizer_state(ModelBuilder& model) {
   for (std::int32_t i = 0; i < count; ++i) {
     const Resident& weight = model.resident(i);
     if (weight.role != Resident::Role::weight) continue;
-    Resident state{.name = fmt::format("{}.{}", weight.name, optimizer),
-                   .shape = weight.shape,
-                   .role = Resident::Role::optimizer};
+    Resident state{
+        .name = fmt::format("{}.{}", weight.name, optimizer), .shape = weight.shape, .role = Resident::Role::optimizer};
     state.shape.insert(state.shape.begin(), copies);
     model.add_resident(std::move(state));
   }

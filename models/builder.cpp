@@ -38,15 +38,16 @@ void require_rank(const std::string& name, const Tensor& x, std::size_t least) {
 std::int64_t window_extent(const std::string& name, std::int64_t extent, std::int64_t kernel, std::int64_t stride,
                            std::int64_t pad) {
   if (extent + 2 * pad < kernel) {
-    throw core::InputError(fmt::format("{}: an image of {} pixels with padding {} is smaller than the {} x {} window; "
-                                       "use a larger image or fewer levels",
-                                       name, extent, pad, kernel, kernel));
+    throw core::InputError(
+        fmt::format("{}: an image of {} pixels with padding {} is smaller than the {} x {} window; "
+                    "use a larger image or fewer levels",
+                    name, extent, pad, kernel, kernel));
   }
   return (extent + 2 * pad - kernel) / stride + 1;
 }
 
-Shape window_shape(const std::string& name, const Tensor& x, std::int64_t kernel, std::int64_t stride,
-                   std::int64_t pad, std::int64_t channels) {
+Shape window_shape(const std::string& name, const Tensor& x, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
+                   std::int64_t channels) {
   return {x.shape[0], window_extent(name, x.shape[1], kernel, stride, pad),
           window_extent(name, x.shape[2], kernel, stride, pad), channels};
 }
@@ -76,13 +77,13 @@ Tensor ModelBuilder::indices(const std::string& name, Shape shape, std::int64_t 
 }
 
 Tensor ModelBuilder::constant(const std::string& name, Shape shape, Resident::Init init) {
-  return resident_tensor(
-      {.name = name, .shape = std::move(shape), .role = Resident::Role::constant, .init = init});
+  return resident_tensor({.name = name, .shape = std::move(shape), .role = Resident::Role::constant, .init = init});
 }
 
 Tensor ModelBuilder::project(const std::string& name, const Tensor& x, const Tensor& w, const ProjectOptions& options) {
   require_rank(name, x, 1);
-  if (w.shape.size() != 2) throw core::InputError(fmt::format("{}: its weight has {} axes, not 2", name, w.shape.size()));
+  if (w.shape.size() != 2)
+    throw core::InputError(fmt::format("{}: its weight has {} axes, not 2", name, w.shape.size()));
   OpAttrs attrs;
   attrs.k = w.shape[options.transposed ? 1 : 0];
   attrs.n = w.shape[options.transposed ? 0 : 1];
@@ -169,8 +170,8 @@ Tensor ModelBuilder::maxpool(const std::string& name, const Tensor& x, std::int6
   attrs.kernel = kernel;
   attrs.stride = stride;
   attrs.pad = pad;
-  return append(name, make_op(OpKind::maxpool, window_shape(name, x, kernel, stride, pad, x.channels()), {x.operand},
-                              attrs));
+  return append(name,
+                make_op(OpKind::maxpool, window_shape(name, x, kernel, stride, pad, x.channels()), {x.operand}, attrs));
 }
 
 Tensor ModelBuilder::mean_pool(const std::string& name, const Tensor& x) {
@@ -186,8 +187,8 @@ Tensor ModelBuilder::upsample(const std::string& name, const Tensor& x) {
 Tensor ModelBuilder::concat(const std::string& name, const Tensor& a, const Tensor& b) {
   require_rank(name, a, 1);
   require_rank(name, b, 1);
-  return append(name, make_op(OpKind::concat, with_channels(a.shape, a.channels() + b.channels()),
-                              {a.operand, b.operand}));
+  return append(name,
+                make_op(OpKind::concat, with_channels(a.shape, a.channels() + b.channels()), {a.operand, b.operand}));
 }
 
 Tensor ModelBuilder::permute(const std::string& name, const Tensor& x, std::vector<std::int64_t> perm) {

@@ -18,6 +18,18 @@ struct Tensor {
   std::int64_t channels() const { return shape.back(); }
 };
 
+struct ProjectOptions {
+  std::optional<Tensor> bias = std::nullopt;  ///< [n]
+  bool transposed = false;                    ///< w is stored [n, k]
+  double alpha = 1.0;
+  core::Shape shape = {};  ///< of the output, rows * n elements; empty: x's with the last extent n
+};
+
+struct BatchedOptions {
+  bool trans_a = false, trans_b = false;
+  double alpha = 1.0;
+};
+
 /// Writes the forward pass of a model as nodes of a core::GraphBuilder. Every op infers its output's shape, is checked
 /// with core::check_op (InputError), and takes 4 bytes an element, its kernel's scratch, and the roofline's cost.
 /// Nodes stand in the order of the calls. Names must be unique.
@@ -33,19 +45,9 @@ class ModelBuilder {
   Tensor constant(const std::string& name, core::Shape shape, core::Resident::Init init);
 
   // Forward ops; shapes as in core/op.h.
-  struct ProjectOptions {
-    std::optional<Tensor> bias;  ///< [n]
-    bool transposed = false;     ///< w is stored [n, k]
-    double alpha = 1.0;
-    core::Shape shape;  ///< of the output, rows * n elements; empty: x's with the last extent n
-  };
   /// alpha * x w + bias for w [k, n]: x is read as rows x k, whatever its axes are.
   Tensor project(const std::string& name, const Tensor& x, const Tensor& w, const ProjectOptions& options = {});
 
-  struct BatchedOptions {
-    bool trans_a = false, trans_b = false;
-    double alpha = 1.0;
-  };
   /// alpha * op(a) op(b) over the last two axes; all others are batch and equal.
   Tensor batched_matmul(const std::string& name, const Tensor& a, const Tensor& b, const BatchedOptions& options = {});
 

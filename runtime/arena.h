@@ -2,8 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace cairn::runtime {
+
+/// Bytes that this process can still use without swapping: what the system says is available, within the limit of the
+/// control group. The largest int64 where neither is known.
+std::int64_t available_memory();
+
+/// Throws DeviceError (what, asked, available) when `bytes` exceed available_memory().
+void require_memory(std::string_view what, std::int64_t bytes);
 
 /// One allocation that holds every tensor of a program; RAII, movable. Hands out addresses and records how far up they
 /// reach: the high-water mark is what was really used, to be compared with what was planned.

@@ -28,6 +28,8 @@ struct Instruction {
   std::uint32_t input_count = 0;
   Location output;
   Location scratch;
+  bool in_place = false;         ///< the output takes the storage of an input that ends at this step
+  std::int64_t taken_bytes = 0;  ///< reserved bytes of that input; it is not among the frees
   std::uint32_t free_begin = 0;  ///< buffers that die after this step, in Program::frees
   std::uint32_t free_count = 0;
 };
@@ -50,7 +52,9 @@ struct Program {
   std::int64_t guard_bytes = 0;
 };
 
-/// Checks schedule, plan (core::check_plan) and every op's arguments, then resolves addresses. Throws InputError.
+/// Checks the plan against the schedule (core::check_plan), guards included, and that the kernels can execute it:
+/// scratch large enough, addresses aligned for fp32, in place only where runtime::can_overwrite. Then resolves
+/// addresses. Throws InputError. O(T + sum of in-degrees + the cost of check_plan).
 Program compile(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
                 std::int64_t guard_bytes = 0);
 

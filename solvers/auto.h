@@ -1,6 +1,6 @@
 #pragma once
 
-#include "solvers/solution.h"
+#include "solvers/registry.h"
 
 namespace cairn::solvers {
 

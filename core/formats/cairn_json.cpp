@@ -67,8 +67,8 @@ std::size_t read_name(const Json& object, const char* key, const std::array<std:
   for (std::size_t i = 0; i < N; ++i) {
     if (names[i] == name) return i;
   }
-  place.fail(
-      fmt::format("\"{}\" is '{}', but must be one of {}{}", key, name, fmt::join(names, ", "), did_you_mean(name, names)));
+  place.fail(fmt::format("\"{}\" is '{}', but must be one of {}{}", key, name, fmt::join(names, ", "),
+                         did_you_mean(name, names)));
 }
 
 void read_attr(const Json& op, const char* key, std::int64_t& attr, const Place& place) {
@@ -100,9 +100,10 @@ Operand read_operand(const Json& value, std::int64_t node_count, std::int64_t re
   if (text.size() < 2 || (!is_node && text[0] != 'r') ||
       std::from_chars(text.data() + 1, end, index) != std::from_chars_result{end, std::errc()} || index < 0 ||
       index >= (is_node ? node_count : resident_count)) {
-    place.fail(fmt::format("\"args\" of its op must name nodes (\"n0\" to \"n{}\") or residents (of which there are {}: "
-                           "\"r0\", ...), not {}",
-                           node_count - 1, resident_count, describe(value)));
+    place.fail(
+        fmt::format("\"args\" of its op must name nodes (\"n0\" to \"n{}\") or residents (of which there are {}: "
+                    "\"r0\", ...), not {}",
+                    node_count - 1, resident_count, describe(value)));
   }
   return is_node ? Operand::node(index) : Operand::resident(index);
 }
@@ -238,9 +239,10 @@ Graph graph_from_cairn_json(const Json& file, std::string_view origin) {
   const std::int64_t listed_bytes = read_residents(file, builder, top);
   const std::int64_t bytes = int_or(file, "resident_bytes", top, listed_bytes);
   if (bytes < listed_bytes || bytes > kBytesLimit) {
-    top.fail(fmt::format("\"resident_bytes\" is {}, but must be at least the {} bytes of the listed residents and at "
-                         "most 2^62",
-                         bytes, listed_bytes));
+    top.fail(
+        fmt::format("\"resident_bytes\" is {}, but must be at least the {} bytes of the listed residents and at "
+                    "most 2^62",
+                    bytes, listed_bytes));
   }
   builder.add_resident_bytes(bytes - listed_bytes);
 
@@ -264,10 +266,8 @@ Graph graph_from_cairn_json(const Json& file, std::string_view origin) {
 
 std::string graph_to_json(const Graph& graph) {
   using namespace formats;
-  OrderedJson head{{"format", "cairn.graph"},
-                   {"version", 1},
-                   {"name", graph.name()},
-                   {"resident_bytes", graph.resident_bytes()}};
+  OrderedJson head{
+      {"format", "cairn.graph"}, {"version", 1}, {"name", graph.name()}, {"resident_bytes", graph.resident_bytes()}};
   if (graph.order_was_given()) {
     head["order"] = std::vector<NodeId>(graph.input_order().begin(), graph.input_order().end());
   }

@@ -1,10 +1,11 @@
+#include "core/formats/internal/json.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "core/error.h"
-#include "core/formats/internal/json.h"
 
 namespace cairn::core::formats {
 
@@ -25,17 +26,15 @@ Json parse_json(std::string_view text, std::string_view origin) {
     const std::string_view before = text.substr(0, at);
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const std::size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-    throw InputError(fmt::format(
-        "{}: line {}, column {}: {}", origin, line, at - line_begin + 1,
-        at == text.size() ? "the JSON ends too early; is the file truncated?" : "this is not valid JSON"));
+    throw InputError(
+        fmt::format("{}: line {}, column {}: {}", origin, line, at - line_begin + 1,
+                    at == text.size() ? "the JSON ends too early; is the file truncated?" : "this is not valid JSON"));
   } catch (const Json::exception&) {
     throw InputError(fmt::format("{}: the JSON holds a number beyond double precision", origin));
   }
 }
 
-std::string dump(const OrderedJson& value) {
-  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-}
+std::string dump(const OrderedJson& value) { return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
 std::string describe(const Json& value) {
   constexpr std::size_t kMostBytes = 40;

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <limits>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "core/formats/internal/json.h"
@@ -87,12 +86,8 @@ class NodeLinkReader {
     node.size = to_rounded(json, dialect.size, place, true);
     node.cost = to_rounded(json, dialect.cost, place, false);
     const Json* name = find(json, "name");
-    node.name = name != nullptr && name->is_string() ? name->get<std::string>() : id;
-    // Published graphs repeat names ("conv1" and its gradient); the id tells the nodes apart.
-    if (!names_.insert(node.name).second) {
-      node.name += "#" + id;
-      if (!names_.insert(node.name).second) place.fail(fmt::format("the name '{}' is taken; rename it", node.name));
-    }
+    if (name == nullptr || !name->is_string()) name = &json[id_key];
+    node.name = name->is_string() ? name->get<std::string>() : id;
     const Json* backward = find(json, "backward");
     node.backward = backward != nullptr && backward->is_boolean() && backward->get<bool>();
     if (!ids_.emplace(id, builder_.add(std::move(node))).second) {
@@ -129,8 +124,8 @@ class NodeLinkReader {
   NodeId known(const Json& id, const char* key, const Place& place) {
     const auto node = ids_.find(id_text(id, key, place));
     if (node == ids_.end()) {
-      place.fail(fmt::format("\"{}\" is {}, but no node has this id; add the node or drop the entry", key,
-                             describe(id)));
+      place.fail(
+          fmt::format("\"{}\" is {}, but no node has this id; add the node or drop the entry", key, describe(id)));
     }
     return node->second;
   }
@@ -139,7 +134,6 @@ class NodeLinkReader {
   Place top_;
   GraphBuilder builder_;
   std::unordered_map<std::string, NodeId> ids_;
-  std::unordered_set<std::string> names_;
 };
 
 }  // namespace

@@ -29,3 +29,8 @@ inline std::int64_t last_extent(Extents shape) { return shape.empty() ? 1 : shap
 inline std::int64_t row_count(Extents shape) { return elements(shape) / last_extent(shape); }
 
 }  // namespace cairn::runtime::kernels
+
+/// Instantiates a kernel of families.h for both element types.
+#define CAIRN_INSTANTIATE_KERNEL(kernel)    \
+  template void kernel(const Call<float>&); \
+  template void kernel(const Call<double>&)

@@ -63,16 +63,12 @@ void dropout(const Call<T>& call) {
   });
 }
 
-#define CAIRN_INSTANTIATE(kernel)            \
-  template void kernel(const Call<float>&); \
-  template void kernel(const Call<double>&)
-CAIRN_INSTANTIATE(add);
-CAIRN_INSTANTIATE(scale);
-CAIRN_INSTANTIATE(relu);
-CAIRN_INSTANTIATE(relu_grad);
-CAIRN_INSTANTIATE(gelu);
-CAIRN_INSTANTIATE(gelu_grad);
-CAIRN_INSTANTIATE(dropout);
-#undef CAIRN_INSTANTIATE
+CAIRN_INSTANTIATE_KERNEL(add);
+CAIRN_INSTANTIATE_KERNEL(scale);
+CAIRN_INSTANTIATE_KERNEL(relu);
+CAIRN_INSTANTIATE_KERNEL(relu_grad);
+CAIRN_INSTANTIATE_KERNEL(gelu);
+CAIRN_INSTANTIATE_KERNEL(gelu_grad);
+CAIRN_INSTANTIATE_KERNEL(dropout);
 
 }  // namespace cairn::runtime::kernels

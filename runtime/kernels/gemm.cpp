@@ -89,8 +89,15 @@ void warm_up_kernels() {
 #pragma omp parallel
   {
     std::array<float, kSide * kSide> c;
-    kernels::gemm<float>({.m = kSide, .n = kSide, .k = kSide, .a = zeros.data(), .lda = kSide, .b = zeros.data(),
-                          .ldb = kSide, .c = c.data(), .ldc = kSide});
+    kernels::gemm<float>({.m = kSide,
+                          .n = kSide,
+                          .k = kSide,
+                          .a = zeros.data(),
+                          .lda = kSide,
+                          .b = zeros.data(),
+                          .ldb = kSide,
+                          .c = c.data(),
+                          .ldc = kSide});
   }
 }
 

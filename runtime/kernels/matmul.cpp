@@ -48,9 +48,7 @@ void reduce_rows(const Call<T>& call) {
   });
 }
 
-template void matmul(const Call<float>&);
-template void matmul(const Call<double>&);
-template void reduce_rows(const Call<float>&);
-template void reduce_rows(const Call<double>&);
+CAIRN_INSTANTIATE_KERNEL(matmul);
+CAIRN_INSTANTIATE_KERNEL(reduce_rows);
 
 }  // namespace cairn::runtime::kernels

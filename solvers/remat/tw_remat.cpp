@@ -1,12 +1,14 @@
 #include "solvers/remat/tw_remat.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "solvers/incumbent.h"
+#include "solvers/remat/refine.h"
 #include "solvers/tree_decomposition.h"
 
 namespace cairn::solvers {
@@ -110,10 +112,11 @@ class TwScheduler {
 /// neighbour above, since cost falls and memory grows with k, if not always.
 class KSearch {
  public:
-  KSearch(TwScheduler& scheduler, Incumbent& incumbent, Stopwatch& watch, std::int64_t most_steps)
-      : scheduler_(scheduler), incumbent_(incumbent), watch_(watch), most_steps_(most_steps) {}
+  KSearch(TwScheduler& scheduler, Incumbent& incumbent, Stopwatch& watch, std::int64_t most_steps,
+          const std::function<void(const core::Schedule&)>& improve)
+      : scheduler_(scheduler), incumbent_(incumbent), watch_(watch), most_steps_(most_steps), improve_(improve) {}
 
-  void run(const SeparatorTree& separators, std::optional<std::int64_t> budget) {
+  void run(const SeparatorTree& separators, bool has_budget) {
     // Only these values of k differ: one above each part's number of bags.
     std::set<std::int64_t> distinct{1};
     for (const auto& part : separators.parts) distinct.insert(part.bags + 1);
@@ -130,11 +133,11 @@ class KSearch {
     for (const std::ptrdiff_t at : grid) {
       const Outcome outcome = attempt(ks[at]);
       if (outcome == Outcome::too_long) break;  // smaller k are longer still
-      if (budget && fits < 0 && outcome == Outcome::fits) fits = at;
+      if (has_budget && fits < 0 && outcome == Outcome::fits) fits = at;
       if (watch_.expired(0) || incumbent_.cannot_improve()) return;
-      if (fits >= 0 && budget) break;
+      if (fits >= 0) break;
     }
-    if (!budget || fits < 0) return;
+    if (fits < 0) return;
     // Bisection for the largest k that fits, then its neighbours while the limit allows.
     std::ptrdiff_t low = fits, high = last;
     for (const std::ptrdiff_t at : grid) {
@@ -148,6 +151,10 @@ class KSearch {
       if (low - offset >= 0) attempt(ks[low - offset]);
       if (high + offset <= last) attempt(ks[high + offset]);
     }
+    // Far smaller k need less memory, so more of what they recompute can stay after all.
+    for (const std::ptrdiff_t at : grid) {
+      if (at < low && (watch_.expired(0) || attempt(ks[at]) == Outcome::too_long)) break;
+    }
   }
 
  private:
@@ -158,13 +165,16 @@ class KSearch {
     const auto schedule = scheduler_.schedule(k, most_steps_, watch_);
     if (!schedule) return tried_[k] = Outcome::too_long;
     const std::int64_t peak = incumbent_.offer(*schedule).peak;
-    return tried_[k] = incumbent_.fits(peak) ? Outcome::fits : Outcome::exceeds;
+    if (!incumbent_.fits(peak)) return tried_[k] = Outcome::exceeds;
+    improve_(*schedule);
+    return tried_[k] = Outcome::fits;
   }
 
   TwScheduler& scheduler_;
   Incumbent& incumbent_;
   Stopwatch& watch_;
   std::int64_t most_steps_;
+  std::function<void(const core::Schedule&)> improve_;  ///< of a schedule that fits
   std::map<std::int64_t, Outcome> tried_;
 };
 
@@ -179,7 +189,7 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
     // No k can reach the budget; the least peak is still worth knowing.
     SolveOptions least = options;
     least.budget.reset();
-    Solution solution = tw_remat(graph, TwRematOptions{least, 0});
+    Solution solution = tw_remat(graph, TwRematOptions{least});
     solution.status = Status::infeasible;
     return solution;
   }
@@ -192,7 +202,10 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   if (options.k > 0) {
     if (const auto schedule = scheduler.schedule(options.k, most_steps, watch)) incumbent.offer(*schedule);
   } else {
-    KSearch(scheduler, incumbent, watch, most_steps).run(separators, options.budget);
+    const auto improve = [&](const core::Schedule& schedule) {
+      if (options.retain && options.budget) incumbent.offer(retain_where_it_fits(graph, schedule, *options.budget));
+    };
+    KSearch(scheduler, incumbent, watch, most_steps, improve).run(separators, options.budget.has_value());
   }
   return incumbent.finish(watch.expired(0));
 }

@@ -8,6 +8,9 @@ struct TwRematOptions : SolveOptions {
   /// Recursion stops at tree decompositions of fewer than k bags: 1 recurses to the end (least memory), n gives
   /// NoRemat. 0, the default, searches k for the least cost within the budget.
   std::int64_t k = 0;
+  /// Within a budget, values that Algorithm 1 frees stay in memory where that fits (retain_where_it_fits), and their
+  /// recomputation goes: never dearer. False gives the paper's schedules.
+  bool retain = true;
 };
 
 /// TWRemat(k): Algorithm 1 of Kumar et al. on a min-fill tree decomposition (Lemma 1), with balanced separators (Lemma

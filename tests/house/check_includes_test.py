@@ -6,7 +6,10 @@ import sys
 import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "check_includes.py"
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+import check_includes  # noqa: E402
+
 FOLDERS = ["core", "models", "sim", "solvers", "runtime", "cuda", "cli", "tests", "bench"]
 ARROWS = {
     "core": [],
@@ -35,14 +38,10 @@ class CheckIncludes(unittest.TestCase):
         file.write_text(text)
 
     def faults(self):
-        run = subprocess.run([sys.executable, SCRIPT, self.root], capture_output=True, text=True)
-        lines = run.stdout.splitlines()
-        self.assertEqual(run.stderr, "")
-        if run.returncode == 0:
-            self.assertEqual(lines, ["every include keeps the rule"])
-            return []
-        self.assertEqual(run.returncode, 1)
-        return lines
+        return check_includes.check(self.root)
+
+    def run_script(self, root):
+        return subprocess.run([sys.executable, SCRIPTS / "check_includes.py", root], capture_output=True, text=True)
 
     def test_every_arrow_is_allowed_or_found(self):
         for source in FOLDERS:
@@ -77,8 +76,15 @@ class CheckIncludes(unittest.TestCase):
             self.write(private, "#include <fmt/format.h>\n")
         self.assertEqual(self.faults(), [])
 
+    def test_the_exit_status_says_whether_the_rule_is_kept(self):
+        run = self.run_script(self.root)
+        self.assertEqual((run.returncode, run.stdout), (0, "every include keeps the rule\n"))
+        self.write("core/y.cpp", '#include "cli/x.h"\n')
+        run = self.run_script(self.root)
+        self.assertEqual((run.returncode, run.stdout), (1, 'core/y.cpp:1: "cli/x.h": core/ may not include cli/\n'))
+
     def test_a_wrong_root_is_refused(self):
-        run = subprocess.run([sys.executable, SCRIPT, self.root / "core"], capture_output=True, text=True)
+        run = self.run_script(self.root / "core")
         self.assertEqual(run.returncode, 1)
         self.assertIn("no folder core/ here", run.stderr)
 

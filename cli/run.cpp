@@ -1,0 +1,313 @@
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "cli/backend.h"
+#include "cli/common.h"
+#include "cli/fit.h"
+#include "core/formats/files.h"
+#include "core/text.h"
+#include "runtime/executor.h"
+
+namespace cairn::cli {
+namespace {
+
+constexpr std::int64_t kGuardBytes = 256;
+
+struct RunArguments {
+  Console console;
+  GraphSource source;
+  Search search;
+  std::string budget, schedule, backend = "auto", report, trace, output, plan;
+  std::int64_t alignment = 256;
+  bool poison = false, sentinels = false;
+
+  core::PlanOptions plan_options() const {
+    core::PlanOptions options;
+    options.alignment = alignment;
+    options.guard_bytes = sentinels ? kGuardBytes : 0;
+    return options;
+  }
+};
+
+/// A schedule with its plan, and who made it.
+struct Decision {
+  std::string solver;
+  core::Schedule schedule;
+  core::Plan plan;
+  core::Evaluation evaluation;      ///< on the graph as given
+  std::int64_t predicted_peak = 0;  ///< with sizes rounded up to the alignment: what the plan needs at least
+  Json search = Json::object();
+};
+
+/// The bytes of a kept output, copied out of an executor.
+struct KeptBytes {
+  core::NodeId node = core::kNoNode;
+  std::vector<std::byte> bytes;
+};
+
+struct Execution {
+  runtime::StepReport report;
+  std::vector<KeptBytes> outputs;
+};
+
+Decision decide(const core::Graph& graph, std::string solver, core::Schedule schedule, core::Plan plan,
+                std::int64_t alignment) {
+  Decision decision{std::move(solver), std::move(schedule), std::move(plan), {}, 0, Json::object()};
+  decision.evaluation = core::evaluate(graph, decision.schedule);
+  decision.predicted_peak = core::evaluate(core::align_sizes(graph, alignment), decision.schedule).peak;
+  return decision;
+}
+
+Decision plan_baseline(const core::Graph& graph, const RunArguments& arguments) {
+  core::Schedule schedule = core::baseline_schedule(graph);
+  core::Plan plan = core::plan_memory(graph, schedule, arguments.plan_options());
+  return decide(graph, "baseline", std::move(schedule), std::move(plan), arguments.alignment);
+}
+
+Decision read_decision(const Problem& problem, const RunArguments& arguments) {
+  auto file = core::load_schedule(arguments.schedule, problem.graph);
+  core::Plan plan = core::plan_memory(problem.graph, file.schedule, arguments.plan_options());
+  if (problem.budget && plan.bytes > *problem.budget)
+    throw Failure(kNotFound,
+                  fmt::format("'{}' needs {} bytes as planned, more than the budget of {} bytes; raise --budget",
+                              arguments.schedule, plan.bytes, *problem.budget));
+  return decide(problem.graph, file.solver, std::move(file.schedule), std::move(plan), arguments.alignment);
+}
+
+void write_schedule(const Problem& problem, const RunArguments& arguments, const core::Schedule& schedule,
+                    const std::string& solver) {
+  if (!arguments.output.empty())
+    core::write_file(arguments.output, core::schedule_to_json(problem.graph, schedule, solver));
+}
+
+[[noreturn]] void explain_no_fit(const Problem& problem, const RunArguments& arguments, const Fit& fit) {
+  Json details = problem.describe();
+  details["solver"] = arguments.search.solver;
+  const bool planned = fit.planned();
+  details["status"] = planned ? "not_found" : solvers::to_string(fit.solution.status);
+  details["least_planned_bytes"] = planned ? Json(fit.plan.bytes) : Json(nullptr);
+  if (planned)
+    throw Failure(
+        kNotFound,
+        fmt::format("found no schedule of '{}' whose plan fits into {} bytes: the lowest plan needs {} bytes; "
+                    "raise --budget or --time-limit",
+                    problem.name, *problem.budget, fit.plan.bytes),
+        std::move(details));
+  const std::int64_t least = least_feasible(problem, fit.solution, arguments.search);
+  details["least_feasible_bytes"] = least;
+  // Sizes rounded up may be what does not fit, so the bound is the one that the solver proved.
+  Problem rounded = problem;
+  rounded.lower_bound = std::max(problem.lower_bound, fit.solution.lower_bound);
+  if (fit.solution.status == solvers::Status::infeasible) throw infeasible_failure(rounded, least, std::move(details));
+  throw not_found_failure(rounded, least, std::move(details));
+}
+
+Decision search_decision(const Problem& problem, const RunArguments& arguments) {
+  const core::Graph aligned = core::align_sizes(problem.graph, arguments.alignment);
+  solvers::SolveOptions options = arguments.search.options();
+  Fit fit;
+  const solvers::Stopwatch watch(options.limit);
+  {
+    ProgressLine line(arguments.console, problem, options.limit.seconds);
+    options.progress = line.callback();
+    fit = fit_to_budget(problem.graph, aligned, *problem.budget, arguments.search.find(), options,
+                        arguments.plan_options());
+  }
+  if (fit.planned()) require_sound(arguments.search.solver, aligned, fit.solution);
+  if (catch_interrupt()) {
+    const bool none = fit.solution.schedule.steps.empty();
+    write_schedule(problem, arguments, none ? core::baseline_schedule(problem.graph) : fit.solution.schedule,
+                   arguments.search.solver);
+    throw Failure(kInterrupted, "interrupted during the search; nothing was executed", problem.describe());
+  }
+  if (!fit.fits()) explain_no_fit(problem, arguments, fit);
+  Decision decision =
+      decide(problem.graph, arguments.search.solver, fit.solution.schedule, std::move(fit.plan), arguments.alignment);
+  decision.search = {{"status", solvers::to_string(fit.solution.status)},
+                     {"solve_seconds", watch.seconds()},
+                     {"solver_rounds", fit.rounds}};
+  return decision;
+}
+
+/// Executes once. The executor, with its arena and resident tensors, is gone when this returns.
+Execution execute(const core::Graph& graph, const Decision& decision, const RunArguments& arguments) {
+  runtime::ExecuteOptions options;
+  options.seed = arguments.search.seed;
+  options.poison = arguments.poison;
+  options.sentinels = arguments.sentinels;
+  options.before_step = [](const runtime::Instruction& instruction) {
+    if (catch_interrupt()) throw Failure(kInterrupted, fmt::format("interrupted at step {}", instruction.step));
+  };
+  runtime::HostExecutor executor(
+      runtime::compile(graph, decision.schedule, decision.plan, arguments.plan_options().guard_bytes), options);
+  Execution execution;
+  execution.report = executor.run(true);
+  for (const auto& output : executor.outputs())
+    execution.outputs.push_back({output.node, {output.bytes.begin(), output.bytes.end()}});
+  return execution;
+}
+
+struct Comparison {
+  std::int64_t outputs = 0, bytes = 0;
+  std::vector<std::string> different;  ///< names of nodes
+  bool identical() const { return different.empty(); }
+};
+
+Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b) {
+  Comparison comparison;
+  if (a.outputs.size() != b.outputs.size())
+    throw Failure(kDefect, fmt::format("the baseline kept {} outputs and the schedule {}; please report this",
+                                       a.outputs.size(), b.outputs.size()));
+  for (std::size_t i = 0; i < a.outputs.size(); ++i) {
+    const auto& x = a.outputs[i];
+    const auto& y = b.outputs[i];
+    ++comparison.outputs;
+    comparison.bytes += static_cast<std::int64_t>(x.bytes.size());
+    if (x.node != y.node || x.bytes != y.bytes) comparison.different.push_back(graph.name(x.node));
+  }
+  return comparison;
+}
+
+/// The value of the first kept loss, where the graph has one.
+std::optional<double> loss_of(const core::Graph& graph, const Execution& execution) {
+  for (const auto& output : execution.outputs) {
+    const core::Op* op = graph.op(output.node);
+    if (op == nullptr || (op->kind != core::OpKind::cross_entropy && op->kind != core::OpKind::mse)) continue;
+    float loss = 0;
+    if (output.bytes.size() != sizeof(loss)) continue;
+    std::memcpy(&loss, output.bytes.data(), sizeof(loss));
+    return loss;
+  }
+  return std::nullopt;
+}
+
+Json describe(const Decision& decision, const Execution& execution) {
+  Json json;
+  json["peak_bytes"] = decision.evaluation.peak;
+  json["predicted_peak_bytes"] = decision.predicted_peak;
+  json["planned_bytes"] = decision.plan.bytes;
+  json["measured_peak_bytes"] = execution.report.measured_peak_bytes;
+  json["live_peak_bytes"] = execution.report.live_peak_bytes;
+  json["cost"] = decision.evaluation.cost;
+  json["seconds"] = execution.report.seconds;
+  json["steps"] = decision.schedule.length();
+  json["recomputed"] = decision.evaluation.recomputed;
+  return json;
+}
+
+std::string table(const Problem& problem, const Json& json, const Decision& baseline, const Execution& baseline_run,
+                  const Decision& decision, const Execution& run) {
+  const auto bytes = [](std::int64_t a, std::int64_t b) {
+    return std::vector<std::string>{core::format_bytes(a), core::format_bytes(b),
+                                    fmt::format("{:+.1f}%", increase_pct(b, a))};
+  };
+  std::vector<std::vector<std::string>> rows = {{"", "baseline", "schedule", "change"}};
+  const auto add = [&](std::string name, std::vector<std::string> cells) {
+    cells.insert(cells.begin(), std::move(name));
+    rows.push_back(std::move(cells));
+  };
+  add("predicted peak", bytes(baseline.predicted_peak, decision.predicted_peak));
+  add("planned", bytes(baseline.plan.bytes, decision.plan.bytes));
+  add("measured", bytes(baseline_run.report.measured_peak_bytes, run.report.measured_peak_bytes));
+  add("cost", {std::to_string(baseline.evaluation.cost), std::to_string(decision.evaluation.cost),
+               fmt::format("{:+.2f}%", increase_pct(decision.evaluation.cost, baseline.evaluation.cost))});
+  add("steps", {std::to_string(baseline.schedule.length()), std::to_string(decision.schedule.length()),
+                fmt::format("{} recomputed", decision.evaluation.recomputed)});
+  add("time", {fmt::format("{:.3f} s", baseline_run.report.seconds), fmt::format("{:.3f} s", run.report.seconds),
+               fmt::format("{:+.1f}%", 100 * (run.report.seconds / std::max(baseline_run.report.seconds, 1e-9) - 1))});
+
+  std::string text =
+      fmt::format("{}: {} nodes, {} edges, on {} ({})\n", problem.name, problem.graph.node_count(),
+                  problem.graph.edge_count(), json["backend"].get<std::string>(), json["device"].get<std::string>());
+  if (problem.budget)
+    text += fmt::format("budget {}, solver {}; resident {} beside the budget\n", bytes_text(*problem.budget),
+                        decision.solver, core::format_bytes(problem.graph.resident_bytes()));
+  text += "\n" + format_table(rows, true) + "\n";
+  if (!json["loss"].is_null()) text += fmt::format("loss {:.6g}\n", json["loss"].get<double>());
+  text +=
+      fmt::format("{} kept outputs ({}) compared bit by bit: identical\n", json["outputs_compared"].get<std::int64_t>(),
+                  core::format_bytes(json["bytes_compared"].get<std::int64_t>()));
+  return text;
+}
+
+int run(const RunArguments& arguments) {
+  if (arguments.budget.empty() && arguments.schedule.empty())
+    throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --schedule s.json");
+  for (const auto* path : {&arguments.output, &arguments.plan, &arguments.report, &arguments.trace})
+    require_writable(*path);
+  const Backend backend = choose_backend(arguments.backend);
+  arguments.search.find();
+  const Problem problem(arguments.source, arguments.budget);
+  const Decision decision =
+      arguments.schedule.empty() ? search_decision(problem, arguments) : read_decision(problem, arguments);
+  write_schedule(problem, arguments, decision.schedule, decision.solver);
+  if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(problem.graph, decision.plan));
+
+  catch_interrupt();
+  const Decision baseline = plan_baseline(problem.graph, arguments);
+  const Execution baseline_run = execute(problem.graph, baseline, arguments);
+  const Execution scheduled_run = execute(problem.graph, decision, arguments);
+  const Comparison comparison = compare(problem.graph, baseline_run, scheduled_run);
+
+  Json json = problem.describe();
+  json["solver"] = decision.solver;
+  json.update(decision.search);
+  json["backend"] = backend.name;
+  json["device"] = backend.device;
+  json["alignment"] = arguments.alignment;
+  json["baseline"] = describe(baseline, baseline_run);
+  json["scheduled"] = describe(decision, scheduled_run);
+  json["scheduled"]["cost_increase_pct"] = increase_pct(decision.evaluation.cost, baseline.evaluation.cost);
+  const auto loss = loss_of(problem.graph, scheduled_run);
+  json["loss"] = loss ? Json(*loss) : Json(nullptr);
+  json["identical"] = comparison.identical();
+  json["outputs_compared"] = comparison.outputs;
+  json["bytes_compared"] = comparison.bytes;
+
+  if (!arguments.trace.empty()) {
+    std::vector<double> op_ns;
+    for (const double seconds : scheduled_run.report.op_seconds) op_ns.push_back(seconds * 1e9);
+    core::write_file(arguments.trace, core::perfetto_trace(problem.graph, decision.schedule, decision.plan, op_ns));
+  }
+  if (!comparison.identical())
+    throw Failure(kDefect,
+                  fmt::format("{} of {} kept outputs differ from the baseline's, first '{}'; please report this",
+                              comparison.different.size(), comparison.outputs, comparison.different.front()),
+                  std::move(json));
+  arguments.console.print(
+      json, arguments.console.json ? "" : table(problem, json, baseline, baseline_run, decision, scheduled_run));
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_run(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("run", "execute a graph under a memory budget and compare it with the baseline");
+  auto arguments = std::make_shared<RunArguments>();
+  arguments->console.add_to(*app);
+  app->add_option("-b,--budget", arguments->budget,
+                  "bytes of the arena: 1.5GiB, 200MB, 12345 or 50% of the baseline peak");
+  arguments->search.add_to(*app, "20s");
+  app->add_option("--schedule", arguments->schedule, "run this schedule file instead of searching one");
+  app->add_option("--backend", arguments->backend, "host, cuda or auto")->capture_default_str();
+  app->add_option("--report", arguments->report, "HTML page to write: memory over time, the plan, the table");
+  app->add_option("--trace", arguments->trace, "Chrome/Perfetto trace to write, with measured times");
+  app->add_option("-o,--output", arguments->output, "schedule file to write");
+  app->add_option("--plan", arguments->plan, "plan file to write");
+  app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets are multiples of")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app->add_flag("--poison", arguments->poison, "overwrite every buffer when it dies: a read after free shows");
+  app->add_flag("--sentinels", arguments->sentinels, "check a gap behind every buffer after each step");
+  arguments->source.add_to(*app);
+  app->footer(
+      "Examples:\n"
+      "  cairn run resnet50 --batch 8 --image 64 --budget 50%\n"
+      "  cairn run unet --budget 60% --report unet.html --trace unet.trace.json\n"
+      "  cairn run graph.json --schedule s.json --poison --sentinels");
+  return {app, [arguments] { return run(*arguments); }};
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,97 @@
+#include "core/formats/files.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/formats/internal/json.h"
+
+namespace cairn::core {
+namespace {
+
+bool looks_like_simrd(std::string_view first_line) {
+  return first_line.starts_with('{') && first_line.find("\"INSTRUCTION\"") != std::string_view::npos &&
+         formats::Json::accept(first_line.begin(), first_line.end());
+}
+
+bool looks_like_csv(std::string_view first_line) {
+  return first_line.find(',') != std::string_view::npos && first_line.find("lower") != std::string_view::npos &&
+         first_line.find("upper") != std::string_view::npos;
+}
+
+std::string_view without_bom(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  return text;
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw InputError(fmt::format("{}: is a folder, not a file", path));
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw InputError(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+  std::string text;
+  stream.seekg(0, std::ios::end);
+  if (const auto bytes = stream.tellg(); bytes > 0) text.reserve(static_cast<std::size_t>(bytes));
+  stream.clear();  // pipes cannot seek
+  stream.seekg(0);
+  stream.clear();
+  text.assign(std::istreambuf_iterator<char>(stream), {});
+  if (stream.bad()) throw InputError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  return text;
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  // Devices and pipes (/dev/stdout) cannot be replaced, only written to.
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  const bool in_place = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  const std::string target = in_place ? path : fmt::format("{}.part{}", path, ::getpid());
+  const auto fail = [&](int error) {
+    if (!in_place) std::remove(target.c_str());
+    throw InputError(fmt::format("{}: cannot be written: {}; choose another output path", path, std::strerror(error)));
+  };
+
+  std::FILE* file = std::fopen(target.c_str(), "wb");
+  if (file == nullptr) fail(errno);
+  const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+  const int write_error = errno;
+  if (std::fclose(file) != 0 || !written) fail(written ? errno : write_error);
+  if (!in_place && std::rename(target.c_str(), path.c_str()) != 0) fail(errno);
+}
+
+Graph load_graph(const std::string& path) { return parse_graph(read_file(path), path); }
+
+Graph parse_graph(std::string_view text, const std::string& origin) {
+  text = without_bom(text);
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) throw InputError(fmt::format("{}: is empty", origin));
+  const std::string_view first_line = text.substr(begin, text.find('\n', begin) - begin);
+  if (looks_like_simrd(first_line)) return formats::graph_from_simrd(text, origin);
+  if (looks_like_csv(first_line)) {
+    throw InputError(
+        fmt::format("{}: is a list of buffers (MiniMalloc CSV), not a graph; use `cairn plan --buffers`", origin));
+  }
+
+  const formats::Json file = formats::parse_json(text, origin);
+  if (!file.is_object()) {
+    throw InputError(fmt::format("{}: is no graph: it holds {}", origin, formats::describe(file)));
+  }
+  if (file.contains("format")) return formats::graph_from_cairn_json(file, origin);
+  if (file.contains("nodes") && (file.contains("links") || file.contains("edges"))) {
+    return formats::graph_from_node_link(file, origin);
+  }
+  throw InputError(fmt::format(
+      "{}: is no graph: it has neither \"format\": \"cairn.graph\" nor the \"nodes\" and \"links\" of node-link JSON",
+      origin));
+}
+
+}  // namespace cairn::core

@@ -1,0 +1,44 @@
+#include <fmt/format.h>
+
+#include "core/formats/files.h"
+#include "core/text.h"
+
+namespace cairn::core {
+namespace {
+
+/// As the inside of a quoted DOT string.
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') safe += '\\';
+    safe += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return safe;
+}
+
+std::string node_line(const Graph& graph, NodeId v) {
+  std::string label = fmt::format("{}\\n{}", escaped(graph.name(v)), format_bytes(graph.size(v)));
+  if (graph.scratch(v) != 0) label += fmt::format("\\nscratch {}", format_bytes(graph.scratch(v)));
+  return fmt::format("  n{} [label=\"{}\", fillcolor=\"{}\"{}];\n", v, label, graph.backward(v) ? "#f6d5b8" : "#cfe3f5",
+                     graph.keep(v) ? ", peripheries=2, penwidth=2" : "");
+}
+
+}  // namespace
+
+std::string graph_to_dot(const Graph& graph) {
+  std::string text = fmt::format(
+      "// Blue: forward, orange: backward, double border: kept to the end, dashed: the storage that is taken over.\n"
+      "digraph \"{}\" {{\n"
+      "  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=10];\n"
+      "  edge [color=\"#707070\", arrowsize=0.6];\n",
+      escaped(graph.name()));
+  for (NodeId v = 0; v < graph.node_count(); ++v) text += node_line(graph, v);
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    for (const NodeId u : graph.inputs(v)) {
+      text += fmt::format("  n{} -> n{}{};\n", u, v, graph.inplace(v) == u ? " [style=dashed]" : "");
+    }
+  }
+  return text + "}\n";
+}
+
+}  // namespace cairn::core

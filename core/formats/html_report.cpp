@@ -1,0 +1,525 @@
+#include "core/formats/html_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <string_view>
+
+#include "core/profile.h"
+#include "core/text.h"
+
+namespace cairn::core {
+namespace {
+
+constexpr std::string_view kStyle = R"css(
+:root { color-scheme: light dark;
+  --bg: #f7f7f5; --card: #ffffff; --ink: #1d2127; --soft: #68707b; --line: #e2e3e0; --grid: #ecedea;
+  --forward: #3f7cbf; --backward: #e08a3c; --recomputed: #b8408f; --kept: #3d9970; --scratch: #98a1ac;
+  --baseline: #9aa2ad; --schedule: #2a6fbb; --budget: #cf3f3f; --good: #2c8a57; --bad: #cf3f3f; }
+@media (prefers-color-scheme: dark) { :root {
+  --bg: #14171b; --card: #1c2026; --ink: #e8eaed; --soft: #98a1ac; --line: #2c323a; --grid: #262b32;
+  --forward: #5b9be0; --backward: #e69a55; --recomputed: #d668b1; --kept: #52b788; --scratch: #6d7682;
+  --baseline: #7d8692; --schedule: #6bb0f5; --budget: #ef6b6b; --good: #5cc48d; --bad: #ef6b6b; } }
+* { box-sizing: border-box; }
+body { margin: 0; padding: 2.5rem 1.25rem; background: var(--bg); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+main { max-width: 1060px; margin: 0 auto; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; font-weight: 650; letter-spacing: -0.01em;
+  overflow-wrap: anywhere; }
+h2 { font-size: 1.02rem; margin: 0 0 .15rem; font-weight: 620; }
+.sub, .note, footer { color: var(--soft); }
+.sub { margin: .35rem 0 1.6rem; }
+.note { margin: 0 0 .9rem; font-size: .88rem; }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 1.15rem 1.3rem 1.2rem;
+  margin-top: 1rem; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(190px, 1fr)); gap: 1rem; }
+.tiles section { margin: 0; }
+.tile-name { font-size: .84rem; color: var(--soft); }
+.tile-value { font-size: 1.62rem; font-weight: 640; letter-spacing: -0.015em; line-height: 1.3;
+  font-variant-numeric: tabular-nums; }
+.tile-note { font-size: .84rem; color: var(--soft); font-variant-numeric: tabular-nums; }
+.good { color: var(--good); } .bad { color: var(--bad); }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: right; padding: .42rem .2rem .42rem 1.2rem; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+thead th { color: var(--soft); font-weight: 550; font-size: .86rem; }
+tbody th { font-weight: 450; }
+tbody tr:last-child > * { border-bottom: 0; }
+svg { display: block; width: 100%; height: auto; }
+svg text { fill: var(--soft); font-size: 11.5px; font-family: inherit; font-variant-numeric: tabular-nums; }
+.grid { stroke: var(--grid); } .axis { stroke: var(--line); }
+.curve { fill: none; stroke-width: 1.6; stroke-linejoin: round; vector-effect: non-scaling-stroke; }
+.curve.baseline { stroke: var(--baseline); } .curve.schedule { stroke: var(--schedule); }
+.area { fill: var(--schedule); opacity: .13; }
+.limit { stroke: var(--budget); stroke-width: 1.4; stroke-dasharray: 6 4; }
+svg text.limit-name { fill: var(--budget); }
+.cursor { stroke: var(--soft); stroke-dasharray: 2 3; visibility: hidden; }
+.buffer { stroke: var(--card); stroke-width: .5; } .buffer:hover { stroke: var(--ink); stroke-width: 1.6; }
+.forward { fill: var(--forward); } .backward { fill: var(--backward); } .recomputed { fill: var(--recomputed); }
+.kept { fill: var(--kept); } .scratch { fill: var(--scratch); }
+.front { fill: none; stroke: var(--schedule); stroke-width: 1.4; opacity: .7; }
+.point { fill: var(--schedule); } .point.start { fill: var(--baseline); }
+.point.chosen { fill: var(--card); stroke: var(--schedule); stroke-width: 2.4; }
+.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.15rem; font-size: .86rem; color: var(--soft);
+  margin: 0 0 .6rem; }
+.legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: .4rem;
+  vertical-align: -1px; }
+#tip { position: fixed; pointer-events: none; visibility: hidden; background: var(--ink); color: var(--bg);
+  padding: .35rem .6rem; border-radius: 7px; font-size: .84rem; line-height: 1.4; white-space: pre;
+  font-variant-numeric: tabular-nums; z-index: 1; }
+footer { margin-top: 1.3rem; font-size: .84rem; }
+)css";
+
+// The pointer over the memory chart shows what both schedules hold at that time. `curves` comes before this.
+constexpr std::string_view kScript = R"js(
+const chart = document.getElementById('memory'), tip = document.getElementById('tip');
+const size = b => { const u = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']; let i = 0;
+  while (b >= 1024 && i < 5) { b /= 1024; ++i; } return b.toFixed(i ? 2 : 0) + ' ' + u[i]; };
+const held = (c, t) => { if (t > c.end) return null; let lo = 0, hi = c.t.length;
+  while (hi - lo > 1) { const mid = (lo + hi) >> 1; if (c.t[mid] <= t) lo = mid; else hi = mid; } return c.b[lo]; };
+if (chart) {
+  const cursor = chart.querySelector('.cursor');
+  chart.addEventListener('pointermove', e => {
+    const box = chart.getBoundingClientRect(), x = (e.clientX - box.left) / box.width * frame.width;
+    const t = (x - frame.left) / (frame.right - frame.left) * frame.time;
+    const inside = t >= 0 && t <= frame.time;
+    cursor.style.visibility = tip.style.visibility = inside ? 'visible' : 'hidden';
+    if (!inside) return;
+    cursor.setAttribute('x1', x); cursor.setAttribute('x2', x);
+    tip.textContent = curves.map(c => { const b = held(c, t);
+      return c.name + ': ' + (b === null ? 'done' : size(b)); }).join('\n');
+    tip.style.left = Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8) + 'px';
+    tip.style.top = (e.clientY + 14) + 'px';
+  });
+  chart.addEventListener('pointerleave', () => { cursor.style.visibility = tip.style.visibility = 'hidden'; });
+}
+)js";
+
+constexpr std::size_t kMostPoints = 1600;
+constexpr std::size_t kMostBuffers = 6000;
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      case '\'':
+        safe += "&#39;";
+        break;
+      default:
+        safe += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+    }
+  }
+  return safe;
+}
+
+std::string grouped(std::int64_t value) {
+  std::string digits = fmt::format("{}", value);
+  const std::size_t first = digits[0] == '-' ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, "\u2009");
+  return digits;
+}
+
+/// 2500000 -> "2.5M"; for axes.
+std::string short_number(double value) {
+  static constexpr std::array<std::string_view, 7> kUnits{"", "k", "M", "G", "T", "P", "E"};
+  std::size_t unit = 0;
+  while (std::abs(value) >= 1000 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.4g}{}", value, kUnits[unit]);
+}
+
+std::string short_bytes(double bytes) {
+  static constexpr std::array<std::string_view, 7> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.4g} {}", bytes, kUnits[unit]);
+}
+
+double percent_of(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string change(std::int64_t from, std::int64_t to) {
+  if (from == 0) return to == 0 ? "0.0%" : "n/a";
+  const double percent = percent_of(to - from, from);
+  return fmt::format("{}{:.1f}%", percent < 0 ? "\u2212" : "+", std::abs(percent));
+}
+
+// --- charts --------------------------------------------------------------------------------------------------------
+
+/// A plotting area of an SVG whose axes start at 0 (y upwards).
+struct Axes {
+  double x_max = 1, y_max = 1;
+  double width = 1000, height = 340;
+  double left = 78, right = 984, top = 14, bottom = 300;
+
+  double x(double value) const { return left + (right - left) * value / x_max; }
+  double y(double value) const { return bottom - (bottom - top) * value / y_max; }
+};
+
+/// The least of 1, 2, 5, 10, ... that divides [0, max] into at most `most` parts.
+double decimal_step(double max, int most) {
+  double step = std::pow(10, std::floor(std::log10(max / most)));
+  for (const double factor : {2.0, 2.5, 2.0}) {
+    if (max / step > most) step *= factor;
+  }
+  return step;
+}
+
+/// The same with powers of two.
+double binary_step(double max, int most) {
+  double step = std::max(1.0, std::exp2(std::floor(std::log2(max / most))));
+  while (max / step > most) step *= 2;
+  return step;
+}
+
+std::string axis_lines(const Axes& axes, std::string_view x_name, bool y_is_bytes) {
+  std::string svg;
+  const double y_step = y_is_bytes ? binary_step(axes.y_max, 6) : decimal_step(axes.y_max, 6);
+  for (double value = 0; value <= axes.y_max; value += y_step) {
+    svg += fmt::format(
+        "<line class='grid' x1='{0:.1f}' x2='{1:.1f}' y1='{2:.1f}' y2='{2:.1f}'/><text x='{3:.1f}' y='{4:.1f}' "
+        "text-anchor='end'>{5}</text>\n",
+        axes.left, axes.right, axes.y(value), axes.left - 9, axes.y(value) + 4,
+        y_is_bytes ? short_bytes(value) : short_number(value));
+  }
+  const double x_step = decimal_step(axes.x_max, 9);
+  for (double value = 0; value <= axes.x_max * 1.0001; value += x_step) {
+    svg += fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='middle'>{}</text>\n", axes.x(value), axes.bottom + 18,
+                       short_number(value));
+  }
+  svg += fmt::format("<line class='axis' x1='{0:.1f}' x2='{1:.1f}' y1='{2:.1f}' y2='{2:.1f}'/>", axes.left, axes.right,
+                     axes.bottom);
+  return svg +
+         fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='end'>{}</text>\n", axes.right, axes.bottom + 36, x_name);
+}
+
+std::string budget_line(const Axes& axes, const ReportData& data) {
+  if (!data.budget_bytes || static_cast<double>(*data.budget_bytes) > axes.y_max) return "";
+  const double y = axes.y(static_cast<double>(*data.budget_bytes));
+  return fmt::format(
+      "<line class='limit' x1='{0:.1f}' x2='{1:.1f}' y1='{2:.1f}' y2='{2:.1f}'/><text class='limit-name' x='{1:.1f}' "
+      "y='{3:.1f}' text-anchor='end'>budget {4}</text>\n",
+      axes.left, axes.right, y, y - 5, format_bytes(*data.budget_bytes));
+}
+
+std::string svg_open(const Axes& axes, std::string_view id, std::string_view label) {
+  return fmt::format("<svg id='{}' viewBox='0 0 {} {}' role='img' aria-label='{}'>\n", id, axes.width, axes.height,
+                     label);
+}
+
+/// At most about `kMostPoints` entries: of each run of neighbours the lowest and the highest, in their order.
+MemoryCurve thinned(const MemoryCurve& curve) {
+  const std::size_t count = curve.bytes.size();
+  if (count <= kMostPoints) return curve;
+  const std::size_t runs = kMostPoints / 2;
+  MemoryCurve thin;
+  for (std::size_t run = 0; run < runs; ++run) {
+    const auto begin = curve.bytes.begin() + static_cast<std::ptrdiff_t>(run * count / runs);
+    const auto end = curve.bytes.begin() + static_cast<std::ptrdiff_t>((run + 1) * count / runs);
+    auto [low, high] = std::minmax_element(begin, end);
+    for (const auto at : {std::min(low, high), std::max(low, high)}) {
+      // The first point of a run stands for all before it, so the curve has no gap.
+      thin.time.push_back(at == std::min(low, high) ? curve.time[static_cast<std::size_t>(begin - curve.bytes.begin())]
+                                                    : curve.time[static_cast<std::size_t>(at - curve.bytes.begin())]);
+      thin.bytes.push_back(*at);
+      if (low == high) break;
+    }
+  }
+  return thin;
+}
+
+double end_time(const ReportRun& run) {
+  return run.cost > 0 ? static_cast<double>(run.cost) : static_cast<double>(run.steps);
+}
+
+std::string step_path(const Axes& axes, const MemoryCurve& curve, double end) {
+  std::string path;
+  for (std::size_t i = 0; i < curve.bytes.size(); ++i) {
+    const double x = axes.x(curve.time[i]), y = axes.y(static_cast<double>(curve.bytes[i]));
+    path += i == 0 ? fmt::format("M{:.1f} {:.1f}", x, y) : fmt::format("H{:.1f}V{:.1f}", x, y);
+  }
+  return path + fmt::format("H{:.1f}", axes.x(end));
+}
+
+std::string curve_data(std::string_view name, const MemoryCurve& curve, double end) {
+  return fmt::format("{{name:'{}',end:{:.17g},t:[{:.17g}],b:[{}]}}", name, end, fmt::join(curve.time, ","),
+                     fmt::join(curve.bytes, ","));
+}
+
+/// The largest value that a chart about bytes must show, with room above.
+double bytes_top(std::int64_t most, const ReportData& data) {
+  if (data.budget_bytes && *data.budget_bytes < 2 * most) most = std::max(most, *data.budget_bytes);
+  return std::max(1.0, 1.06 * static_cast<double>(most));
+}
+
+std::string memory_chart(const ReportData& data) {
+  if (data.baseline.memory.bytes.empty() || data.scheduled.memory.bytes.empty()) return "";
+  const MemoryCurve baseline = thinned(data.baseline.memory), scheduled = thinned(data.scheduled.memory);
+  const double baseline_end = end_time(data.baseline), scheduled_end = end_time(data.scheduled);
+  Axes axes;
+  axes.x_max = std::max({baseline_end, scheduled_end, 1.0});
+  axes.y_max = bytes_top(std::max(*std::max_element(baseline.bytes.begin(), baseline.bytes.end()),
+                                  *std::max_element(scheduled.bytes.begin(), scheduled.bytes.end())),
+                         data);
+  const std::string path = step_path(axes, scheduled, scheduled_end);
+  std::string html =
+      "<section><h2>Memory over time</h2><p class='note'>Bytes of the tensors that are alive; the longer curve pays in "
+      "time for what it saves in memory.</p><div class='legend'><span><i style='background:var(--baseline)'></i>"
+      "baseline</span><span><i style='background:var(--schedule)'></i>schedule</span></div>\n";
+  html += svg_open(axes, "memory", "Memory over time of baseline and schedule");
+  html += axis_lines(axes, data.scheduled.cost > 0 ? "time (cost)" : "step", true);
+  html += fmt::format("<path class='area' d='{}V{:.1f}H{:.1f}Z'/>\n", path, axes.bottom, axes.left);
+  html += fmt::format("<path class='curve baseline' d='{}'/>\n", step_path(axes, baseline, baseline_end));
+  html += fmt::format("<path class='curve schedule' d='{}'/>\n", path);
+  html += budget_line(axes, data);
+  html += fmt::format("<line class='cursor' x1='0' x2='0' y1='{}' y2='{}'/></svg>\n", axes.top, axes.bottom);
+  html += fmt::format("<script>const frame={{width:{},left:{},right:{},time:{:.17g}}},curves=[{},{}];</script>\n",
+                      axes.width, axes.left, axes.right, axes.x_max, curve_data("baseline", baseline, baseline_end),
+                      curve_data("schedule", scheduled, scheduled_end));
+  return html + "</section>\n";
+}
+
+std::string_view kind_name(ReportBuffer::Kind kind) {
+  static constexpr std::array<std::string_view, 5> kNames{"forward", "backward", "recomputed", "kept", "scratch"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+/// Indices of what is drawn, in drawing order.
+std::vector<std::size_t> drawn_buffers(const std::vector<ReportBuffer>& buffers) {
+  std::vector<std::size_t> drawn(buffers.size());
+  std::iota(drawn.begin(), drawn.end(), std::size_t{0});
+  if (drawn.size() <= kMostBuffers) return drawn;
+  const auto area = [&](std::size_t i) {
+    return static_cast<double>(buffers[i].size) * static_cast<double>(buffers[i].last - buffers[i].first + 1);
+  };
+  std::stable_sort(drawn.begin(), drawn.end(), [&](std::size_t a, std::size_t b) { return area(a) > area(b); });
+  drawn.resize(kMostBuffers);
+  std::sort(drawn.begin(), drawn.end());
+  return drawn;
+}
+
+std::string buffer_rectangle(const Axes& axes, const ReportBuffer& buffer) {
+  const double left = axes.x(static_cast<double>(buffer.first));
+  const double right = axes.x(std::min(static_cast<double>(buffer.last + 1), axes.x_max));
+  const double top = axes.y(static_cast<double>(buffer.offset) + static_cast<double>(buffer.size));
+  const double bottom = axes.y(static_cast<double>(buffer.offset));
+  return fmt::format(
+      "<rect class='buffer {}' x='{:.2f}' y='{:.2f}' width='{:.2f}' height='{:.2f}'><title>{}\n{}, {}\nsteps {} to "
+      "{}\noffset {}</title></rect>\n",
+      kind_name(buffer.kind), left, top, right - left, bottom - top, escaped(buffer.name), kind_name(buffer.kind),
+      format_bytes(buffer.size), buffer.first, buffer.last, grouped(buffer.offset));
+}
+
+std::string plan_chart(const ReportData& data) {
+  if (data.buffers.empty()) return "";
+  Axes axes;
+  axes.height = 460;
+  axes.bottom = 420;
+  axes.x_max = static_cast<double>(std::max<std::int64_t>(1, data.scheduled.steps));
+  axes.y_max = bytes_top(data.arena_bytes, data);
+  std::string html = "<section><h2>Where every tensor lives</h2>";
+  const std::vector<std::size_t> drawn = drawn_buffers(data.buffers);
+  html += fmt::format("<p class='note'>Address over time: one rectangle a buffer of the arena ({}).{}</p>",
+                      format_bytes(data.arena_bytes),
+                      drawn.size() == data.buffers.size()
+                          ? ""
+                          : fmt::format(" The {} largest of {} are drawn.", drawn.size(), data.buffers.size()));
+  html += "<div class='legend'>";
+  for (std::size_t k = 0; k < 5; ++k) {
+    const auto kind = static_cast<ReportBuffer::Kind>(k);
+    if (std::none_of(data.buffers.begin(), data.buffers.end(), [&](const auto& b) { return b.kind == kind; })) continue;
+    html += fmt::format("<span><i style='background:var(--{0})'></i>{0}</span>", kind_name(kind));
+  }
+  html += "</div>\n" + svg_open(axes, "plan", "Address over time of every buffer");
+  html += axis_lines(axes, "step", true);
+  for (const std::size_t i : drawn) html += buffer_rectangle(axes, data.buffers[i]);
+  return html + budget_line(axes, data) + "</svg></section>\n";
+}
+
+std::string pareto_chart(const ReportData& data) {
+  if (data.pareto.empty()) return "";
+  std::vector<ReportData::ParetoPoint> points = data.pareto;
+  std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.peak_bytes, a.cost) < std::pair(b.peak_bytes, b.cost);
+  });
+  Axes axes;
+  axes.x_max = static_cast<double>(std::max<std::int64_t>(1, data.baseline.predicted_peak_bytes));
+  axes.y_max = static_cast<double>(std::max<std::int64_t>(1, data.baseline.cost));
+  for (const auto& point : points) {
+    axes.x_max = std::max(axes.x_max, static_cast<double>(point.peak_bytes));
+    axes.y_max = std::max(axes.y_max, static_cast<double>(point.cost));
+  }
+  axes.x_max *= 1.04;
+  axes.y_max *= 1.08;
+
+  const auto dot = [&](std::string_view extra, double radius, std::string_view name, std::int64_t peak,
+                       std::int64_t cost) {
+    return fmt::format(
+        "<circle class='point{}' cx='{:.1f}' cy='{:.1f}' r='{}'><title>{}{}\ncost {} ({})</title></circle>\n", extra,
+        axes.x(static_cast<double>(peak)), axes.y(static_cast<double>(cost)), radius, name, format_bytes(peak),
+        grouped(cost), change(data.baseline.cost, cost));
+  };
+  std::string path, dots;
+  for (const auto& point : points) {
+    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", axes.x(static_cast<double>(point.peak_bytes)),
+                        axes.y(static_cast<double>(point.cost)));
+    dots += dot("", 3.2, "", point.peak_bytes, point.cost);
+  }
+  std::string html =
+      "<section><h2>What memory costs</h2><p class='note'>Cost over peak memory of the schedules that were found; the "
+      "ring is this one, the grey dot the baseline.</p>\n";
+  html += svg_open(axes, "pareto", "Cost over peak memory");
+  // The x axis is in bytes here; its numbers are decimal all the same (k = 1000).
+  html += axis_lines(axes, "peak (bytes)", false);
+  html += fmt::format("<path class='front' d='{}'/>\n{}", path, dots);
+  html += dot(" start", 5, "baseline: ", data.baseline.predicted_peak_bytes, data.baseline.cost);
+  html += dot(" chosen", 5.5, "schedule: ", data.scheduled.predicted_peak_bytes, data.scheduled.cost);
+  return html + "</svg></section>\n";
+}
+
+// --- words and numbers ---------------------------------------------------------------------------------------------
+
+std::string tile(std::string_view name, std::string_view value, std::string_view note, std::string_view css = "") {
+  return fmt::format(
+      "<section><div class='tile-name'>{}</div><div class='tile-value {}'>{}</div><div "
+      "class='tile-note'>{}</div></section>\n",
+      name, css, value, note);
+}
+
+std::string tiles(const ReportData& data) {
+  const ReportRun &before = data.baseline, &after = data.scheduled;
+  const bool fits = !data.budget_bytes || after.predicted_peak_bytes <= *data.budget_bytes;
+  std::string html = "<div class='tiles'>";
+  html += tile(
+      "Peak memory", change(before.predicted_peak_bytes, after.predicted_peak_bytes),
+      fmt::format("{} \u2192 {}", format_bytes(before.predicted_peak_bytes), format_bytes(after.predicted_peak_bytes)));
+  html += tile("Cost", change(before.cost, after.cost),
+               fmt::format("{} of {} steps recompute", grouped(after.recomputed), grouped(after.steps)));
+  if (data.budget_bytes) {
+    html += tile("Budget", format_bytes(*data.budget_bytes), fits ? "kept" : "exceeded", fits ? "" : "bad");
+  }
+  if (data.identical) {
+    html += tile("Results", *data.identical ? "identical" : "different", "every output, bit by bit",
+                 *data.identical ? "good" : "bad");
+  }
+  return html + "</div>\n";
+}
+
+std::string bytes_cell(std::optional<std::int64_t> bytes) {
+  if (!bytes) return "<td>\u2013</td>";
+  return fmt::format("<td title='{} bytes'>{}</td>", *bytes, format_bytes(*bytes));
+}
+
+std::string table(const ReportData& data) {
+  const ReportRun &before = data.baseline, &after = data.scheduled;
+  std::string rows;
+  const auto row = [&rows](std::string_view name, std::string_view cells) {
+    rows += fmt::format("<tr><th>{}</th>{}</tr>\n", name, cells);
+  };
+  const auto bytes_row = [&](std::string_view name, std::optional<std::int64_t> from, std::optional<std::int64_t> to) {
+    row(name,
+        bytes_cell(from) + bytes_cell(to) + fmt::format("<td>{}</td>", from && to ? change(*from, *to) : "\u2013"));
+  };
+  const auto number_row = [&](std::string_view name, std::int64_t from, std::int64_t to, std::string_view difference) {
+    row(name, fmt::format("<td>{}</td><td>{}</td><td>{}</td>", grouped(from), grouped(to), difference));
+  };
+  const auto seconds = [](std::optional<double> s) { return s ? fmt::format("{:.3f} s", *s) : "\u2013"; };
+
+  bytes_row("Predicted peak", before.predicted_peak_bytes, after.predicted_peak_bytes);
+  bytes_row("Planned arena", before.planned_bytes, after.planned_bytes);
+  bytes_row("Measured high-water mark", before.measured_peak_bytes, after.measured_peak_bytes);
+  number_row("Cost", before.cost, after.cost, change(before.cost, after.cost));
+  row("Time", fmt::format("<td>{}</td><td>{}</td><td>{}</td>", seconds(before.seconds), seconds(after.seconds),
+                          before.seconds && after.seconds && *before.seconds > 0
+                              ? fmt::format("\u00d7{:.2f}", *after.seconds / *before.seconds)
+                              : "\u2013"));
+  number_row("Steps", before.steps, after.steps, change(before.steps, after.steps));
+  number_row("Recomputed operations", before.recomputed, after.recomputed, "");
+  row("Resident (weights, gradients, state)",
+      bytes_cell(data.resident_bytes) + bytes_cell(data.resident_bytes) + "<td></td>");
+  return fmt::format(
+      "<section><h2>Numbers</h2><p class='note'>Resident bytes stand beside the budget: they are there under every "
+      "schedule.</p><div class='scroll'><table><thead><tr><th></th><th>baseline</th><th>schedule</th><th>change</th>"
+      "</tr></thead><tbody>\n{}</tbody></table></div></section>\n",
+      rows);
+}
+
+}  // namespace
+
+MemoryCurve memory_curve(const Graph& graph, const Schedule& schedule) {
+  const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
+  std::int64_t cost = 0;
+  for (const NodeId v : schedule.steps) cost += graph.cost(v);
+  MemoryCurve curve;
+  double now = 0;
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    const double duration = cost > 0 ? static_cast<double>(graph.cost(schedule.steps[i])) : 1.0;
+    curve.time.insert(curve.time.end(), {now, now + duration});
+    curve.bytes.insert(curve.bytes.end(), {profile[2 * i + 1], profile[2 * i + 2]});
+    now += duration;
+  }
+  return curve;
+}
+
+std::vector<ReportBuffer> report_buffers(const Graph& graph, const Schedule& schedule, const Plan& plan) {
+  std::vector<std::uint8_t> done(static_cast<std::size_t>(graph.node_count()), 0), again;
+  for (const Lifetime& life : lifetimes(graph, schedule)) {
+    again.push_back(done[life.node]);
+    done[life.node] = 1;
+  }
+  std::vector<ReportBuffer> buffers;
+  buffers.reserve(plan.buffers.size());
+  for (const Buffer& buffer : plan.buffers) {
+    using Kind = ReportBuffer::Kind;
+    const bool recomputed = buffer.first >= 0 && buffer.first < schedule.length() && again[buffer.first] != 0;
+    const Kind kind = buffer.scratch                     ? Kind::scratch
+                      : buffer.last >= schedule.length() ? Kind::kept
+                      : recomputed                       ? Kind::recomputed
+                      : graph.backward(buffer.node)      ? Kind::backward
+                                                         : Kind::forward;
+    buffers.push_back({graph.name(buffer.node), kind, buffer.first, std::min(buffer.last, schedule.length() - 1),
+                       buffer.offset, buffer.size});
+  }
+  return buffers;
+}
+
+std::string html_report(const ReportData& data) {
+  const std::string name = escaped(data.graph.empty() ? "unnamed graph" : data.graph);
+  std::string html = fmt::format(
+      "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
+      "content='width=device-width, initial-scale=1'><title>{} \u00b7 Cairn</title>\n<style>{}</style></head>\n"
+      "<body><main>\n<h1>{}</h1>\n",
+      name, kStyle, name);
+  html += fmt::format("<p class='sub'>{} nodes, {} edges \u00b7 solver {}{}</p>\n", grouped(data.nodes),
+                      grouped(data.edges), escaped(data.solver),
+                      data.device.empty() ? "" : " \u00b7 " + escaped(data.device));
+  html += tiles(data) + memory_chart(data) + plan_chart(data) + pareto_chart(data) + table(data);
+  html += fmt::format("<footer>Cairn {}</footer>\n</main><div id='tip'></div>\n<script>{}</script></body></html>\n",
+                      escaped(data.version), kScript);
+  return html;
+}
+
+}  // namespace cairn::core

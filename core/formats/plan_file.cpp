@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include "core/formats/files.h"
+#include "core/formats/internal/json.h"
+
+namespace cairn::core {
+namespace {
+
+using namespace formats;
+
+OrderedJson buffer_to_json(const Buffer& buffer) {
+  OrderedJson json{{"node", buffer.node},
+                   {"first", buffer.first},
+                   {"last", buffer.last},
+                   {"offset", buffer.offset},
+                   {"size", buffer.size}};
+  if (buffer.scratch) json["scratch"] = true;
+  if (buffer.alias_of != kNoNode) json["alias_of"] = buffer.alias_of;
+  return json;
+}
+
+Buffer read_buffer(const Json& json, const Place& place, std::int64_t node_count) {
+  if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
+  Buffer buffer;
+  buffer.node = to_index(require(json, "node", place), node_count, "node", place);
+  buffer.first = require_int(json, "first", place);
+  buffer.last = require_int(json, "last", place);
+  buffer.offset = require_int(json, "offset", place);
+  buffer.size = require_int(json, "size", place);
+  buffer.scratch = bool_or(json, "scratch", place, false);
+  if (const Json* node = find(json, "alias_of")) buffer.alias_of = to_index(*node, node_count, "alias_of", place);
+  if (buffer.first < 0 || buffer.last < buffer.first) {
+    place.fail(fmt::format("its steps {} to {} are no lifetime", buffer.first, buffer.last));
+  }
+  constexpr std::int64_t kLimit = std::int64_t{1} << 62;  // offset + size must not overflow
+  if (buffer.offset < 0 || buffer.size < 0 || buffer.offset > kLimit || buffer.size > kLimit) {
+    place.fail(fmt::format("its offset {} or size {} is not between 0 and 2^62", buffer.offset, buffer.size));
+  }
+  return buffer;
+}
+
+}  // namespace
+
+std::string plan_to_json(const Graph& graph, const Plan& plan) {
+  std::string text = dump({{"format", "cairn.plan"},
+                           {"version", 1},
+                           {"graph", graph.fingerprint()},
+                           {"bytes", plan.bytes},
+                           {"lower_bound", plan.lower_bound},
+                           {"alignment", plan.alignment}});
+  text.pop_back();
+  text += ",\n\"buffers\":[";
+  const char* separator = "\n";
+  for (const Buffer& buffer : plan.buffers) {
+    text += separator + dump(buffer_to_json(buffer));
+    separator = ",\n";
+  }
+  return text + "]}\n";
+}
+
+Plan load_plan(const std::string& path, const Graph& graph) { return parse_plan(read_file(path), path, graph); }
+
+Plan parse_plan(std::string_view text, const std::string& origin, const Graph& graph) {
+  const Place top{.origin = origin};
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) top.fail("is empty");
+  const Json json = parse_json(text, origin);
+  check_header(json, "cairn.plan", top, &graph);
+
+  Plan plan;
+  plan.bytes = require_int(json, "bytes", top);
+  plan.lower_bound = int_or(json, "lower_bound", top, 0);
+  plan.alignment = int_or(json, "alignment", top, 1);
+  if (plan.bytes < 0 || plan.lower_bound < 0) top.fail("\"bytes\" and \"lower_bound\" must not be negative");
+  if (plan.alignment < 1) top.fail(fmt::format("\"alignment\" is {}, but must be at least 1", plan.alignment));
+  const Json& buffers = require_array(json, "buffers", top);
+  plan.buffers.reserve(buffers.size());
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const Place place{.origin = origin, .list = "buffer", .index = static_cast<std::int64_t>(i)};
+    plan.buffers.push_back(read_buffer(buffers[i], place, graph.node_count()));
+  }
+  return plan;
+}
+
+}  // namespace cairn::core

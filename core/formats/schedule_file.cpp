@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/formats/files.h"
+#include "core/formats/internal/json.h"
+#include "core/profile.h"
+
+namespace cairn::core {
+
+std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver) {
+  const Evaluation measured = evaluate(graph, schedule);
+  if (!measured.valid()) {
+    throw InputError(fmt::format("the schedule is not valid: {}", describe(graph, measured.defect)));
+  }
+  return formats::dump({{"format", "cairn.schedule"},
+                        {"version", 1},
+                        {"graph", graph.fingerprint()},
+                        {"solver", solver},
+                        {"steps", schedule.steps},
+                        {"peak_bytes", measured.peak},
+                        {"cost", measured.cost}}) +
+         "\n";
+}
+
+ScheduleFile load_schedule(const std::string& path, const Graph& graph) {
+  return parse_schedule(read_file(path), path, graph);
+}
+
+ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph) {
+  using namespace formats;
+  const Place place{.origin = origin};
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) place.fail("is empty");
+  const Json json = parse_json(text, origin);
+  check_header(json, "cairn.schedule", place, &graph);
+
+  ScheduleFile file;
+  file.graph = graph.fingerprint();
+  file.solver = string_or(json, "solver", place, "");
+  const Json& steps = require_array(json, "steps", place);
+  file.schedule.steps.reserve(steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Place step{.origin = origin, .list = "step", .index = static_cast<std::int64_t>(i)};
+    file.schedule.steps.push_back(to_index(steps[i], graph.node_count(), "steps", step));
+  }
+  // Costs do not enter the fingerprint and may have been measured anew, so peak and cost are those of this graph.
+  const Evaluation measured = evaluate(graph, file.schedule);
+  if (!measured.valid()) place.fail(describe(graph, measured.defect));
+  file.peak_bytes = measured.peak;
+  file.cost = measured.cost;
+  return file;
+}
+
+}  // namespace cairn::core

@@ -1,0 +1,443 @@
+// simrd traces: the log of one PyTorch training step that DTR's simulator replays (Kirisame et al., 2021). One JSON
+// object a line; the step is what lies between the START annotation (or the beginning) and the end.
+//
+// What a trace becomes:
+// - A storage is what has bytes; tensors, their copies and views are references to one. A view makes no node: it
+// touches
+//   no data, and a node that reads the storage would be a second reader that forbids in-place updates. Its time is
+//   added to the node that made the storage (views must be made again with it), or to the next node for a view of a
+//   constant, so the baseline cost is the sum of all times in the trace.
+// - CONSTANT (and whatever exists before START): resident bytes, each storage once.
+// - CALL: one node. Several results with storage of their own are a bundle, one node with the sum of their bytes. But
+//   results that are still referenced at the end of the trace (weight gradients, mostly) would keep the rest of their
+//   bundle in memory with them, so they become a second node, kept and of cost 0, that reads the first and follows it.
+// - MUTATE: an in-place node that takes over the storage (and what is bundled with it); later readers of any of its
+//   tensors read the new version. scratch = -size where only this node reads the old version; where others read it,
+//   too, both versions count. Several mutated storages are one node each, the first with the time. A mutated constant
+//   is a kept node of size 0 that writes resident memory.
+// - COPY and COPY_FROM add a reference, RELEASE drops one. What is referenced at the end is kept.
+// - Cost = TIME (ns). BACKWARD marks where the backward pass begins. The order is the trace's.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/formats/internal/json.h"
+
+namespace cairn::core::formats {
+namespace {
+
+using StorageId = std::int32_t;
+constexpr StorageId kNoStorage = -1;
+constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
+
+struct Storage {
+  std::int64_t line = 0;    ///< where it is defined
+  std::int64_t bytes = -1;  ///< until its MEMORY line
+  std::int64_t references = 0;
+  bool resident = false;
+};
+
+/// A CALL or MUTATE with its tensors resolved to storages.
+struct Operation {
+  std::string name;
+  std::int64_t time = 0;
+  std::int64_t line = 0;
+  bool backward = false;
+  std::vector<StorageId> args;
+  std::vector<StorageId> results;  ///< with storage of their own; kNoStorage for a view
+  std::vector<StorageId> viewed;   ///< storages that results are views of
+  std::vector<StorageId> mutated;
+};
+
+struct Trace {
+  std::vector<Storage> storages;
+  std::vector<Operation> operations;
+};
+
+/// First pass: lines to operations on storages, with references counted to the end of the trace.
+class TraceReader {
+ public:
+  TraceReader(std::string_view text, std::string_view origin) : text_(text), place_{.origin = origin, .list = "line"} {}
+
+  Trace read() {
+    // Without the annotation the whole file is the step.
+    in_step_ = text_.find("\"START\"") == std::string_view::npos;
+    std::size_t begin = 0;
+    for (place_.index = 1; begin < text_.size(); ++place_.index) {
+      const std::size_t end = std::min(text_.find('\n', begin), text_.size());
+      const std::string_view line = text_.substr(begin, end - begin);
+      if (line.find_first_not_of(" \t\r") != std::string_view::npos) read_line(line);
+      begin = end + 1;
+    }
+    if (!in_step_) place_.fail("the trace ends, but its START annotation never came");
+    return std::move(trace_);
+  }
+
+ private:
+  /// A result of the latest CALL that defined this name, until MEMORY and ALIAS have described it.
+  struct Definition {
+    std::size_t operation = 0;
+    std::size_t result = 0;
+  };
+
+  void read_line(std::string_view line) {
+    line_ = Json::parse(line.begin(), line.end(), nullptr, false);
+    if (line_.is_discarded()) place_.fail("this is not a valid JSON object; is the trace truncated?");
+    if (!line_.is_object()) place_.fail(fmt::format("must be an object, not {}", describe(line_)));
+    const std::string instruction = text("INSTRUCTION");
+    if (instruction == "CONSTANT") {
+      define(text("NAME"), add_storage(true));
+    } else if (instruction == "MEMORY") {
+      read_memory();
+    } else if (instruction == "ALIAS") {
+      read_alias();
+    } else if (instruction == "CALL") {
+      read_call();
+    } else if (instruction == "MUTATE") {
+      read_mutate();
+    } else if (instruction == "COPY" || instruction == "COPY_FROM") {
+      define(text("DST"), storage_of(text("SRC")));
+    } else if (instruction == "RELEASE") {
+      release(text("NAME"));
+    } else if (instruction == "ANNOTATE") {
+      annotate(text("ANNOTATION"));
+    } else {
+      place_.fail(fmt::format("the instruction '{}' is unknown", instruction));
+    }
+  }
+
+  void annotate(const std::string& annotation) {
+    if (annotation == "BACKWARD") backward_ = true;
+    if (annotation != "START" || in_step_) return;
+    in_step_ = true;
+    // What came before is over, and what is left of it is there for the whole step.
+    trace_.operations.clear();
+    definitions_.clear();
+    for (Storage& storage : trace_.storages) {
+      storage.resident = true;
+      if (storage.references == 0) storage.bytes = 0;
+    }
+  }
+
+  void read_memory() {
+    const std::int64_t bytes = number("MEMORY");
+    if (bytes < 0 || bytes > kBytesLimit) place_.fail(fmt::format("MEMORY is {}, not between 0 and 2^62", bytes));
+    // A view's bytes go to a storage of its own that the ALIAS line behind it takes away.
+    if (!is_view(text("NAME"))) trace_.storages[storage_of(text("NAME"))].bytes = bytes;
+  }
+
+  bool is_view(const std::string& name) const {
+    const auto found = definitions_.find(name);
+    return found != definitions_.end() &&
+           trace_.operations[found->second.operation].results[found->second.result] == kNoStorage;
+  }
+
+  void read_alias() {
+    const std::string name = text("NAME");
+    const std::int64_t alias = number("ALIAS");
+    if (alias == -1) return;
+    const auto found = definitions_.find(name);
+    if (found == definitions_.end())
+      place_.fail(fmt::format("'{}' is no result of a CALL, so it can be no view", name));
+    const auto [index, result] = found->second;
+    Operation& operation = trace_.operations[index];
+    if (alias < 0 || alias >= static_cast<std::int64_t>(operation.args.size())) {
+      place_.fail(fmt::format("ALIAS is {}, but {} has {} arguments (-1: storage of its own)", alias, operation.name,
+                              operation.args.size()));
+    }
+    if (operation.results[result] == kNoStorage) return;
+    trace_.storages[operation.results[result]].bytes = 0;
+    operation.results[result] = kNoStorage;
+    const StorageId viewed = operation.args[static_cast<std::size_t>(alias)];
+    operation.viewed.push_back(viewed);
+    define(name, viewed);
+    definitions_[name] = {index, result};
+  }
+
+  void read_call() {
+    Operation operation = read_operation();
+    const Json& results = require_array(line_, "RESULT", place_);
+    std::vector<std::string> names;
+    for (const Json& result : results) {
+      names.push_back(element_name(result, "RESULT"));
+      operation.results.push_back(add_storage(!in_step_));
+    }
+    for (std::size_t r = 0; r < names.size(); ++r) {
+      define(names[r], operation.results[r]);
+      definitions_[names[r]] = {trace_.operations.size(), r};
+    }
+    trace_.operations.push_back(std::move(operation));
+  }
+
+  void read_mutate() {
+    Operation operation = read_operation();
+    for (const Json& index : require_array(line_, "MUTATE", place_)) {
+      const auto arg = to_index(index, static_cast<std::int64_t>(operation.args.size()), "MUTATE", place_);
+      operation.mutated.push_back(operation.args[static_cast<std::size_t>(arg)]);
+    }
+    trace_.operations.push_back(std::move(operation));
+  }
+
+  Operation read_operation() {
+    Operation operation;
+    operation.name = text("NAME");
+    operation.time = number("TIME");
+    operation.line = place_.index;
+    operation.backward = backward_;
+    for (const Json& arg : require_array(line_, "ARGS", place_)) {
+      operation.args.push_back(storage_of(element_name(arg, "ARGS")));
+    }
+    return operation;
+  }
+
+  StorageId add_storage(bool resident) {
+    trace_.storages.push_back({.line = place_.index, .resident = resident});
+    return static_cast<StorageId>(trace_.storages.size()) - 1;
+  }
+
+  /// `name` refers to `storage` from now on.
+  void define(const std::string& name, StorageId storage) {
+    ++trace_.storages[storage].references;
+    const auto [entry, is_new] = tensors_.emplace(name, storage);
+    if (!is_new) --trace_.storages[std::exchange(entry->second, storage)].references;
+    definitions_.erase(name);
+  }
+
+  void release(const std::string& name) {
+    --trace_.storages[storage_of(name)].references;
+    tensors_.erase(name);
+    definitions_.erase(name);
+  }
+
+  StorageId storage_of(const std::string& name) const {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) {
+      place_.fail(fmt::format("'{}' was never defined or is already released; is the trace complete?", name));
+    }
+    return found->second;
+  }
+
+  std::string text(const char* key) const {
+    require(line_, key, place_);
+    return string_or(line_, key, place_, "");
+  }
+  std::string element_name(const Json& value, const char* key) const {
+    if (!value.is_string()) place_.fail(fmt::format("\"{}\" must list tensors, not {}", key, describe(value)));
+    return value.get<std::string>();
+  }
+  /// The traces write numbers as strings.
+  std::int64_t number(const char* key) const {
+    const Json& value = require(line_, key, place_);
+    if (!value.is_string()) return to_int(value, key, place_);
+    const auto& digits = value.get_ref<const std::string&>();
+    const char* end = digits.data() + digits.size();
+    std::int64_t number = 0;
+    if (std::from_chars(digits.data(), end, number) != std::from_chars_result{end, std::errc()}) {
+      place_.fail(fmt::format("\"{}\" must be an integer, not {}", key, describe(value)));
+    }
+    return number;
+  }
+
+  std::string_view text_;
+  Place place_;
+  Json line_;
+  bool in_step_ = false;
+  bool backward_ = false;
+  Trace trace_;
+  std::unordered_map<std::string, StorageId> tensors_;
+  std::unordered_map<std::string, Definition> definitions_;
+};
+
+/// Second pass: operations to nodes.
+class TraceToGraph {
+ public:
+  TraceToGraph(Trace trace, std::string_view origin)
+      : trace_(std::move(trace)), origin_(origin), bundle_of_(trace_.storages.size(), kNoBundle) {
+    const std::size_t slash = origin.find_last_of('/');
+    builder_.set_name(std::string(slash == std::string_view::npos ? origin : origin.substr(slash + 1)));
+  }
+
+  Graph convert() {
+    add_resident_storages();
+    for (const Operation& operation : trace_.operations) add_operation(operation);
+    if (builder_.node_count() > 0) builder_.node(builder_.node_count() - 1).cost += pending_time_;
+    for (const Bundle& bundle : bundles_) {
+      if (bundle.version != kNoNode && bundle.kept) builder_.node(bundle.version).keep = true;
+    }
+    set_scratch();
+    return build_graph(builder_, origin_);
+  }
+
+ private:
+  /// Storages that live and die together, and the node that wrote them last (none for a constant).
+  struct Bundle {
+    NodeId version = kNoNode;
+    std::int64_t bytes = 0;
+    bool resident = false;
+    bool kept = false;
+  };
+  static constexpr std::size_t kNoBundle = static_cast<std::size_t>(-1);
+
+  void add_resident_storages() {
+    std::int64_t total = 0;
+    for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
+      const Storage& storage = trace_.storages[s];
+      if (!storage.resident) continue;
+      total += bytes_of(storage);
+      if (total > kBytesLimit) {
+        Place{.origin = origin_}.fail("the constants are more than 2^62 bytes");
+      }
+      bundle_of_[s] = bundles_.size();
+      bundles_.push_back({.resident = true});
+    }
+    builder_.add_resident_bytes(total);
+  }
+
+  void add_operation(const Operation& operation) {
+    if (operation.time < 0 || operation.time > kBytesLimit) {
+      Place{.origin = origin_, .list = "line", .index = operation.line}.fail(
+          fmt::format("TIME is {}, but must be between 0 and 2^62", operation.time));
+    }
+    if (!operation.mutated.empty()) {
+      add_mutation(operation);
+    } else if (!operation.results.empty() && operation.viewed.size() == operation.results.size()) {
+      add_view_time(operation);
+    } else {
+      add_call(operation);
+    }
+  }
+
+  void add_view_time(const Operation& operation) {
+    const NodeId maker = bundle(operation.viewed.front()).version;
+    add_time(maker == kNoNode ? pending_time_ : builder_.node(maker).cost, operation);
+  }
+
+  void add_call(const Operation& operation) {
+    std::vector<StorageId> passing, kept;
+    for (const StorageId s : operation.results) {
+      if (s != kNoStorage) (trace_.storages[s].references > 0 ? kept : passing).push_back(s);
+    }
+    NodeId node = add_node(operation, inputs_of(operation));
+    if (passing.empty()) {
+      own(kept, node, !kept.empty());
+      return;
+    }
+    own(passing, node, false);
+    if (kept.empty()) return;
+    node = builder_.add(named(operation, ".kept", {node}));
+    own(kept, node, true);
+  }
+
+  void add_mutation(const Operation& operation) {
+    std::vector<std::size_t> targets;
+    for (const StorageId s : operation.mutated) {
+      if (std::find(targets.begin(), targets.end(), bundle_of_[s]) == targets.end()) targets.push_back(bundle_of_[s]);
+    }
+    // An old version must have no other reader than the node that overwrites it.
+    std::vector<NodeId> inputs;
+    for (const StorageId s : operation.args) {
+      const bool overwritten = std::find(targets.begin(), targets.end(), bundle_of_[s]) != targets.end();
+      if (!overwritten && bundle(s).version != kNoNode) inputs.push_back(bundle(s).version);
+    }
+    for (const std::size_t target : targets) {
+      Bundle& bundle = bundles_[target];
+      if (bundle.version != kNoNode) inputs.push_back(bundle.version);
+      const bool first = target == targets.front();
+      const NodeId node =
+          first ? add_node(operation, std::move(inputs)) : builder_.add(named(operation, ".also", std::move(inputs)));
+      if (!bundle.resident) builder_.node(node).inplace = bundle.version;
+      builder_.node(node).size = bundle.bytes;
+      bundle.version = node;
+      bundle.kept = bundle.kept || bundle.resident;
+      inputs = {node};
+    }
+  }
+
+  /// An in-place node adds no memory where it alone reads what it overwrites.
+  void set_scratch() {
+    std::vector<std::int32_t> readers(static_cast<std::size_t>(builder_.node_count()), 0);
+    for (NodeId v = 0; v < builder_.node_count(); ++v) {
+      for (const NodeId u : builder_.node(v).inputs) ++readers[u];
+    }
+    for (NodeId v = 0; v < builder_.node_count(); ++v) {
+      Node& node = builder_.node(v);
+      if (node.inplace != kNoNode && readers[node.inplace] == 1) node.scratch = -node.size;
+    }
+  }
+
+  Node named(const Operation& operation, std::string_view suffix, std::vector<NodeId> inputs) const {
+    Node node;
+    node.name = fmt::format("{}#{}{}", operation.name, builder_.node_count(), suffix);
+    node.backward = operation.backward;
+    node.inputs = std::move(inputs);
+    return node;
+  }
+
+  /// The node that takes the operation's time.
+  NodeId add_node(const Operation& operation, std::vector<NodeId> inputs) {
+    Node node = named(operation, "", std::move(inputs));
+    node.cost = std::exchange(pending_time_, 0);
+    add_time(node.cost, operation);
+    return builder_.add(std::move(node));
+  }
+
+  void add_time(std::int64_t& sum, const Operation& operation) const {
+    if (operation.time > kBytesLimit - sum) {
+      Place{.origin = origin_, .list = "line", .index = operation.line}.fail("the times up to here exceed 2^62");
+    }
+    sum += operation.time;
+  }
+
+  std::vector<NodeId> inputs_of(const Operation& operation) {
+    std::vector<NodeId> inputs;
+    for (const StorageId s : operation.args) {
+      const NodeId version = bundle(s).version;
+      if (version != kNoNode && std::find(inputs.begin(), inputs.end(), version) == inputs.end()) {
+        inputs.push_back(version);
+      }
+    }
+    return inputs;
+  }
+
+  /// `node` made these storages.
+  void own(const std::vector<StorageId>& storages, NodeId node, bool kept) {
+    std::int64_t bytes = 0;
+    for (const StorageId s : storages) {
+      bytes += bytes_of(trace_.storages[s]);
+      if (bytes > kBytesLimit) Place{.origin = origin_}.fail("the results of one CALL are more than 2^62 bytes");
+      bundle_of_[s] = bundles_.size();
+    }
+    builder_.node(node).size = bytes;
+    bundles_.push_back({.version = node, .bytes = bytes, .kept = kept});
+  }
+
+  std::int64_t bytes_of(const Storage& storage) const {
+    if (storage.bytes < 0) {
+      Place{.origin = origin_, .list = "line", .index = storage.line}.fail(
+          "a tensor that is defined here has no MEMORY line; is the trace truncated?");
+    }
+    return storage.bytes;
+  }
+
+  Bundle& bundle(StorageId s) { return bundles_[bundle_of_[s]]; }
+
+  Trace trace_;
+  std::string_view origin_;
+  GraphBuilder builder_;
+  std::vector<Bundle> bundles_;
+  std::vector<std::size_t> bundle_of_;
+  std::int64_t pending_time_ = 0;
+};
+
+}  // namespace
+
+Graph graph_from_simrd(std::string_view text, std::string_view origin) {
+  return TraceToGraph(TraceReader(text, origin).read(), origin).convert();
+}
+
+}  // namespace cairn::core::formats

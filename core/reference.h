@@ -1,0 +1,310 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <queue>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/profile.h"
+#include "core/schedule.h"
+
+/// The memory model's definitions written out literally and slowly, as the text words them: the yardstick that every
+/// fast path is tested against. It uses the accessors of Graph and the plain structs of schedule.h and profile.h, and
+/// shares no code with what it measures. Steps count from 0; an occurrence is named by its step. Memory in bytes.
+namespace cairn::core::reference {
+
+/// Does `reader` take the output of `node` as an input? O(in-degree).
+inline bool reads(const Graph& graph, NodeId reader, NodeId node) {
+  for (const NodeId input : graph.inputs(reader)) {
+    if (input == node) return true;
+  }
+  return false;
+}
+
+/// Does `node` stand at one of the steps [begin, end)? O(end - begin).
+inline bool stands(const Schedule& schedule, NodeId node, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) {
+    if (schedule.steps[i] == node) return true;
+  }
+  return false;
+}
+
+/// A schedule is valid when every input of the node at step i stands somewhere before i, and every kept node and every
+/// node without readers stands in it. Says the first thing that is wrong, in the order of the steps. O(T^2 *
+/// in-degree).
+inline Defect find_defect(const Graph& graph, const Schedule& schedule) {
+  for (std::int64_t i = 0; i < schedule.length(); ++i) {
+    const NodeId node = schedule.steps[i];
+    if (node < 0 || node >= graph.node_count()) return {Defect::Kind::unknown_node, i, node, kNoNode};
+    for (const NodeId input : graph.inputs(node)) {
+      if (!stands(schedule, input, 0, i)) return {Defect::Kind::missing_input, i, node, input};
+    }
+  }
+  for (NodeId node = 0; node < graph.node_count(); ++node) {
+    if ((graph.keep(node) || graph.readers(node).empty()) && !stands(schedule, node, 0, schedule.length())) {
+      return {Defect::Kind::missing_node, -1, node, kNoNode};
+    }
+  }
+  return {};
+}
+
+inline bool valid(const Graph& graph, const Schedule& schedule) {
+  return find_defect(graph, schedule).kind == Defect::Kind::none;
+}
+
+/// Is the occurrence at step `occurrence` read at step `from` or later, before its node stands again, or is it the last
+/// occurrence of a kept node? Everything below asks the schedule to be valid. O(T * in-degree).
+inline bool needed(const Graph& graph, const Schedule& schedule, std::int64_t occurrence, std::int64_t from) {
+  const NodeId node = schedule.steps[occurrence];
+  for (std::int64_t i = occurrence + 1; i < schedule.length(); ++i) {
+    if (schedule.steps[i] == node) return false;
+    if (i >= from && reads(graph, schedule.steps[i], node)) return true;
+  }
+  return graph.keep(node);
+}
+
+/// live(i): the occurrences before i that are read at i or later (before their node stands again), or kept. Ascending.
+inline std::vector<std::int64_t> live(const Graph& graph, const Schedule& schedule, std::int64_t step) {
+  std::vector<std::int64_t> occurrences;
+  for (std::int64_t j = 0; j < step; ++j) {
+    if (needed(graph, schedule, j, step)) occurrences.push_back(j);
+  }
+  return occurrences;
+}
+
+/// during(i): the sizes of what is live at i, the output of the node at i, and its scratch.
+inline std::int64_t during(const Graph& graph, const Schedule& schedule, std::int64_t step) {
+  const NodeId node = schedule.steps[step];
+  std::int64_t bytes = graph.size(node) + graph.scratch(node);
+  for (const std::int64_t j : live(graph, schedule, step)) bytes += graph.size(schedule.steps[j]);
+  return bytes;
+}
+
+/// after(i): the sizes of what is still read after i, or kept.
+inline std::int64_t after(const Graph& graph, const Schedule& schedule, std::int64_t step) {
+  std::int64_t bytes = 0;
+  for (std::int64_t j = 0; j <= step; ++j) {
+    if (needed(graph, schedule, j, step + 1)) bytes += graph.size(schedule.steps[j]);
+  }
+  return bytes;
+}
+
+/// (0, during(1), after(1), ..., during(T), after(T)).
+inline std::vector<std::int64_t> profile(const Graph& graph, const Schedule& schedule) {
+  std::vector<std::int64_t> bytes{0};
+  for (std::int64_t i = 0; i < schedule.length(); ++i) {
+    bytes.push_back(reference::during(graph, schedule, i));
+    bytes.push_back(reference::after(graph, schedule, i));
+  }
+  return bytes;
+}
+
+/// max over i of during(i); 0 for the empty schedule.
+inline std::int64_t peak(const Graph& graph, const Schedule& schedule) {
+  std::int64_t highest = 0;
+  for (std::int64_t i = 0; i < schedule.length(); ++i) {
+    highest = std::max(highest, reference::during(graph, schedule, i));
+  }
+  return highest;
+}
+
+/// The first step that reaches the peak; -1 for the empty schedule.
+inline std::int64_t peak_step(const Graph& graph, const Schedule& schedule) {
+  const std::int64_t highest = reference::peak(graph, schedule);
+  for (std::int64_t i = 0; i < schedule.length(); ++i) {
+    if (reference::during(graph, schedule, i) == highest) return i;
+  }
+  return -1;
+}
+
+/// The sum of the costs of the nodes at all steps.
+inline std::int64_t cost(const Graph& graph, const Schedule& schedule) {
+  std::int64_t sum = 0;
+  for (const NodeId node : schedule.steps) sum += graph.cost(node);
+  return sum;
+}
+
+/// Steps whose node stands before.
+inline std::int64_t recomputed(const Schedule& schedule) {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < schedule.length(); ++i) count += stands(schedule, schedule.steps[i], 0, i);
+  return count;
+}
+
+/// An occurrence is in memory from its own step to its last read, to the end of the schedule where it is kept. For
+/// every step, so O(T^3 * in-degree).
+inline std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule) {
+  std::vector<Lifetime> result;
+  for (std::int64_t first = 0; first < schedule.length(); ++first) {
+    std::int64_t last = first;
+    for (std::int64_t i = first + 1; i <= schedule.length(); ++i) {
+      if (needed(graph, schedule, first, i)) last = i;
+    }
+    result.push_back({schedule.steps[first], first, last});
+  }
+  return result;
+}
+
+/// A bound on the peak of any schedule: each node's inputs, output and scratch are in memory at once while it runs, and
+/// all that is kept is in memory at the end.
+inline std::int64_t peak_lower_bound(const Graph& graph) {
+  std::int64_t bound = 0;
+  std::int64_t kept = 0;
+  for (NodeId node = 0; node < graph.node_count(); ++node) {
+    std::int64_t working_set = graph.size(node) + graph.scratch(node);
+    for (const NodeId input : graph.inputs(node)) working_set += graph.size(input);
+    bound = std::max(bound, working_set);
+    if (graph.keep(node)) kept += graph.size(node);
+  }
+  return std::max(bound, kept);
+}
+
+/// Removes an occurrence that nothing reads and that is not the last one of a kept node or of a node without readers,
+/// again and again, until there is none. The order of removal does not matter: no removal gives another occurrence a
+/// new reader.
+inline Schedule drop_unread(const Graph& graph, Schedule schedule) {
+  const auto removable = [&](std::int64_t j) {
+    const NodeId node = schedule.steps[j];
+    const bool last = !stands(schedule, node, j + 1, schedule.length());
+    const bool wanted = graph.keep(node) || graph.readers(node).empty();
+    return !needed(graph, schedule, j, j + 1) && !(last && wanted);
+  };
+  std::int64_t j = 0;
+  while (j < schedule.length()) {
+    if (removable(j)) {
+      schedule.steps.erase(schedule.steps.begin() + j);
+      j = 0;
+    } else {
+      ++j;
+    }
+  }
+  return schedule;
+}
+
+/// The least peak over all topological orders: no recomputation. What is in memory after a set of nodes has run does
+/// not depend on their order, so this goes over sets. O(2^n * (n + m)); throws std::invalid_argument above 20 nodes.
+inline std::int64_t least_peak_without_recomputation(const Graph& graph) {
+  const NodeId n = graph.node_count();
+  if (n > 20) throw std::invalid_argument("least_peak_without_recomputation is for at most 20 nodes");
+  const auto contains = [](std::uint32_t set, NodeId node) { return (set >> node & 1U) != 0; };
+  const auto held_after = [&](std::uint32_t set) {
+    std::int64_t bytes = 0;
+    for (NodeId node = 0; node < n; ++node) {
+      if (!contains(set, node)) continue;
+      bool held = graph.keep(node);
+      for (const NodeId reader : graph.readers(node)) held = held || !contains(set, reader);
+      if (held) bytes += graph.size(node);
+    }
+    return bytes;
+  };
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  const std::uint32_t all = (1U << n) - 1;
+  std::vector<std::int64_t> least(static_cast<std::size_t>(all) + 1, kNever);
+  least[0] = 0;
+  for (std::uint32_t set = 0; set < all; ++set) {
+    if (least[set] == kNever) continue;
+    const std::int64_t held = held_after(set);
+    for (NodeId node = 0; node < n; ++node) {
+      bool ready = !contains(set, node);
+      for (const NodeId input : graph.inputs(node)) ready = ready && contains(set, input);
+      if (!ready) continue;
+      std::int64_t& next = least[set | 1U << node];
+      next = std::min(next, std::max(least[set], held + graph.size(node) + graph.scratch(node)));
+    }
+  }
+  return least[all];
+}
+
+/// A schedule of least cost (and, among those, of least length) whose peak is within `budget`, over all schedules with
+/// any amount of recomputation; nothing where there is none. A uniform-cost search: a state is the set of nodes in
+/// memory and the set of unkept nodes without readers that have run; a move drops a node (free) or runs one whose
+/// inputs are in memory and that is not there itself. Running a node that is in memory could only waste cost. About 4^n
+/// * n states and moves at worst; throws std::invalid_argument above 12 nodes.
+inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t budget) {
+  const NodeId n = graph.node_count();
+  if (n > 12) throw std::invalid_argument("cheapest_within is for at most 12 nodes");
+  using State = std::pair<std::uint32_t, std::uint32_t>;   // in memory, sinks that have run
+  using Distance = std::pair<std::int64_t, std::int64_t>;  // cost, steps
+  struct Arrival {
+    Distance distance;
+    State from;
+    NodeId ran;  // kNoNode: a drop
+  };
+  std::uint32_t kept = 0;
+  std::uint32_t sinks = 0;
+  for (NodeId node = 0; node < n; ++node) {
+    if (graph.keep(node)) {
+      kept |= 1U << node;
+    } else if (graph.readers(node).empty()) {
+      sinks |= 1U << node;
+    }
+  }
+  const auto bytes_of = [&](std::uint32_t set) {
+    std::int64_t bytes = 0;
+    for (NodeId node = 0; node < n; ++node) bytes += (set >> node & 1U) != 0 ? graph.size(node) : 0;
+    return bytes;
+  };
+
+  const State start{0, 0};
+  std::map<State, Arrival> arrivals{{start, {{0, 0}, start, kNoNode}}};
+  using Entry = std::pair<Distance, State>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  queue.push({{0, 0}, start});
+  while (!queue.empty()) {
+    const auto [distance, state] = queue.top();
+    queue.pop();
+    if (arrivals.at(state).distance < distance) continue;
+    const auto [memory, ran] = state;
+    if ((memory & kept) == kept && ran == sinks) {
+      Schedule schedule;
+      for (State at = state; at != start; at = arrivals.at(at).from) {
+        if (arrivals.at(at).ran != kNoNode) schedule.steps.push_back(arrivals.at(at).ran);
+      }
+      std::reverse(schedule.steps.begin(), schedule.steps.end());
+      return schedule;
+    }
+    const auto move = [&, from = state](const State& to, const Distance& reached, NodeId node) {
+      const auto found = arrivals.find(to);
+      if (found != arrivals.end() && found->second.distance <= reached) return;
+      arrivals[to] = {reached, from, node};
+      queue.push({reached, to});
+    };
+    for (NodeId node = 0; node < n; ++node) {
+      const std::uint32_t bit = 1U << node;
+      if ((memory & bit) != 0) {
+        move({memory & ~bit, ran}, distance, kNoNode);
+        continue;
+      }
+      std::uint32_t inputs = 0;
+      for (const NodeId input : graph.inputs(node)) inputs |= 1U << input;
+      if ((memory & inputs) != inputs || bytes_of(memory) + graph.size(node) + graph.scratch(node) > budget) continue;
+      move({memory | bit, ran | (bit & sinks)}, {distance.first + graph.cost(node), distance.second + 1}, node);
+    }
+  }
+  return std::nullopt;
+}
+
+/// The least peak over all schedules with any amount of recomputation: the least budget that cheapest_within can meet.
+inline std::int64_t least_peak(const Graph& graph) {
+  std::int64_t low = 0;
+  std::int64_t high = least_peak_without_recomputation(graph);
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (cheapest_within(graph, middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+}  // namespace cairn::core::reference

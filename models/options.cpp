@@ -1,0 +1,66 @@
+#include "models/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cairn::models {
+namespace {
+
+// Far beyond any real model, and small enough that products of a few extents are counted before they overflow.
+constexpr std::int64_t kLargest = 1'000'000'000;
+// Repetitions make nodes, not bytes: a graph of more would not be read by anybody.
+constexpr std::int64_t kMostLayers = 10'000;
+
+std::int64_t maximum(std::string_view name) {
+  if (name == "dropout") return 99;
+  return name == "layers" || name == "depth" ? kMostLayers : kLargest;
+}
+
+const ModelOption* find(std::span<const ModelOption> options, std::string_view name) {
+  const auto it = std::find_if(options.begin(), options.end(), [&](const auto& option) { return option.name == name; });
+  return it == options.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+OptionValues::OptionValues(std::string_view model, std::span<const ModelOption> options, const BuildOptions& given)
+    : model_(model), options_(options), given_(given) {
+  for (const auto& [name, value] : given.values) {
+    const ModelOption* option = find(options, name);
+    if (option == nullptr) {
+      std::vector<std::string_view> names;
+      for (const ModelOption& known : options) names.push_back(known.name);
+      throw core::InputError(fmt::format("{} has no option --{}; it takes --{}{}", model_, name,
+                                         fmt::join(names, ", --"), core::did_you_mean(name, names)));
+    }
+    if (value < option->minimum || value > maximum(name)) {
+      throw core::InputError(fmt::format("{}: --{} {} is out of range; use {} to {}", model_, name, value,
+                                         option->minimum, maximum(name)));
+    }
+  }
+}
+
+std::int64_t OptionValues::operator[](std::string_view name) const {
+  const ModelOption* option = find(options_, name);
+  if (option == nullptr) throw std::logic_error(fmt::format("{} declares no option {}", model_, name));
+  const auto it = given_.values.find(name);
+  return it == given_.values.end() ? option->default_value : it->second;
+}
+
+double OptionValues::probability(std::string_view name) const { return static_cast<double>((*this)[name]) / 100.0; }
+
+void OptionValues::require_multiple(std::string_view name, std::int64_t divisor, std::string_view what) const {
+  const std::int64_t value = (*this)[name];
+  if (value % divisor != 0) {
+    throw core::InputError(fmt::format("{}: --{} {} is not a multiple of {}; try {}", model_, name, value, what,
+                                       (value / divisor + 1) * divisor));
+  }
+}
+
+}  // namespace cairn::models

@@ -1,0 +1,183 @@
+#include "runtime/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "runtime/kernels.h"
+#include "runtime/residents.h"
+
+namespace cairn::runtime {
+namespace {
+
+using core::Buffer;
+using core::Graph;
+using core::NodeId;
+
+void check_guards(core::Plan plan, std::int64_t guard_bytes) {
+  for (Buffer& buffer : plan.buffers) buffer.size += guard_bytes;
+  if (const std::string wrong = core::check_overlaps(plan); !wrong.empty()) {
+    throw core::InputError(fmt::format("the plan has no room for guards of {} bytes: {}", guard_bytes, wrong));
+  }
+}
+
+/// The buffers of a plan by the step at which they are born, nullptr where a step has none.
+struct BuffersByStep {
+  std::vector<const Buffer*> output, scratch;
+
+  BuffersByStep(const core::Plan& plan, std::size_t steps) : output(steps), scratch(steps) {
+    for (const Buffer& buffer : plan.buffers) (buffer.scratch ? scratch : output)[buffer.first] = &buffer;
+  }
+};
+
+class Compiler {
+ public:
+  Compiler(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan)
+      : graph_(graph),
+        schedule_(schedule),
+        plan_(plan),
+        buffers_(plan, schedule.steps.size()),
+        latest_(graph.node_count(), nullptr),
+        seen_(graph.node_count(), false) {}
+
+  void compile_into(Program& program) {
+    const std::vector<std::vector<Location>> dying = dying_buffers();
+    for (std::int64_t step = 0; step < schedule_.length(); ++step) {
+      program.instructions.push_back(instruction(step, program));
+      Instruction& instruction = program.instructions.back();
+      instruction.free_begin = static_cast<std::uint32_t>(program.frees.size());
+      instruction.free_count = static_cast<std::uint32_t>(dying[step].size());
+      program.frees.insert(program.frees.end(), dying[step].begin(), dying[step].end());
+    }
+    for (NodeId v = 0; v < graph_.node_count(); ++v) {
+      if (graph_.keep(v)) program.kept.push_back({v, output_location(v)});
+    }
+  }
+
+ private:
+  Instruction instruction(std::int64_t step, Program& program) {
+    const NodeId v = schedule_.steps[step];
+    if (!seen_[v]) check_executable(v);
+    Instruction out;
+    out.node = v;
+    out.step = step;
+    out.recomputation = seen_[v];
+    seen_[v] = true;
+    out.input_begin = static_cast<std::uint32_t>(program.inputs.size());
+    add_inputs(v, program.inputs);
+    out.input_count = static_cast<std::uint32_t>(program.inputs.size()) - out.input_begin;
+    if (const Buffer* scratch = buffers_.scratch[step]) out.scratch = location(*scratch, graph_.scratch(v));
+    if (const Buffer* buffer = buffers_.output[step]) {
+      if (buffer->alias_of != core::kNoNode) {
+        check_in_place(v, buffer->alias_of);
+        out.in_place = true;
+        out.taken_bytes = latest_[buffer->alias_of]->size;
+      }
+      latest_[v] = buffer;
+    }
+    out.output = output_location(v);
+    return out;
+  }
+
+  void add_inputs(NodeId v, std::vector<Location>& inputs) const {
+    const core::Op* op = graph_.op(v);
+    if (op == nullptr) {
+      for (const NodeId u : graph_.inputs(v)) inputs.push_back(output_location(u));
+      return;
+    }
+    for (const core::Operand& arg : op->args) {
+      const bool resident = arg.kind == core::Operand::Kind::resident;
+      inputs.push_back(resident ? resident_location(arg.index) : output_location(arg.index));
+    }
+  }
+
+  /// Where the latest occurrence of v lies.
+  Location output_location(NodeId v) const {
+    const core::Op* op = graph_.op(v);
+    if (op != nullptr && op->writes >= 0) return resident_location(op->writes);
+    return latest_[v] == nullptr ? Location{} : location(*latest_[v], graph_.size(v));
+  }
+
+  Location resident_location(std::int32_t index) const {
+    const core::Resident& resident = graph_.residents()[index];
+    if (!is_executed(resident)) {
+      throw core::InputError(
+          fmt::format("resident '{}' is optimizer state, which no op of a training step can use", resident.name));
+    }
+    return {Location::Kind::resident, 0, index, resident.bytes(), resident.bytes()};
+  }
+
+  static Location location(const Buffer& buffer, std::int64_t bytes) {
+    return {Location::Kind::arena, buffer.offset, -1, bytes, buffer.size};
+  }
+
+  /// Buffers that die after each step, but for those whose storage lives on in place.
+  std::vector<std::vector<Location>> dying_buffers() const {
+    std::vector<std::vector<Location>> dying(schedule_.steps.size());
+    for (const Buffer& buffer : plan_.buffers) {
+      if (buffer.last >= schedule_.length()) continue;
+      const Buffer* next = buffers_.output[buffer.last];
+      const bool taken = !buffer.scratch && next != nullptr && next != &buffer && next->alias_of == buffer.node;
+      if (!taken) dying[buffer.last].push_back(location(buffer, buffer.size));
+    }
+    return dying;
+  }
+
+  void check_executable(NodeId v) const {
+    const core::Op* op = graph_.op(v);
+    if (op == nullptr) return;
+    if (plan_.alignment % static_cast<std::int64_t>(sizeof(float)) != 0) {
+      throw core::InputError(
+          fmt::format("the plan's alignment is {}, but fp32 ops need a multiple of 4: plan with an alignment of 256",
+                      plan_.alignment));
+    }
+    std::vector<core::Shape> shapes;
+    for (const core::Operand& arg : op->args) {
+      const bool resident = arg.kind == core::Operand::Kind::resident;
+      shapes.push_back(resident ? graph_.residents()[arg.index].shape : graph_.op(arg.index)->shape);
+    }
+    const std::int64_t needed = core::op_work(*op, shapes).scratch;
+    if (needed > std::max<std::int64_t>(0, graph_.scratch(v))) {
+      throw core::InputError(fmt::format("node '{}': op {} needs {} bytes of scratch, but the graph gives it {}",
+                                         graph_.name(v), core::to_string(op->kind), needed, graph_.scratch(v)));
+    }
+  }
+
+  void check_in_place(NodeId v, NodeId input) const {
+    const core::Op* op = graph_.op(v);
+    if (op == nullptr) return;
+    for (std::size_t i = 0; i < op->args.size(); ++i) {
+      if (op->args[i] == core::Operand::node(input) && !can_overwrite(op->kind, i)) {
+        throw core::InputError(fmt::format("node '{}': op {} cannot run in place of its argument {}; drop `inplace`",
+                                           graph_.name(v), core::to_string(op->kind), i));
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const core::Schedule& schedule_;
+  const core::Plan& plan_;
+  BuffersByStep buffers_;
+  std::vector<const Buffer*> latest_;  ///< a node's buffer as of the current step
+  std::vector<bool> seen_;
+};
+
+}  // namespace
+
+Program compile(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan, std::int64_t guard_bytes) {
+  if (const std::string wrong = core::check_plan(graph, schedule, plan); !wrong.empty()) {
+    throw core::InputError(fmt::format("the plan does not fit the schedule: {}", wrong));
+  }
+  if (guard_bytes < 0) throw core::InputError(fmt::format("guards of {} bytes are not possible", guard_bytes));
+  check_guards(plan, guard_bytes);
+  Program program;
+  program.graph = graph;
+  program.arena_bytes = plan.bytes;
+  program.alignment = plan.alignment;
+  program.guard_bytes = guard_bytes;
+  Compiler(graph, schedule, plan).compile_into(program);
+  return program;
+}
+
+}  // namespace cairn::runtime

@@ -1,0 +1,132 @@
+#include "runtime/residents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "core/error.h"
+#include "core/graph.h"
+#include "runtime/element.h"
+#include "runtime/kernels/parallel.h"
+
+namespace cairn::runtime {
+namespace {
+
+using core::Resident;
+
+constexpr std::int64_t kAlignment = 256;
+
+double standard_normal(std::uint64_t bits) {
+  // Box and Muller; 1 - u is never 0.
+  const double radius = std::sqrt(-2 * std::log(1 - unit_interval(bits)));
+  return radius * std::cos(2 * std::numbers::pi * unit_interval(mix(bits, 1)));
+}
+
+/// Vaswani et al., section 3.5: sin and cos of position / 10000^(2i/C) in channels 2i and 2i+1.
+double position_encoding(std::int64_t element, std::int64_t channels) {
+  const auto position = static_cast<double>(element / channels);
+  const std::int64_t channel = element % channels;
+  const double exponent = static_cast<double>(channel / 2 * 2) / static_cast<double>(channels);
+  const double angle = position / std::pow(10000.0, exponent);
+  return channel % 2 == 0 ? std::sin(angle) : std::cos(angle);
+}
+
+class Filler {
+ public:
+  Filler(const Resident& resident, std::int32_t index, std::uint64_t seed)
+      : resident_(resident), index_(index), seed_(seed) {}
+
+  void fill(float* values) const {
+    const std::int64_t count = core::element_count(resident_.shape);
+    const std::int64_t channels = resident_.shape.empty() ? 1 : resident_.shape.back();
+    switch (resident_.init) {
+      case Resident::Init::zeros:
+        return set(values, count, [](std::int64_t) { return 0.0; });
+      case Resident::Init::ones:
+        return set(values, count, [](std::int64_t) { return 1.0; });
+      case Resident::Init::normal:
+        return set(values, count, [this](std::int64_t i) { return resident_.scale * standard_normal(bits(i)); });
+      case Resident::Init::uniform:
+        return set(values, count, [this](std::int64_t i) { return resident_.scale * unit_interval(bits(i)); });
+      case Resident::Init::norm_params:
+        return set(values, count, [=](std::int64_t i) { return i < channels ? 1.0 : 0.0; });
+      case Resident::Init::sinusoid:
+        return set(values, count, [=](std::int64_t i) { return position_encoding(i, channels); });
+    }
+  }
+
+  void fill(std::int32_t* values) const {
+    const std::int64_t count = core::element_count(resident_.shape);
+    switch (resident_.init) {
+      case Resident::Init::zeros:
+        return set(values, count, [](std::int64_t) { return 0; });
+      case Resident::Init::ones:
+        return set(values, count, [](std::int64_t) { return 1; });
+      case Resident::Init::uniform:
+        return fill_below(values, count);
+      default:
+        throw core::InputError(
+            fmt::format("resident '{}' is int32, which only zeros, ones and uniform can initialise", resident_.name));
+    }
+  }
+
+ private:
+  std::uint64_t bits(std::int64_t element) const {
+    return random_bits(seed_, static_cast<std::uint64_t>(index_), static_cast<std::uint64_t>(element));
+  }
+
+  template <class T, class F>
+  static void set(T* values, std::int64_t count, const F& value) {
+    kernels::for_elements(count, [=](std::int64_t i) { values[i] = static_cast<T>(value(i)); });
+  }
+
+  void fill_below(std::int32_t* values, std::int64_t count) const {
+    if (!(resident_.scale >= 1 && resident_.scale <= std::numeric_limits<std::int32_t>::max())) {
+      throw core::InputError(fmt::format("resident '{}' draws integers below {}; the scale must be from 1 to 2^31 - 1",
+                                         resident_.name, resident_.scale));
+    }
+    const auto limit = static_cast<std::uint64_t>(resident_.scale);
+    set(values, count, [this, limit](std::int64_t i) { return bits(i) % limit; });
+  }
+
+  const Resident& resident_;
+  std::int32_t index_;
+  std::uint64_t seed_;
+};
+
+}  // namespace
+
+void fill_resident(const Resident& resident, std::int32_t index, std::uint64_t seed, std::span<std::byte> bytes) {
+  const Filler filler(resident, index, seed);
+  if (resident.type == Resident::Type::f32) {
+    filler.fill(reinterpret_cast<float*>(bytes.data()));
+  } else {
+    filler.fill(reinterpret_cast<std::int32_t*>(bytes.data()));
+  }
+}
+
+std::int64_t Residents::bytes_needed(std::span<const Resident> residents) {
+  std::int64_t total = 0;
+  for (const Resident& resident : residents) {
+    if (is_executed(resident)) total += core::align_up(resident.bytes(), kAlignment);
+  }
+  return total;
+}
+
+Residents::Residents(std::span<const Resident> residents, std::uint64_t seed)
+    : arena_(bytes_needed(residents), kAlignment) {
+  std::int64_t offset = 0;
+  tensors_.resize(residents.size());
+  for (std::size_t i = 0; i < residents.size(); ++i) {
+    if (!is_executed(residents[i])) continue;
+    const std::int64_t bytes = residents[i].bytes();
+    tensors_[i] = {arena_.at(offset, bytes), static_cast<std::size_t>(bytes)};
+    fill_resident(residents[i], static_cast<std::int32_t>(i), seed, tensors_[i]);
+    offset += core::align_up(bytes, kAlignment);
+  }
+}
+
+}  // namespace cairn::runtime

@@ -1,0 +1,37 @@
+#include "solvers/auto.h"
+
+#include <algorithm>
+
+#include "solvers/incumbent.h"
+#include "solvers/remat/baselines.h"
+#include "solvers/remat/refine.h"
+#include "solvers/remat/tw_remat.h"
+
+namespace cairn::solvers {
+
+Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
+  constexpr int kBarrenRounds = 2000;
+  Stopwatch watch(options.limit);
+  Incumbent incumbent(graph, options, watch);
+  incumbent.offer(core::baseline_schedule(graph));
+  const bool hopeless = incumbent.proved_infeasible();
+  SolveOptions inner = options;
+  inner.progress = nullptr;
+  if (hopeless) inner.budget.reset();  // no schedule can fit: find out what the least budget is
+
+  const auto run = [&](SolverFunction solver, double share) {
+    if (incumbent.cannot_improve() || watch.expired(0)) return;
+    inner.limit = watch.rest();
+    inner.limit.seconds *= share;
+    const Solution solution = solver(graph, inner);
+    if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
+  };
+  run(chen_remat, 0.15);
+  run([](const core::Graph& g, const SolveOptions& o) { return tw_remat(g, TwRematOptions{o}); }, 0.35);
+  run(greedy_remat, 0.25);
+  inner.limit = options.limit;
+  if (!watch.expired(0)) refine(graph, inner, incumbent, watch, kBarrenRounds);
+  return incumbent.finish(watch.expired(0));
+}
+
+}  // namespace cairn::solvers

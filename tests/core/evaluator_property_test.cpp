@@ -1,0 +1,122 @@
+#include "core/error.h"
+#include "core/profile.h"
+#include "core/reference.h"
+#include "core/schedule.h"
+#include "tests/catch.h"
+#include "tests/support/random_graph.h"
+
+namespace cairn::core {
+namespace {
+
+using tests::Random;
+using tests::random_graph;
+using tests::random_invalid_schedule;
+using tests::random_schedule;
+
+void check_against_reference(const Graph& graph, Evaluator& evaluator, const Schedule& schedule) {
+  const Evaluation evaluation = evaluator.evaluate(schedule);
+  REQUIRE(reference::valid(graph, schedule));
+  REQUIRE(evaluation.valid());
+  REQUIRE(evaluation.defect == Defect{});
+  REQUIRE(evaluation.peak == reference::peak(graph, schedule));
+  REQUIRE(evaluation.peak_step == reference::peak_step(graph, schedule));
+  REQUIRE(evaluation.cost == reference::cost(graph, schedule));
+  REQUIRE(evaluation.recomputed == reference::recomputed(schedule));
+  REQUIRE(evaluator.profile(schedule.steps) == reference::profile(graph, schedule));
+}
+
+/// The same kind of defect at the same step; where several inputs or nodes are missing, any of them may be named.
+void check_defect(const Graph& graph, Evaluator& evaluator, const Schedule& schedule) {
+  const Defect expected = reference::find_defect(graph, schedule);
+  REQUIRE(expected.kind != Defect::Kind::none);
+  const Evaluation evaluation = evaluator.evaluate(schedule);
+  const Defect found = evaluation.defect;
+  REQUIRE_FALSE(evaluation.valid());
+  REQUIRE(found.kind == expected.kind);
+  REQUIRE(found.step == expected.step);
+  if (found.kind == Defect::Kind::missing_node) {
+    REQUIRE(graph.required(found.node));
+    REQUIRE_FALSE(reference::stands(schedule, found.node, 0, schedule.length()));
+  } else {
+    REQUIRE(found.node == expected.node);
+  }
+  if (found.kind == Defect::Kind::missing_input) {
+    REQUIRE(reference::reads(graph, found.node, found.input));
+    REQUIRE_FALSE(reference::stands(schedule, found.input, 0, found.step));
+  }
+  const std::string message = describe(graph, found);
+  REQUIRE_FALSE(message.empty());
+  REQUIRE(message.find('\n') == std::string::npos);
+  if (found.kind != Defect::Kind::unknown_node) REQUIRE(message.find(graph.name(found.node)) != std::string::npos);
+  REQUIRE_THROWS_AS(evaluator.profile(schedule.steps), InputError);
+}
+
+TEST_CASE("the evaluator agrees with the definitions") {
+  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    // One evaluator for schedules of changing length, an invalid one among them: nothing may be left over.
+    Evaluator evaluator(graph);
+    const Schedule first = random_schedule(random, graph);
+    check_against_reference(graph, evaluator, first);
+    if (seed % 2 == 0) check_defect(graph, evaluator, random_invalid_schedule(random, graph));
+    check_against_reference(graph, evaluator, random_schedule(random, graph));
+    if (seed % 16 == 0) check_against_reference(graph, evaluator, first);
+    REQUIRE(evaluate(graph, first).peak == reference::peak(graph, first));
+  }
+}
+
+TEST_CASE("the evaluator names what is wrong with a schedule") {
+  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    Evaluator evaluator(graph);
+    check_defect(graph, evaluator, random_invalid_schedule(random, graph));
+  }
+}
+
+TEST_CASE("an empty schedule is valid for the empty graph alone") {
+  const Evaluation nothing = evaluate(Graph(), Schedule{});
+  CHECK(nothing.valid());
+  CHECK(nothing.peak == 0);
+  CHECK(nothing.peak_step == -1);
+  CHECK(nothing.cost == 0);
+  CHECK(nothing.recomputed == 0);
+
+  GraphBuilder builder;
+  builder.add({.name = "a"});
+  const Graph graph = builder.build();
+  const Evaluation missing = evaluate(graph, Schedule{});
+  CHECK(missing.defect == Defect{Defect::Kind::missing_node, -1, 0, kNoNode});
+}
+
+TEST_CASE("sums near 2^62 bytes are exact") {
+  constexpr std::int64_t kHalf = std::int64_t{1} << 61;
+  GraphBuilder builder;
+  builder.add({.name = "a", .size = kHalf - 1, .cost = 3});
+  builder.add({.name = "b", .size = kHalf, .cost = 4, .inputs = {0}});
+  const Graph graph = builder.build();
+  const Schedule schedule{{0, 0, 1}};
+  const Evaluation evaluation = evaluate(graph, schedule);
+  CHECK(evaluation.peak == 2 * kHalf - 1);
+  CHECK(evaluation.peak == reference::peak(graph, schedule));
+  CHECK(evaluation.peak_step == 2);
+  CHECK(evaluation.cost == 10);
+}
+
+TEST_CASE("the lower bound is the definition's, and no schedule beats it") {
+  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random, {.max_nodes = 9});
+    const std::int64_t bound = peak_lower_bound(graph);
+    REQUIRE(bound == reference::peak_lower_bound(graph));
+    REQUIRE(bound <= evaluate(graph, random_schedule(random, graph)).peak);
+    if (seed % 8 == 0) REQUIRE(bound <= reference::least_peak_without_recomputation(graph));
+  }
+}
+
+}  // namespace
+}  // namespace cairn::core

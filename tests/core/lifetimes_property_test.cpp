@@ -1,0 +1,88 @@
+#include "core/error.h"
+#include "core/profile.h"
+#include "core/reference.h"
+#include "core/schedule.h"
+#include "tests/catch.h"
+#include "tests/support/random_graph.h"
+
+namespace cairn::core {
+namespace {
+
+using tests::Random;
+using tests::random_graph;
+using tests::random_invalid_schedule;
+using tests::random_schedule;
+
+TEST_CASE("lifetimes and recomputed steps agree with the definitions") {
+  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    const Schedule schedule = random_schedule(random, graph);
+    REQUIRE(lifetimes(graph, schedule) == reference::lifetimes(graph, schedule));
+    REQUIRE(recomputed_steps(graph, schedule) == reference::recomputed(schedule));
+  }
+}
+
+TEST_CASE("the profile is the sum of the lifetimes") {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    const Schedule schedule = random_schedule(random, graph);
+    const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
+    for (std::int64_t i = 0; i < schedule.length(); ++i) {
+      std::int64_t during = graph.scratch(schedule.steps[static_cast<std::size_t>(i)]);
+      std::int64_t after = 0;
+      for (const Lifetime& life : lifetimes(graph, schedule)) {
+        if (life.first <= i && i <= life.last) during += graph.size(life.node);
+        if (life.first <= i && i < life.last) after += graph.size(life.node);
+      }
+      REQUIRE(profile[static_cast<std::size_t>(2 * i + 1)] == during);
+      REQUIRE(profile[static_cast<std::size_t>(2 * i + 2)] == after);
+    }
+  }
+}
+
+TEST_CASE("dropping unread occurrences agrees with the definition") {
+  std::int64_t dropped_steps = 0;
+  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    const Schedule schedule = random_schedule(random, graph);
+    const Schedule dropped = drop_unread(graph, schedule);
+    REQUIRE(dropped == reference::drop_unread(graph, schedule));
+    REQUIRE(reference::valid(graph, dropped));
+    REQUIRE(reference::peak(graph, dropped) <= reference::peak(graph, schedule));
+    REQUIRE(reference::cost(graph, dropped) <= reference::cost(graph, schedule));
+    REQUIRE(drop_unread(graph, dropped) == dropped);
+    dropped_steps += schedule.length() - dropped.length();
+  }
+  CHECK(dropped_steps > 10000);
+}
+
+TEST_CASE("lifetimes of an invalid schedule are an error") {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    REQUIRE_THROWS_AS(lifetimes(graph, random_invalid_schedule(random, graph)), InputError);
+  }
+}
+
+TEST_CASE("the baseline is the input order, each node once") {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    const Schedule baseline = baseline_schedule(graph);
+    REQUIRE(std::equal(baseline.steps.begin(), baseline.steps.end(), graph.input_order().begin(),
+                       graph.input_order().end()));
+    REQUIRE(reference::valid(graph, baseline));
+    REQUIRE(baseline.length() == graph.node_count());
+  }
+}
+
+}  // namespace
+}  // namespace cairn::core

@@ -1,0 +1,135 @@
+#include <string>
+#include <vector>
+
+#include "core/profile.h"
+#include "core/reference.h"
+#include "core/schedule.h"
+#include "tests/catch.h"
+
+// The worked examples of the papers, computed by the fast evaluator and by the reference.
+namespace cairn::core {
+namespace {
+
+std::int64_t peak_of(const Graph& graph, const Schedule& schedule) {
+  const Evaluation evaluation = evaluate(graph, schedule);
+  REQUIRE(evaluation.valid());
+  REQUIRE(evaluation.peak == reference::peak(graph, schedule));
+  return evaluation.peak;
+}
+
+std::vector<std::int64_t> profile_of(const Graph& graph, const Schedule& schedule) {
+  const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
+  REQUIRE(profile == reference::profile(graph, schedule));
+  return profile;
+}
+
+TEST_CASE("Kumar et al., Figure 1: four units, or three with one recomputation") {
+  constexpr NodeId A = 0, B = 1, C = 2, D = 3, E = 4;
+  // The caption has D read two nodes while A waits for E; whether C reads A or B makes no difference to it.
+  const NodeId input_of_c = GENERATE(A, B);
+  GraphBuilder builder("kumar-figure-1");
+  builder.add({.name = "A", .size = 1, .cost = 1});
+  builder.add({.name = "B", .size = 1, .cost = 1, .inputs = {A}});
+  builder.add({.name = "C", .size = 1, .cost = 1, .inputs = {input_of_c}});
+  builder.add({.name = "D", .size = 1, .cost = 1, .inputs = {B, C}});
+  builder.add({.name = "E", .size = 1, .cost = 1, .inputs = {D, A}});
+  const Graph graph = builder.build();
+
+  const Schedule once{{A, B, C, D, E}};
+  CHECK(peak_of(graph, once) == 4);
+  CHECK(evaluate(graph, once).peak_step == 3);
+  const Schedule twice{{A, B, C, D, A, E}};
+  CHECK(peak_of(graph, twice) == 3);
+  CHECK(evaluate(graph, twice).cost == 6);
+  CHECK(evaluate(graph, twice).recomputed == 1);
+
+  CHECK(reference::least_peak_without_recomputation(graph) == 4);
+  CHECK(reference::least_peak(graph) == 3);
+  const auto cheapest = reference::cheapest_within(graph, 3);
+  REQUIRE(cheapest.has_value());
+  CHECK(*cheapest == twice);
+}
+
+TEST_CASE("MOCCASIN, Figures 2 and 3: peak three with node 1 computed twice") {
+  // Node 1 is in memory from event 1 to event 3 (node 2), computed again in event 7 beside node 3, and the peak is
+  // reached in event 10 (node 4): 1 -> 2 -> 3 -> 4 and 1 -> 4.
+  const auto example = [](const std::vector<std::int64_t>& m) {
+    GraphBuilder builder("moccasin-figure-2");
+    builder.add({.name = "1", .size = m[0], .cost = 1});
+    builder.add({.name = "2", .size = m[1], .cost = 1, .inputs = {0}});
+    builder.add({.name = "3", .size = m[2], .cost = 1, .inputs = {1}});
+    builder.add({.name = "4", .size = m[3], .cost = 1, .inputs = {2, 0}});
+    return builder.build();
+  };
+  const Schedule schedule{{0, 1, 2, 0, 3}};
+
+  const Graph unit = example({1, 1, 1, 1});
+  CHECK(peak_of(unit, schedule) == 3);
+  CHECK(evaluate(unit, schedule).peak_step == 4);
+  CHECK(evaluate(unit, schedule).recomputed == 1);
+
+  // With sizes that tell the nodes apart: m1 in event 1, m1 + m2 in event 3, m2 + m3, m1 + m3 in event 7, m1 + m3 + m4.
+  const Graph weighted = example({1, 10, 100, 1000});
+  CHECK(profile_of(weighted, schedule) == std::vector<std::int64_t>{0, 1, 1, 11, 10, 110, 100, 101, 101, 1101, 0});
+}
+
+TEST_CASE("Jin et al., Example 2.2: schedules of equal peak are not equally good") {
+  // The example weighs nodes in the node-sum model: +10 -9 for v2 v3, +4 -3 for v4 v5 and v6 v7, +9 -5 for v8 v9. Here
+  // each pair is an operation and one that leaves only the rest of it in memory: its own size is that rest, and its
+  // scratch takes it off while it runs.
+  enum : NodeId { v1, v2, v3, v4, v5, v6, v7, v8, v9 };
+  const auto add_pair = [](GraphBuilder& builder, NodeId source, std::int64_t bytes, std::int64_t rest) {
+    const NodeId up = builder.add(
+        {.name = "v" + std::to_string(builder.node_count() + 1), .size = bytes, .cost = 1, .inputs = {source}});
+    builder.add({.name = "v" + std::to_string(builder.node_count() + 1),
+                 .size = rest,
+                 .cost = 1,
+                 .scratch = -rest,
+                 .keep = true,
+                 .inputs = {up}});
+  };
+  GraphBuilder builder("jin-example-2.2");
+  builder.add({.name = "v1", .cost = 1});
+  add_pair(builder, v1, 10, 1);
+  add_pair(builder, v3, 4, 1);
+  add_pair(builder, v3, 4, 1);
+  add_pair(builder, v1, 9, 4);
+  const Graph graph = builder.build();
+  REQUIRE(graph.node_count() == 9);
+
+  const auto after_each = [&](const Schedule& schedule) {
+    const std::vector<std::int64_t> profile = profile_of(graph, schedule);
+    std::vector<std::int64_t> after;
+    for (std::size_t i = 0; i < profile.size(); i += 2) after.push_back(profile[i]);
+    return after;
+  };
+  // v1 weighs nothing; v8 and v9 run last, so that what precedes them is the example's G1.
+  using Profile = std::vector<std::int64_t>;
+  CHECK(after_each({{v1, v2, v3, v4, v6, v5, v7, v8, v9}}) == Profile{0, 0, 10, 1, 5, 9, 6, 3, 12, 7});
+  CHECK(after_each({{v1, v2, v3, v4, v5, v6, v7, v8, v9}}) == Profile{0, 0, 10, 1, 5, 2, 6, 3, 12, 7});
+  CHECK(after_each({{v1, v2, v3, v8, v9, v4, v5, v6, v7}}) == Profile{0, 0, 10, 1, 10, 5, 9, 6, 10, 7});
+  CHECK(peak_of(graph, {{v1, v2, v3, v8, v9, v4, v5, v6, v7}}) == 10);
+  CHECK(reference::least_peak_without_recomputation(graph) == 10);
+
+  // v8 and v9 go between v3 and v4 in the good schedule; anywhere in the other one they exceed ten.
+  const auto least_with_v8_v9_in = [&](const std::vector<NodeId>& order) {
+    std::int64_t least = 1000;
+    for (std::size_t i = 0; i <= order.size(); ++i) {
+      for (std::size_t j = i; j <= order.size(); ++j) {
+        Schedule schedule{{v1}};
+        for (std::size_t k = 0; k <= order.size(); ++k) {
+          if (k == i) schedule.steps.push_back(v8);
+          if (k == j) schedule.steps.push_back(v9);
+          if (k < order.size()) schedule.steps.push_back(order[k]);
+        }
+        least = std::min(least, peak_of(graph, schedule));
+      }
+    }
+    return least;
+  };
+  CHECK(least_with_v8_v9_in({v2, v3, v4, v5, v6, v7}) == 10);
+  CHECK(least_with_v8_v9_in({v2, v3, v4, v6, v5, v7}) > 10);
+}
+
+}  // namespace
+}  // namespace cairn::core

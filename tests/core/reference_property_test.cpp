@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/reference.h"
+#include "tests/catch.h"
+#include "tests/support/random_graph.h"
+
+// The yardstick itself: its searches over sets agree with trying every order and every schedule, one by one.
+namespace cairn::core {
+namespace {
+
+using tests::Random;
+using tests::random_graph;
+using tests::random_schedule;
+
+std::int64_t least_peak_of_all_orders(const Graph& graph) {
+  Schedule order;
+  order.steps.resize(static_cast<std::size_t>(graph.node_count()));
+  std::iota(order.steps.begin(), order.steps.end(), 0);
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  do {
+    if (reference::valid(graph, order)) least = std::min(least, reference::peak(graph, order));
+  } while (std::next_permutation(order.steps.begin(), order.steps.end()));
+  return least;
+}
+
+/// Calls visit with every schedule of at most `length` steps that computes inputs before readers.
+template <class Visit>
+void for_each_schedule(const Graph& graph, std::int64_t length, Schedule& schedule, const Visit& visit) {
+  if (reference::valid(graph, schedule)) visit(schedule);
+  if (schedule.length() == length) return;
+  for (NodeId node = 0; node < graph.node_count(); ++node) {
+    const auto inputs = graph.inputs(node);
+    const auto computed = [&](NodeId input) { return reference::stands(schedule, input, 0, schedule.length()); };
+    if (!std::all_of(inputs.begin(), inputs.end(), computed)) continue;
+    schedule.steps.push_back(node);
+    for_each_schedule(graph, length, schedule, visit);
+    schedule.steps.pop_back();
+  }
+}
+
+TEST_CASE("the least peak over sets is the least over all orders") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random, {.max_nodes = 6});
+    REQUIRE(reference::least_peak_without_recomputation(graph) == least_peak_of_all_orders(graph));
+  }
+}
+
+TEST_CASE("the cheapest schedule over sets is the cheapest of all schedules") {
+  constexpr std::int64_t kLength = 6;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random, {.max_nodes = 4});
+    const std::int64_t budget =
+        random.between(reference::peak_lower_bound(graph), reference::least_peak_without_recomputation(graph));
+    std::int64_t least_cost = std::numeric_limits<std::int64_t>::max();
+    Schedule schedule;
+    for_each_schedule(graph, kLength, schedule, [&](const Schedule& candidate) {
+      if (reference::peak(graph, candidate) > budget) return;
+      least_cost = std::min(least_cost, reference::cost(graph, candidate));
+    });
+    const auto found = reference::cheapest_within(graph, budget);
+    if (!found) {
+      REQUIRE(least_cost == std::numeric_limits<std::int64_t>::max());
+      continue;
+    }
+    REQUIRE(reference::valid(graph, *found));
+    REQUIRE(reference::peak(graph, *found) <= budget);
+    REQUIRE(reference::cost(graph, *found) <= least_cost);
+    if (found->length() <= kLength) REQUIRE(reference::cost(graph, *found) == least_cost);
+  }
+}
+
+TEST_CASE("recomputation lowers the least peak, never below the bound") {
+  int lowered = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random, {.min_nodes = 4, .max_nodes = 7});
+    const std::int64_t least = reference::least_peak(graph);
+    const std::int64_t in_order = reference::least_peak_without_recomputation(graph);
+    REQUIRE(reference::peak_lower_bound(graph) <= least);
+    REQUIRE(least <= in_order);
+    REQUIRE(least <= reference::peak(graph, random_schedule(random, graph)));
+    lowered += least < in_order;
+  }
+  CHECK(lowered > 0);
+}
+
+TEST_CASE("the searches refuse graphs that are too large for them") {
+  GraphBuilder builder;
+  for (int i = 0; i < 21; ++i) builder.add({.name = "n" + std::to_string(i)});
+  const Graph graph = builder.build();
+  CHECK_THROWS_AS(reference::least_peak_without_recomputation(graph), std::invalid_argument);
+  CHECK_THROWS_AS(reference::cheapest_within(graph, 0), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace cairn::core

@@ -1,0 +1,83 @@
+"""scripts/install_deps.sh against stand-ins for dpkg-query, apt-get, sudo and id."""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "install_deps.sh"
+ALL_INSTALLED = "echo installed"
+CATCH2_MISSING = '[ "$4" = catch2 ] && exit 1; echo installed'
+CATCH2_REMOVED = '[ "$4" = catch2 ] && echo config-files || echo installed'
+
+
+class InstallDeps(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.bin = pathlib.Path(folder.name)
+        self.calls = self.bin / "calls"
+        for tool in ["mktemp", "rm", "cat", "env", "sh"]:
+            (self.bin / tool).symlink_to(f"/usr/bin/{tool}")
+        self.stand_in("id", "echo 0")
+        self.stand_in("apt-get", f'echo "apt-get $*" >> {self.calls}')
+
+    def stand_in(self, name, body):
+        file = self.bin / name
+        file.write_text(f"#!/bin/sh\n{body}\n")
+        file.chmod(0o755)
+
+    def run_script(self):
+        run = subprocess.run(["/bin/sh", SCRIPT], env={"PATH": str(self.bin)}, stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True)
+        calls = self.calls.read_text().splitlines() if self.calls.exists() else []
+        return run, calls
+
+    def test_nothing_is_done_when_all_is_there(self):
+        self.stand_in("dpkg-query", ALL_INSTALLED)
+        run, calls = self.run_script()
+        self.assertEqual((run.returncode, run.stdout, run.stderr, calls), (0, "", "", []))
+
+    def test_what_is_missing_is_installed_after_an_update(self):
+        for query in [CATCH2_MISSING, CATCH2_REMOVED]:
+            with self.subTest(query=query):
+                self.calls.unlink(missing_ok=True)
+                self.stand_in("dpkg-query", query)
+                run, calls = self.run_script()
+                self.assertEqual((run.returncode, run.stdout), (0, "Installing with apt-get: catch2\n"))
+                self.assertEqual(calls, ["apt-get update", "apt-get install -y --no-install-recommends catch2"])
+
+    def test_lists_that_cannot_be_updated_are_used_as_they_are(self):
+        self.stand_in("dpkg-query", CATCH2_MISSING)
+        self.stand_in("apt-get", f'echo "apt-get $*" >> {self.calls}; [ "$1" != update ]')
+        run, calls = self.run_script()
+        self.assertEqual((run.returncode, len(calls)), (0, 2))
+
+    def test_a_failed_install_is_an_error_that_shows_why(self):
+        self.stand_in("dpkg-query", CATCH2_MISSING)
+        self.stand_in("apt-get", '[ "$1" = update ] || { echo "no such package"; exit 100; }')
+        run, _ = self.run_script()
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("no such package", run.stderr)
+        self.assertIn("could not install: catch2", run.stderr)
+
+    def test_sudo_only_without_root(self):
+        self.stand_in("dpkg-query", CATCH2_MISSING)
+        self.stand_in("id", "echo 1000")
+        run, calls = self.run_script()
+        self.assertEqual((run.returncode, calls), (1, []))
+        self.assertIn("apt-get install catch2", run.stderr)
+        self.stand_in("sudo", f'echo sudo >> {self.calls}; exec "$@"')
+        run, calls = self.run_script()
+        self.assertEqual(run.returncode, 0)
+        self.assertEqual(calls.count("sudo"), 2)
+
+    def test_a_system_without_apt_is_told_what_is_needed(self):
+        (self.bin / "apt-get").unlink()
+        run, _ = self.run_script()
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("libopenblas-dev", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <random>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/op.h"
+#include "runtime/kernels.h"
+#include "tests/catch.h"
+
+/// Small tensors, and what the tests of the kernels do with them.
+namespace cairn::test {
+
+using Values = std::vector<double>;
+
+struct Tensor {
+  core::Shape shape;
+  Values values;                       ///< of fp tensors
+  std::vector<std::int32_t> integers;  ///< of ids and labels, else empty
+};
+
+inline Tensor random_tensor(const core::Shape& shape, std::mt19937& random) {
+  std::normal_distribution<double> normal;
+  Tensor tensor{shape, Values(static_cast<std::size_t>(core::element_count(shape))), {}};
+  for (double& value : tensor.values) value = normal(random);
+  return tensor;
+}
+
+inline Tensor random_integers(const core::Shape& shape, std::int32_t limit, std::mt19937& random) {
+  Tensor tensor{shape, {}, std::vector<std::int32_t>(static_cast<std::size_t>(core::element_count(shape)))};
+  for (std::int32_t& value : tensor.integers)
+    value = static_cast<std::int32_t>(random() % static_cast<unsigned>(limit));
+  return tensor;
+}
+
+inline core::Op make_op(core::OpKind kind, core::Shape shape, core::OpAttrs attrs = {}) {
+  return {.kind = kind, .shape = std::move(shape), .args = {}, .attrs = std::move(attrs), .writes = -1};
+}
+
+inline std::vector<core::Shape> shapes_of(const std::vector<Tensor>& args) {
+  std::vector<core::Shape> shapes;
+  for (const Tensor& arg : args) shapes.push_back(arg.shape);
+  return shapes;
+}
+
+/// Checks and runs one op on T. Output and scratch are NaN beforehand, so that nothing may depend on them.
+template <class T>
+std::vector<T> run(const core::Op& op, const std::vector<Tensor>& args) {
+  const std::vector<core::Shape> shapes = shapes_of(args);
+  core::check_op(op, shapes);
+  std::vector<std::vector<T>> data;
+  for (const Tensor& arg : args) data.emplace_back(arg.values.begin(), arg.values.end());
+  std::vector<runtime::TensorRef<T>> refs;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const void* pointer = args[i].integers.empty() ? static_cast<const void*>(data[i].data()) : args[i].integers.data();
+    refs.push_back({pointer, args[i].shape});
+  }
+  constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+  std::vector<T> out(static_cast<std::size_t>(core::element_count(op.shape)), kNan);
+  std::vector<T> scratch(static_cast<std::size_t>(core::op_work(op, shapes).scratch / 4), kNan);
+  runtime::run_op<T>(op, refs, out.data(), scratch.data());
+  return out;
+}
+
+inline void check_close(const Values& actual, const Values& expected, double tolerance) {
+  REQUIRE(actual.size() == expected.size());
+  double worst = 0;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double error = std::abs(actual[i] - expected[i]) / (1 + std::abs(expected[i]));
+    if (!(error <= worst)) worst = error, at = i;
+  }
+  INFO("element " << at << ": " << (actual.empty() ? 0 : actual[at]) << " for "
+                  << (expected.empty() ? 0 : expected[at]));
+  CHECK(worst <= tolerance);
+}
+
+/// The op agrees with `expected` in double, and in float within its precision.
+inline void check_op_equals(const core::Op& op, const std::vector<Tensor>& args, const Values& expected) {
+  INFO("op " << core::to_string(op.kind));
+  check_close(run<double>(op, args), expected, 1e-12);
+  const std::vector<float> single = run<float>(op, args);
+  check_close(Values(single.begin(), single.end()), expected, 2e-4);
+}
+
+using Function = std::function<Values(const Values&)>;
+
+/// d(sum of dy f(x)) / dx by central differences.
+inline Values numeric_gradient(const Function& f, Values x, const Values& dy, double step = 1e-5) {
+  const auto dot = [&](const Values& y) {
+    double sum = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += dy[i] * y[i];
+    return sum;
+  };
+  Values gradient(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double at = x[i];
+    x[i] = at + step;
+    const double above = dot(f(x));
+    x[i] = at - step;
+    const double below = dot(f(x));
+    x[i] = at;
+    gradient[i] = (above - below) / (2 * step);
+  }
+  return gradient;
+}
+
+/// `op` as a function of its argument `which`.
+inline Function as_function(const core::Op& op, std::vector<Tensor> args, std::size_t which) {
+  return [op, args, which](const Values& x) mutable {
+    args[which].values = x;
+    return run<double>(op, args);
+  };
+}
+
+inline void check_gradient(const Values& analytic, const Function& f, const Values& x, const Values& dy) {
+  check_close(analytic, numeric_gradient(f, x, dy), 1e-6);
+}
+
+}  // namespace cairn::test

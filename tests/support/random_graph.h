@@ -1,0 +1,294 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/schedule.h"
+
+/// Seeded random graphs and schedules for tests: small, of every shape that matters, and rich in corner cases.
+namespace cairn::tests {
+
+/// The same numbers on every platform: std::mt19937_64 is fixed by the standard, its distributions are not.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+
+  /// Uniform in [0, count); count >= 1.
+  std::int64_t below(std::int64_t count) {
+    return static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(count));
+  }
+  /// Uniform in [low, high].
+  std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
+  bool chance(int percent) { return below(100) < percent; }
+  template <class T>
+  const T& pick(const std::vector<T>& items) {
+    return items[static_cast<std::size_t>(below(static_cast<std::int64_t>(items.size())))];
+  }
+  template <class T>
+  void shuffle(std::vector<T>& items) {
+    for (std::size_t i = items.size(); i > 1; --i) {
+      std::swap(items[i - 1], items[static_cast<std::size_t>(below(static_cast<std::int64_t>(i)))]);
+    }
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+struct RandomGraphOptions {
+  core::NodeId min_nodes = 2;
+  core::NodeId max_nodes = 14;
+  bool scratch = true;   ///< extra bytes while a node runs
+  bool in_place = true;  ///< in-place nodes, with every legal negative scratch
+  bool keep = true;
+};
+
+/// Who reads whom, by topological position: the inputs of i are all below i.
+struct RandomShape {
+  std::vector<std::vector<core::NodeId>> inputs;
+  std::vector<core::NodeId> forward;  ///< of a backward node, else kNoNode
+};
+
+inline void add_edge(RandomShape& shape, core::NodeId from, core::NodeId to) {
+  auto& inputs = shape.inputs[static_cast<std::size_t>(to)];
+  if (std::find(inputs.begin(), inputs.end(), from) == inputs.end()) inputs.push_back(from);
+}
+
+/// A path with now and then an edge that skips ahead.
+inline RandomShape chain_shape(Random& random, RandomShape shape, core::NodeId n) {
+  const int skips = static_cast<int>(random.between(0, 40));
+  for (core::NodeId v = 1; v < n; ++v) {
+    add_edge(shape, v - 1, v);
+    if (v >= 2 && random.chance(skips)) add_edge(shape, static_cast<core::NodeId>(random.below(v - 1)), v);
+  }
+  return shape;
+}
+
+/// Layers of one to four nodes; each node reads one to three of the layer before, now and then something older.
+inline RandomShape layered_shape(Random& random, RandomShape shape, core::NodeId n) {
+  core::NodeId before = 0;
+  core::NodeId begin = 0;
+  while (begin < n) {
+    const auto end = static_cast<core::NodeId>(std::min<std::int64_t>(n, begin + random.between(1, 4)));
+    for (core::NodeId v = begin; v < end && begin > 0; ++v) {
+      for (std::int64_t k = random.between(1, 3); k > 0; --k) {
+        add_edge(shape, static_cast<core::NodeId>(random.between(before, begin - 1)), v);
+      }
+      if (random.chance(15)) add_edge(shape, static_cast<core::NodeId>(random.below(begin)), v);
+    }
+    before = begin;
+    begin = end;
+  }
+  return shape;
+}
+
+/// Source, branches (paths) between source and join, join; then again from the join.
+inline RandomShape fork_join_shape(Random& random, RandomShape shape, core::NodeId n) {
+  core::NodeId source = 0;
+  while (source + 1 < n) {
+    const auto join = static_cast<core::NodeId>(std::min<std::int64_t>(n - 1, source + random.between(2, 8)));
+    const std::int64_t branches = random.between(1, 3);
+    std::vector<core::NodeId> tips(static_cast<std::size_t>(branches), source);
+    for (core::NodeId v = source + 1; v < join; ++v) {
+      core::NodeId& tip = tips[static_cast<std::size_t>(random.below(branches))];
+      add_edge(shape, tip, v);
+      tip = v;
+    }
+    for (const core::NodeId tip : tips) add_edge(shape, tip, join);
+    source = join;
+  }
+  return shape;
+}
+
+/// Every edge with the same probability, from none to all.
+inline RandomShape dense_shape(Random& random, RandomShape shape, core::NodeId n) {
+  const int density = static_cast<int>(random.between(0, 100));
+  for (core::NodeId v = 1; v < n; ++v) {
+    for (core::NodeId u = 0; u < v; ++u) {
+      if (random.chance(density)) add_edge(shape, u, v);
+    }
+  }
+  return shape;
+}
+
+/// A forward graph and its mirror image: the backward node of f reads those of f's readers, and f or f's inputs.
+inline RandomShape training_shape(Random& random, RandomShape shape, core::NodeId n) {
+  const core::NodeId forward = n / 2;
+  shape = random.chance(50) ? chain_shape(random, std::move(shape), forward)
+                            : layered_shape(random, std::move(shape), forward);
+  const auto mirror = [&](core::NodeId v) { return 2 * forward - 1 - v; };
+  for (core::NodeId v = forward - 1; v >= 0; --v) {
+    shape.forward[static_cast<std::size_t>(mirror(v))] = v;
+    for (core::NodeId reader = v + 1; reader < forward; ++reader) {
+      const auto& inputs = shape.inputs[static_cast<std::size_t>(reader)];
+      if (std::find(inputs.begin(), inputs.end(), v) != inputs.end()) add_edge(shape, mirror(reader), mirror(v));
+    }
+    const std::vector<core::NodeId> inputs = shape.inputs[static_cast<std::size_t>(v)];
+    if (inputs.empty() || random.chance(50)) add_edge(shape, v, mirror(v));
+    for (const core::NodeId input : inputs) add_edge(shape, input, mirror(v));
+  }
+  return shape;
+}
+
+inline RandomShape random_shape(Random& random, core::NodeId n) {
+  RandomShape shape;
+  shape.inputs.resize(static_cast<std::size_t>(n));
+  shape.forward.assign(static_cast<std::size_t>(n), core::kNoNode);
+  switch (random.below(5)) {
+    case 0:
+      return chain_shape(random, std::move(shape), n);
+    case 1:
+      return layered_shape(random, std::move(shape), n);
+    case 2:
+      return fork_join_shape(random, std::move(shape), n);
+    case 3:
+      return dense_shape(random, std::move(shape), n);
+    default:
+      return training_shape(random, std::move(shape), n);
+  }
+}
+
+/// The inputs of `v` that only v reads and nobody keeps, in bytes: what v frees in any schedule without recomputation.
+inline std::int64_t solely_read_bytes(const std::vector<core::Node>& nodes, core::NodeId v) {
+  std::int64_t bytes = 0;
+  for (const core::NodeId u : nodes[static_cast<std::size_t>(v)].inputs) {
+    const auto reads_u = [u](const core::Node& node) {
+      return std::find(node.inputs.begin(), node.inputs.end(), u) != node.inputs.end();
+    };
+    const core::Node& input = nodes[static_cast<std::size_t>(u)];
+    if (!input.keep && std::count_if(nodes.begin(), nodes.end(), reads_u) == 1) bytes += input.size;
+  }
+  return bytes;
+}
+
+/// Makes `v` overwrite one of its inputs: mostly of the input's size, mostly with the scratch that takes just the
+/// shared bytes off, else with any legal one.
+inline void make_in_place(Random& random, std::vector<core::Node>& nodes, core::NodeId v) {
+  core::Node& node = nodes[static_cast<std::size_t>(v)];
+  node.inplace = random.pick(node.inputs);
+  const std::int64_t input_size = nodes[static_cast<std::size_t>(node.inplace)].size;
+  if (random.chance(75)) node.size = input_size;
+  const std::int64_t lowest = -std::min(node.size, solely_read_bytes(nodes, v));
+  if (random.chance(60)) {
+    node.scratch = std::max(lowest, -std::min(node.size, input_size));
+  } else if (random.chance(60)) {
+    node.scratch = random.between(lowest, 0);
+  } else {
+    node.scratch = random.between(lowest, 5);
+  }
+}
+
+/// The description of a random graph, legal for GraphBuilder. Half of them number their nodes in topological order.
+inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOptions& options = {}) {
+  const auto n = static_cast<core::NodeId>(random.between(options.min_nodes, options.max_nodes));
+  const RandomShape shape = random_shape(random, n);
+  std::vector<core::NodeId> id(static_cast<std::size_t>(n));
+  for (core::NodeId p = 0; p < n; ++p) id[static_cast<std::size_t>(p)] = p;
+  if (random.chance(50)) random.shuffle(id);
+
+  const std::int64_t max_size = random.pick(std::vector<std::int64_t>{0, 1, 3, 20, 1000});
+  const bool equal_sizes = random.chance(20);
+  const std::int64_t max_cost = random.pick(std::vector<std::int64_t>{0, 1, 9, 1000});
+  const int keep_percent = random.pick(std::vector<int>{0, 10, 50});
+  std::vector<core::Node> nodes(static_cast<std::size_t>(n));
+  for (core::NodeId p = 0; p < n; ++p) {
+    const auto place = static_cast<std::size_t>(p);
+    core::Node& node = nodes[static_cast<std::size_t>(id[place])];
+    node.name = "n" + std::to_string(id[place]);
+    node.size = equal_sizes ? max_size : random.between(0, max_size);
+    node.cost = random.between(0, max_cost);
+    node.keep = options.keep && random.chance(keep_percent);
+    if (options.scratch && random.chance(25)) node.scratch = random.between(0, max_size);
+    if (shape.forward[place] != core::kNoNode) {
+      node.backward = true;
+      node.forward = id[static_cast<std::size_t>(shape.forward[place])];
+    }
+    for (const core::NodeId input : shape.inputs[place]) node.inputs.push_back(id[static_cast<std::size_t>(input)]);
+    random.shuffle(node.inputs);
+  }
+  // In topological order: a node's legal scratch depends on the final sizes of its inputs.
+  for (const core::NodeId v : id) {
+    if (options.in_place && !nodes[static_cast<std::size_t>(v)].inputs.empty() && random.chance(30)) {
+      make_in_place(random, nodes, v);
+    }
+  }
+  return nodes;
+}
+
+inline core::Graph build_graph(const std::vector<core::Node>& nodes) {
+  core::GraphBuilder builder("random");
+  for (const core::Node& node : nodes) builder.add(node);
+  return builder.build();
+}
+
+inline core::Graph random_graph(Random& random, const RandomGraphOptions& options = {}) {
+  return build_graph(random_nodes(random, options));
+}
+
+/// A valid schedule: a random topological order with `recomputations` further occurrences of nodes that have run, put
+/// anywhere; some of them are read, some are not.
+inline core::Schedule random_schedule(Random& random, const core::Graph& graph, std::int64_t recomputations) {
+  std::vector<std::size_t> missing(static_cast<std::size_t>(graph.node_count()));
+  std::vector<core::NodeId> ready;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    missing[static_cast<std::size_t>(v)] = graph.inputs(v).size();
+    if (graph.inputs(v).empty()) ready.push_back(v);
+  }
+  std::vector<core::NodeId> done;
+  core::Schedule schedule;
+  while (!ready.empty() || recomputations > 0) {
+    const std::int64_t left = graph.node_count() - static_cast<std::int64_t>(done.size());
+    if (!done.empty() && random.below(left + recomputations) < recomputations) {
+      schedule.steps.push_back(random.pick(done));
+      --recomputations;
+      continue;
+    }
+    const auto choice = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(ready.size())));
+    const core::NodeId v = ready[choice];
+    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(choice));
+    done.push_back(v);
+    schedule.steps.push_back(v);
+    for (const core::NodeId reader : graph.readers(v)) {
+      if (--missing[static_cast<std::size_t>(reader)] == 0) ready.push_back(reader);
+    }
+  }
+  return schedule;
+}
+
+/// The same with none to about two recomputations a node.
+inline core::Schedule random_schedule(Random& random, const core::Graph& graph) {
+  return random_schedule(random, graph, random.chance(25) ? 0 : random.between(1, 2 * graph.node_count()));
+}
+
+/// An invalid schedule: a step that is no node, a node that never runs, or one that runs before its inputs.
+inline core::Schedule random_invalid_schedule(Random& random, const core::Graph& graph) {
+  core::Schedule schedule = random_schedule(random, graph);
+  auto& steps = schedule.steps;
+  const core::NodeId n = graph.node_count();
+  const auto victim = static_cast<core::NodeId>(random.below(n));
+  switch (random.below(3)) {
+    case 0:
+      steps[static_cast<std::size_t>(random.below(schedule.length()))] =
+          random.pick(std::vector<core::NodeId>{-1, n, n + 7, -2147483647, 2147483647});
+      break;
+    case 1:
+      steps.erase(std::remove(steps.begin(), steps.end(), victim), steps.end());
+      break;
+    default:
+      // A node with inputs cannot come first; one without inputs is taken out instead.
+      if (graph.inputs(victim).empty()) {
+        steps.erase(std::remove(steps.begin(), steps.end(), victim), steps.end());
+      } else {
+        steps.insert(steps.begin(), victim);
+      }
+  }
+  return schedule;
+}
+
+}  // namespace cairn::tests
