@@ -44,6 +44,19 @@ bool is_model(std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// Every option that some model has -> what the models say it is.
+std::map<std::string, std::string> model_option_help() {
+  std::map<std::string, std::string> helps;
+  for (const auto& model : models::registry()) {
+    for (const auto& option : model.options) {
+      std::string& help = helps[std::string(option.name)];
+      if (help.find(option.help) == std::string::npos)
+        help += fmt::format("{}{}", help.empty() ? "" : " / ", option.help);
+    }
+  }
+  return helps;
+}
+
 }  // namespace
 
 void Console::add_to(CLI::App& app) {
@@ -95,15 +108,12 @@ void GraphSource::add_to(CLI::App& app, const std::string& positional) {
   app.add_option(positional, name, positional == "GRAPH" ? "a graph file, or the name of a model" : "the model's name")
       ->required();
   const std::string group = "Options of models (see 'cairn models' for which takes which)";
-  for (const auto& model : models::registry()) {
-    for (const auto& option : model.options) {
-      const std::string flag = fmt::format("--{}", option.name);
-      if (app.get_option_no_throw(flag) != nullptr) continue;
-      app.add_option_function<std::int64_t>(
-             flag, [this, key = std::string(option.name)](const std::int64_t& value) { model_options[key] = value; },
-             std::string(option.help))
-          ->group(group);
-    }
+  for (const auto& [option, help] : model_option_help()) {
+    const std::string flag = "--" + option;
+    if (app.get_option_no_throw(flag) != nullptr) continue;
+    app.add_option_function<std::int64_t>(
+           flag, [this, option = option](const std::int64_t& value) { model_options[option] = value; }, help)
+        ->group(group);
   }
   app.add_option("--weight-grads", weight_grads, "where weight gradients live: arena or resident (default)")
       ->group(group);

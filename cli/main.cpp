@@ -6,13 +6,10 @@
 
 #include "cli/common.h"
 #include "core/text.h"
+#include "core/version.h"
 
 namespace cairn::cli {
 namespace {
-
-#ifndef CAIRN_VERSION
-#define CAIRN_VERSION "0.1.0"
-#endif
 
 /// One line even where a message quotes input with line breaks in it.
 std::string single_line(std::string text) {
@@ -89,7 +86,7 @@ int main_guarded(int argc, char** argv) {
       "Cairn decides in which order a computation graph runs, what it throws away and computes again, and where every\n"
       "tensor lives, so that it fits into a memory budget; and it runs that decision.",
       "cairn"};
-  app.set_version_flag("--version", "cairn " CAIRN_VERSION);
+  app.set_version_flag("--version", fmt::format("cairn {}", core::kVersion));
   app.allow_extras();
   app.footer(
       "Examples:\n"

@@ -1,14 +1,16 @@
 #include <fmt/format.h>
 
-#include <cstring>
 #include <memory>
 
 #include "cli/backend.h"
 #include "cli/common.h"
+#include "cli/execute.h"
 #include "cli/fit.h"
 #include "core/formats/files.h"
+#include "core/formats/html_report.h"
 #include "core/text.h"
-#include "runtime/executor.h"
+#include "core/version.h"
+#include "runtime/program.h"
 
 namespace cairn::cli {
 namespace {
@@ -39,17 +41,6 @@ struct Decision {
   core::Evaluation evaluation;      ///< on the graph as given
   std::int64_t predicted_peak = 0;  ///< with sizes rounded up to the alignment: what the plan needs at least
   Json search = Json::object();
-};
-
-/// The bytes of a kept output, copied out of an executor.
-struct KeptBytes {
-  core::NodeId node = core::kNoNode;
-  std::vector<std::byte> bytes;
-};
-
-struct Execution {
-  runtime::StepReport report;
-  std::vector<KeptBytes> outputs;
 };
 
 Decision decide(const core::Graph& graph, std::string solver, core::Schedule schedule, core::Plan plan,
@@ -131,56 +122,13 @@ Decision search_decision(const Problem& problem, const RunArguments& arguments) 
   return decision;
 }
 
-/// Executes once. The executor, with its arena and resident tensors, is gone when this returns.
-Execution execute(const core::Graph& graph, const Decision& decision, const RunArguments& arguments) {
+Execution execute_decision(const core::Graph& graph, const Decision& decision, const RunArguments& arguments) {
   runtime::ExecuteOptions options;
   options.seed = arguments.search.seed;
   options.poison = arguments.poison;
   options.sentinels = arguments.sentinels;
-  options.before_step = [](const runtime::Instruction& instruction) {
-    if (catch_interrupt()) throw Failure(kInterrupted, fmt::format("interrupted at step {}", instruction.step));
-  };
-  runtime::HostExecutor executor(
-      runtime::compile(graph, decision.schedule, decision.plan, arguments.plan_options().guard_bytes), options);
-  Execution execution;
-  execution.report = executor.run(true);
-  for (const auto& output : executor.outputs())
-    execution.outputs.push_back({output.node, {output.bytes.begin(), output.bytes.end()}});
-  return execution;
-}
-
-struct Comparison {
-  std::int64_t outputs = 0, bytes = 0;
-  std::vector<std::string> different;  ///< names of nodes
-  bool identical() const { return different.empty(); }
-};
-
-Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b) {
-  Comparison comparison;
-  if (a.outputs.size() != b.outputs.size())
-    throw Failure(kDefect, fmt::format("the baseline kept {} outputs and the schedule {}; please report this",
-                                       a.outputs.size(), b.outputs.size()));
-  for (std::size_t i = 0; i < a.outputs.size(); ++i) {
-    const auto& x = a.outputs[i];
-    const auto& y = b.outputs[i];
-    ++comparison.outputs;
-    comparison.bytes += static_cast<std::int64_t>(x.bytes.size());
-    if (x.node != y.node || x.bytes != y.bytes) comparison.different.push_back(graph.name(x.node));
-  }
-  return comparison;
-}
-
-/// The value of the first kept loss, where the graph has one.
-std::optional<double> loss_of(const core::Graph& graph, const Execution& execution) {
-  for (const auto& output : execution.outputs) {
-    const core::Op* op = graph.op(output.node);
-    if (op == nullptr || (op->kind != core::OpKind::cross_entropy && op->kind != core::OpKind::mse)) continue;
-    float loss = 0;
-    if (output.bytes.size() != sizeof(loss)) continue;
-    std::memcpy(&loss, output.bytes.data(), sizeof(loss));
-    return loss;
-  }
-  return std::nullopt;
+  return execute(runtime::compile(graph, decision.schedule, decision.plan, arguments.plan_options().guard_bytes),
+                 std::move(options));
 }
 
 Json describe(const Decision& decision, const Execution& execution) {
@@ -232,6 +180,40 @@ std::string table(const Problem& problem, const Json& json, const Decision& base
   return text;
 }
 
+core::ReportRun report_run(const core::Graph& graph, const Decision& decision, const Execution& execution) {
+  core::ReportRun run;
+  run.predicted_peak_bytes = decision.predicted_peak;
+  run.cost = decision.evaluation.cost;
+  run.planned_bytes = decision.plan.bytes;
+  run.measured_peak_bytes = execution.report.measured_peak_bytes;
+  run.seconds = execution.report.seconds;
+  run.steps = decision.schedule.length();
+  run.recomputed = decision.evaluation.recomputed;
+  run.memory = core::memory_curve(graph, decision.schedule);
+  return run;
+}
+
+std::string report_page(const Problem& problem, const Backend& backend, const Decision& baseline,
+                        const Execution& baseline_run, const Decision& decision, const Execution& scheduled_run,
+                        bool identical) {
+  const core::Graph& graph = problem.graph;
+  core::ReportData data;
+  data.graph = problem.name;
+  data.solver = decision.solver;
+  data.device = backend.device;
+  data.version = core::kVersion;
+  data.nodes = graph.node_count();
+  data.edges = graph.edge_count();
+  data.resident_bytes = graph.resident_bytes();
+  data.budget_bytes = problem.budget;
+  data.identical = identical;
+  data.baseline = report_run(graph, baseline, baseline_run);
+  data.scheduled = report_run(graph, decision, scheduled_run);
+  data.buffers = core::report_buffers(graph, decision.schedule, decision.plan);
+  data.arena_bytes = decision.plan.bytes;
+  return core::html_report(data);
+}
+
 int run(const RunArguments& arguments) {
   if (arguments.budget.empty() && arguments.schedule.empty())
     throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --schedule s.json");
@@ -247,8 +229,8 @@ int run(const RunArguments& arguments) {
 
   catch_interrupt();
   const Decision baseline = plan_baseline(problem.graph, arguments);
-  const Execution baseline_run = execute(problem.graph, baseline, arguments);
-  const Execution scheduled_run = execute(problem.graph, decision, arguments);
+  const Execution baseline_run = execute_decision(problem.graph, baseline, arguments);
+  const Execution scheduled_run = execute_decision(problem.graph, decision, arguments);
   const Comparison comparison = compare(problem.graph, baseline_run, scheduled_run);
 
   Json json = problem.describe();
@@ -271,6 +253,9 @@ int run(const RunArguments& arguments) {
     for (const double seconds : scheduled_run.report.op_seconds) op_ns.push_back(seconds * 1e9);
     core::write_file(arguments.trace, core::perfetto_trace(problem.graph, decision.schedule, decision.plan, op_ns));
   }
+  if (!arguments.report.empty())
+    core::write_file(arguments.report, report_page(problem, backend, baseline, baseline_run, decision, scheduled_run,
+                                                   comparison.identical()));
   if (!comparison.identical())
     throw Failure(kDefect,
                   fmt::format("{} of {} kept outputs differ from the baseline's, first '{}'; please report this",

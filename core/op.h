@@ -88,7 +88,7 @@ struct OpAttrs {
   bool causal = false;
   double alpha = 1.0, eps = 1e-5, p = 0.0;
   std::uint64_t seed = 0, stream = 0;
-  std::vector<std::int64_t> perm;
+  std::vector<std::int64_t> perm = {};
 
   bool operator==(const OpAttrs&) const = default;
 };

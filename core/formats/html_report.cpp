@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "core/profile.h"
 #include "core/text.h"
@@ -59,7 +61,7 @@ svg text { fill: var(--soft); font-size: 11.5px; font-family: inherit; font-vari
 .limit { stroke: var(--budget); stroke-width: 1.4; stroke-dasharray: 6 4; }
 svg text.limit-name { fill: var(--budget); }
 .cursor { stroke: var(--soft); stroke-dasharray: 2 3; visibility: hidden; }
-.buffer { stroke: var(--card); stroke-width: .5; } .buffer:hover { stroke: var(--ink); stroke-width: 1.6; }
+.buffer { stroke: var(--card); stroke-width: .5; } .buffer.thin { stroke: none; } .buffer:hover { stroke: var(--ink); stroke-width: 1.6; }
 .forward { fill: var(--forward); } .backward { fill: var(--backward); } .recomputed { fill: var(--recomputed); }
 .kept { fill: var(--kept); } .scratch { fill: var(--scratch); }
 .front { fill: none; stroke: var(--schedule); stroke-width: 1.4; opacity: .7; }
@@ -169,9 +171,12 @@ std::string change(std::int64_t from, std::int64_t to) {
 
 // --- charts --------------------------------------------------------------------------------------------------------
 
+enum class Unit : std::uint8_t { number, bytes, percent };
+
 /// A plotting area of an SVG whose axes start at 0 (y upwards).
 struct Axes {
-  double x_max = 1, y_max = 1;
+  double x_max = 1, y_max = 1;  ///< positive
+  Unit x_unit = Unit::number, y_unit = Unit::bytes;
   double width = 1000, height = 340;
   double left = 78, right = 984, top = 14, bottom = 300;
 
@@ -188,27 +193,32 @@ double decimal_step(double max, int most) {
   return step;
 }
 
-/// The same with powers of two.
-double binary_step(double max, int most) {
+/// Ticks at multiples of this divide [0, max] into at most `most` parts.
+double tick_step(Unit unit, double max, int most) {
+  if (unit != Unit::bytes) return decimal_step(max, most);
   double step = std::max(1.0, std::exp2(std::floor(std::log2(max / most))));
   while (max / step > most) step *= 2;
   return step;
 }
 
-std::string axis_lines(const Axes& axes, std::string_view x_name, bool y_is_bytes) {
+std::string tick_text(Unit unit, double value) {
+  if (unit == Unit::bytes) return short_bytes(value);
+  return unit == Unit::percent ? fmt::format("+{:.4g}%", value) : short_number(value);
+}
+
+std::string axis_lines(const Axes& axes, std::string_view x_name) {
   std::string svg;
-  const double y_step = y_is_bytes ? binary_step(axes.y_max, 6) : decimal_step(axes.y_max, 6);
+  const double y_step = tick_step(axes.y_unit, axes.y_max, 6);
   for (double value = 0; value <= axes.y_max; value += y_step) {
     svg += fmt::format(
         "<line class='grid' x1='{0:.1f}' x2='{1:.1f}' y1='{2:.1f}' y2='{2:.1f}'/><text x='{3:.1f}' y='{4:.1f}' "
         "text-anchor='end'>{5}</text>\n",
-        axes.left, axes.right, axes.y(value), axes.left - 9, axes.y(value) + 4,
-        y_is_bytes ? short_bytes(value) : short_number(value));
+        axes.left, axes.right, axes.y(value), axes.left - 9, axes.y(value) + 4, tick_text(axes.y_unit, value));
   }
-  const double x_step = decimal_step(axes.x_max, 9);
+  const double x_step = tick_step(axes.x_unit, axes.x_max, 9);
   for (double value = 0; value <= axes.x_max * 1.0001; value += x_step) {
     svg += fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='middle'>{}</text>\n", axes.x(value), axes.bottom + 18,
-                       short_number(value));
+                       tick_text(axes.x_unit, value));
   }
   svg += fmt::format("<line class='axis' x1='{0:.1f}' x2='{1:.1f}' y1='{2:.1f}' y2='{2:.1f}'/>", axes.left, axes.right,
                      axes.bottom);
@@ -290,7 +300,7 @@ std::string memory_chart(const ReportData& data) {
       "time for what it saves in memory.</p><div class='legend'><span><i style='background:var(--baseline)'></i>"
       "baseline</span><span><i style='background:var(--schedule)'></i>schedule</span></div>\n";
   html += svg_open(axes, "memory", "Memory over time of baseline and schedule");
-  html += axis_lines(axes, data.scheduled.cost > 0 ? "time (cost)" : "step", true);
+  html += axis_lines(axes, data.scheduled.cost > 0 ? "time (cost)" : "step");
   html += fmt::format("<path class='area' d='{}V{:.1f}H{:.1f}Z'/>\n", path, axes.bottom, axes.left);
   html += fmt::format("<path class='curve baseline' d='{}'/>\n", step_path(axes, baseline, baseline_end));
   html += fmt::format("<path class='curve schedule' d='{}'/>\n", path);
@@ -327,10 +337,11 @@ std::string buffer_rectangle(const Axes& axes, const ReportBuffer& buffer) {
   const double top = axes.y(static_cast<double>(buffer.offset) + static_cast<double>(buffer.size));
   const double bottom = axes.y(static_cast<double>(buffer.offset));
   return fmt::format(
-      "<rect class='buffer {}' x='{:.2f}' y='{:.2f}' width='{:.2f}' height='{:.2f}'><title>{}\n{}, {}\nsteps {} to "
+      "<rect class='buffer {}{}' x='{:.2f}' y='{:.2f}' width='{:.2f}' height='{:.2f}'><title>{}\n{}, {}\nsteps {} to "
       "{}\noffset {}</title></rect>\n",
-      kind_name(buffer.kind), left, top, right - left, bottom - top, escaped(buffer.name), kind_name(buffer.kind),
-      format_bytes(buffer.size), buffer.first, buffer.last, grouped(buffer.offset));
+      kind_name(buffer.kind), bottom - top < 2 ? " thin" : "", left, top, right - left, bottom - top,
+      escaped(buffer.name), kind_name(buffer.kind), format_bytes(buffer.size), buffer.first, buffer.last,
+      grouped(buffer.offset));
 }
 
 std::string plan_chart(const ReportData& data) {
@@ -354,49 +365,57 @@ std::string plan_chart(const ReportData& data) {
     html += fmt::format("<span><i style='background:var(--{0})'></i>{0}</span>", kind_name(kind));
   }
   html += "</div>\n" + svg_open(axes, "plan", "Address over time of every buffer");
-  html += axis_lines(axes, "step", true);
+  html += axis_lines(axes, "step");
   for (const std::size_t i : drawn) html += buffer_rectangle(axes, data.buffers[i]);
   return html + budget_line(axes, data) + "</svg></section>\n";
 }
 
 std::string pareto_chart(const ReportData& data) {
   if (data.pareto.empty()) return "";
-  std::vector<ReportData::ParetoPoint> points = data.pareto;
-  std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
+  using Point = ReportData::ParetoPoint;
+  std::vector<Point> points = data.pareto;
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
     return std::pair(a.peak_bytes, a.cost) < std::pair(b.peak_bytes, b.cost);
   });
-  Axes axes;
-  axes.x_max = static_cast<double>(std::max<std::int64_t>(1, data.baseline.predicted_peak_bytes));
-  axes.y_max = static_cast<double>(std::max<std::int64_t>(1, data.baseline.cost));
-  for (const auto& point : points) {
-    axes.x_max = std::max(axes.x_max, static_cast<double>(point.peak_bytes));
-    axes.y_max = std::max(axes.y_max, static_cast<double>(point.cost));
+  const Point baseline{data.baseline.predicted_peak_bytes, data.baseline.cost};
+  const Point chosen{data.scheduled.predicted_peak_bytes, data.scheduled.cost};
+  const auto peak = [](const Point& point) { return static_cast<double>(point.peak_bytes); };
+  const auto extra = [&](const Point& point) {
+    return std::max(0.0, percent_of(point.cost - baseline.cost, baseline.cost));
+  };
+
+  Axes axes{.x_max = std::max({1.0, peak(baseline), peak(chosen)}), .y_max = std::max(1.0, extra(chosen))};
+  axes.x_unit = Unit::bytes;
+  axes.y_unit = Unit::percent;
+  for (const Point& point : points) {
+    axes.x_max = std::max(axes.x_max, peak(point));
+    axes.y_max = std::max(axes.y_max, extra(point));
   }
   axes.x_max *= 1.04;
   axes.y_max *= 1.08;
 
-  const auto dot = [&](std::string_view extra, double radius, std::string_view name, std::int64_t peak,
-                       std::int64_t cost) {
+  const auto dot = [&](std::string_view css, double radius, std::string_view name, const Point& point) {
     return fmt::format(
-        "<circle class='point{}' cx='{:.1f}' cy='{:.1f}' r='{}'><title>{}{}\ncost {} ({})</title></circle>\n", extra,
-        axes.x(static_cast<double>(peak)), axes.y(static_cast<double>(cost)), radius, name, format_bytes(peak),
-        grouped(cost), change(data.baseline.cost, cost));
+        "<circle class='point{}' cx='{:.1f}' cy='{:.1f}' r='{}'><title>{}{}\ncost {} ({})</title></circle>\n", css,
+        axes.x(peak(point)), axes.y(extra(point)), radius, name, format_bytes(point.peak_bytes), grouped(point.cost),
+        change(baseline.cost, point.cost));
   };
+  // The line joins the points that no other one beats in both respects.
   std::string path, dots;
-  for (const auto& point : points) {
-    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", axes.x(static_cast<double>(point.peak_bytes)),
-                        axes.y(static_cast<double>(point.cost)));
-    dots += dot("", 3.2, "", point.peak_bytes, point.cost);
+  double least = std::numeric_limits<double>::infinity();
+  for (const Point& point : points) {
+    dots += dot("", 3.2, "", point);
+    if (extra(point) >= least) continue;
+    least = extra(point);
+    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", axes.x(peak(point)), axes.y(extra(point)));
   }
   std::string html =
-      "<section><h2>What memory costs</h2><p class='note'>Cost over peak memory of the schedules that were found; the "
-      "ring is this one, the grey dot the baseline.</p>\n";
-  html += svg_open(axes, "pareto", "Cost over peak memory");
-  // The x axis is in bytes here; its numbers are decimal all the same (k = 1000).
-  html += axis_lines(axes, "peak (bytes)", false);
+      "<section><h2>What memory costs</h2><p class='note'>Extra cost over peak memory of the schedules that were "
+      "found; "
+      "the ring is this one, the grey dot the baseline.</p>\n";
+  html += svg_open(axes, "pareto", "Extra cost over peak memory") + axis_lines(axes, "peak memory");
   html += fmt::format("<path class='front' d='{}'/>\n{}", path, dots);
-  html += dot(" start", 5, "baseline: ", data.baseline.predicted_peak_bytes, data.baseline.cost);
-  html += dot(" chosen", 5.5, "schedule: ", data.scheduled.predicted_peak_bytes, data.scheduled.cost);
+  html += dot(" start", 5, "baseline: ", baseline) + dot(" chosen", 5.5, "schedule: ", chosen);
   return html + "</svg></section>\n";
 }
 
@@ -419,7 +438,7 @@ std::string tiles(const ReportData& data) {
   html += tile("Cost", change(before.cost, after.cost),
                fmt::format("{} of {} steps recompute", grouped(after.recomputed), grouped(after.steps)));
   if (data.budget_bytes) {
-    html += tile("Budget", format_bytes(*data.budget_bytes), fits ? "kept" : "exceeded", fits ? "" : "bad");
+    html += tile("Budget", format_bytes(*data.budget_bytes), fits ? "met" : "exceeded", fits ? "" : "bad");
   }
   if (data.identical) {
     html += tile("Results", *data.identical ? "identical" : "different", "every output, bit by bit",

@@ -1,3 +1,5 @@
+#include <string>
+
 #include "core/error.h"
 #include "core/profile.h"
 #include "core/reference.h"
@@ -8,6 +10,8 @@
 namespace cairn::core {
 namespace {
 
+using tests::build_graph;
+using tests::make_node;
 using tests::Random;
 using tests::random_graph;
 using tests::random_invalid_schedule;
@@ -85,19 +89,13 @@ TEST_CASE("an empty schedule is valid for the empty graph alone") {
   CHECK(nothing.cost == 0);
   CHECK(nothing.recomputed == 0);
 
-  GraphBuilder builder;
-  builder.add({.name = "a"});
-  const Graph graph = builder.build();
-  const Evaluation missing = evaluate(graph, Schedule{});
+  const Evaluation missing = evaluate(build_graph({make_node("a")}), Schedule{});
   CHECK(missing.defect == Defect{Defect::Kind::missing_node, -1, 0, kNoNode});
 }
 
 TEST_CASE("sums near 2^62 bytes are exact") {
   constexpr std::int64_t kHalf = std::int64_t{1} << 61;
-  GraphBuilder builder;
-  builder.add({.name = "a", .size = kHalf - 1, .cost = 3});
-  builder.add({.name = "b", .size = kHalf, .cost = 4, .inputs = {0}});
-  const Graph graph = builder.build();
+  const Graph graph = build_graph({make_node("a", kHalf - 1, {}, 3), make_node("b", kHalf, {0}, 4)});
   const Schedule schedule{{0, 0, 1}};
   const Evaluation evaluation = evaluate(graph, schedule);
   CHECK(evaluation.peak == 2 * kHalf - 1);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include "core/error.h"
 #include "core/profile.h"
 #include "core/reference.h"

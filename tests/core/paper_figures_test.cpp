@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -5,10 +7,14 @@
 #include "core/reference.h"
 #include "core/schedule.h"
 #include "tests/catch.h"
+#include "tests/support/random_graph.h"
 
 // The worked examples of the papers, computed by the fast evaluator and by the reference.
 namespace cairn::core {
 namespace {
+
+using tests::build_graph;
+using tests::make_node;
 
 std::int64_t peak_of(const Graph& graph, const Schedule& schedule) {
   const Evaluation evaluation = evaluate(graph, schedule);
@@ -24,42 +30,33 @@ std::vector<std::int64_t> profile_of(const Graph& graph, const Schedule& schedul
 }
 
 TEST_CASE("Kumar et al., Figure 1: four units, or three with one recomputation") {
-  constexpr NodeId A = 0, B = 1, C = 2, D = 3, E = 4;
+  enum : NodeId { A, B, C, D, E };
   // The caption has D read two nodes while A waits for E; whether C reads A or B makes no difference to it.
-  const NodeId input_of_c = GENERATE(A, B);
-  GraphBuilder builder("kumar-figure-1");
-  builder.add({.name = "A", .size = 1, .cost = 1});
-  builder.add({.name = "B", .size = 1, .cost = 1, .inputs = {A}});
-  builder.add({.name = "C", .size = 1, .cost = 1, .inputs = {input_of_c}});
-  builder.add({.name = "D", .size = 1, .cost = 1, .inputs = {B, C}});
-  builder.add({.name = "E", .size = 1, .cost = 1, .inputs = {D, A}});
-  const Graph graph = builder.build();
+  for (const NodeId input_of_c : {A, B}) {
+    const Graph graph = build_graph({make_node("A", 1), make_node("B", 1, {A}), make_node("C", 1, {input_of_c}),
+                                     make_node("D", 1, {B, C}), make_node("E", 1, {D, A})});
+    const Schedule once{{A, B, C, D, E}};
+    CHECK(peak_of(graph, once) == 4);
+    CHECK(evaluate(graph, once).peak_step == 3);
+    const Schedule twice{{A, B, C, D, A, E}};
+    CHECK(peak_of(graph, twice) == 3);
+    CHECK(evaluate(graph, twice).cost == 6);
+    CHECK(evaluate(graph, twice).recomputed == 1);
 
-  const Schedule once{{A, B, C, D, E}};
-  CHECK(peak_of(graph, once) == 4);
-  CHECK(evaluate(graph, once).peak_step == 3);
-  const Schedule twice{{A, B, C, D, A, E}};
-  CHECK(peak_of(graph, twice) == 3);
-  CHECK(evaluate(graph, twice).cost == 6);
-  CHECK(evaluate(graph, twice).recomputed == 1);
-
-  CHECK(reference::least_peak_without_recomputation(graph) == 4);
-  CHECK(reference::least_peak(graph) == 3);
-  const auto cheapest = reference::cheapest_within(graph, 3);
-  REQUIRE(cheapest.has_value());
-  CHECK(*cheapest == twice);
+    CHECK(reference::least_peak_without_recomputation(graph) == 4);
+    CHECK(reference::least_peak(graph) == 3);
+    const auto cheapest = reference::cheapest_within(graph, 3);
+    REQUIRE(cheapest.has_value());
+    CHECK(reference::cost(graph, *cheapest) == 6);
+  }
 }
 
 TEST_CASE("MOCCASIN, Figures 2 and 3: peak three with node 1 computed twice") {
   // Node 1 is in memory from event 1 to event 3 (node 2), computed again in event 7 beside node 3, and the peak is
   // reached in event 10 (node 4): 1 -> 2 -> 3 -> 4 and 1 -> 4.
   const auto example = [](const std::vector<std::int64_t>& m) {
-    GraphBuilder builder("moccasin-figure-2");
-    builder.add({.name = "1", .size = m[0], .cost = 1});
-    builder.add({.name = "2", .size = m[1], .cost = 1, .inputs = {0}});
-    builder.add({.name = "3", .size = m[2], .cost = 1, .inputs = {1}});
-    builder.add({.name = "4", .size = m[3], .cost = 1, .inputs = {2, 0}});
-    return builder.build();
+    return build_graph(
+        {make_node("1", m[0]), make_node("2", m[1], {0}), make_node("3", m[2], {1}), make_node("4", m[3], {2, 0})});
   };
   const Schedule schedule{{0, 1, 2, 0, 3}};
 
@@ -78,23 +75,19 @@ TEST_CASE("Jin et al., Example 2.2: schedules of equal peak are not equally good
   // each pair is an operation and one that leaves only the rest of it in memory: its own size is that rest, and its
   // scratch takes it off while it runs.
   enum : NodeId { v1, v2, v3, v4, v5, v6, v7, v8, v9 };
-  const auto add_pair = [](GraphBuilder& builder, NodeId source, std::int64_t bytes, std::int64_t rest) {
-    const NodeId up = builder.add(
-        {.name = "v" + std::to_string(builder.node_count() + 1), .size = bytes, .cost = 1, .inputs = {source}});
-    builder.add({.name = "v" + std::to_string(builder.node_count() + 1),
-                 .size = rest,
-                 .cost = 1,
-                 .scratch = -rest,
-                 .keep = true,
-                 .inputs = {up}});
+  std::vector<Node> nodes{make_node("v1")};
+  const auto add_pair = [&nodes](NodeId source, std::int64_t bytes, std::int64_t rest) {
+    const auto up = static_cast<NodeId>(nodes.size());
+    nodes.push_back(make_node("v" + std::to_string(up + 1), bytes, {source}));
+    nodes.push_back(make_node("v" + std::to_string(up + 2), rest, {up}));
+    nodes.back().scratch = -rest;
+    nodes.back().keep = true;
   };
-  GraphBuilder builder("jin-example-2.2");
-  builder.add({.name = "v1", .cost = 1});
-  add_pair(builder, v1, 10, 1);
-  add_pair(builder, v3, 4, 1);
-  add_pair(builder, v3, 4, 1);
-  add_pair(builder, v1, 9, 4);
-  const Graph graph = builder.build();
+  add_pair(v1, 10, 1);
+  add_pair(v3, 4, 1);
+  add_pair(v3, 4, 1);
+  add_pair(v1, 9, 4);
+  const Graph graph = build_graph(nodes);
   REQUIRE(graph.node_count() == 9);
 
   const auto after_each = [&](const Schedule& schedule) {

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
+#include <vector>
 
 #include "core/reference.h"
 #include "tests/catch.h"
@@ -92,9 +94,7 @@ TEST_CASE("recomputation lowers the least peak, never below the bound") {
 }
 
 TEST_CASE("the searches refuse graphs that are too large for them") {
-  GraphBuilder builder;
-  for (int i = 0; i < 21; ++i) builder.add({.name = "n" + std::to_string(i)});
-  const Graph graph = builder.build();
+  const Graph graph = tests::build_graph(std::vector<Node>(21));
   CHECK_THROWS_AS(reference::least_peak_without_recomputation(graph), std::invalid_argument);
   CHECK_THROWS_AS(reference::cheapest_within(graph, 0), std::invalid_argument);
 }

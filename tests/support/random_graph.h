@@ -221,6 +221,17 @@ inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOpt
   return nodes;
 }
 
+/// A node as most tests need it; what is left unsaid can be set on the result.
+inline core::Node make_node(std::string name, std::int64_t size = 0, std::vector<core::NodeId> inputs = {},
+                            std::int64_t cost = 1) {
+  core::Node node;
+  node.name = std::move(name);
+  node.size = size;
+  node.cost = cost;
+  node.inputs = std::move(inputs);
+  return node;
+}
+
 inline core::Graph build_graph(const std::vector<core::Node>& nodes) {
   core::GraphBuilder builder("random");
   for (const core::Node& node : nodes) builder.add(node);

@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <fstream>
+
+#include "tests/catch.h"
+#include "tests/cli/command.h"
+
+namespace {
+
+using cairn::test::diamond_graph;
+using cairn::test::Folder;
+using cairn::test::Outcome;
+using cairn::test::run_command;
+
+/// One line on stderr that holds every fragment, nothing on stdout, and the exit code.
+void check_error(const Outcome& outcome, int code, const std::vector<std::string>& fragments) {
+  INFO(outcome.err);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.rfind("cairn: error: ", 0) == 0);
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  for (const auto& fragment : fragments) {
+    INFO("expected in the message: " << fragment);
+    CHECK(outcome.err.find(fragment) != std::string::npos);
+  }
+}
+
+std::string graph_of(const std::string& nodes, const std::string& rest = "") {
+  return R"({"format":"cairn.graph","version":1,"name":"g",)" + rest + R"("nodes":[)" + nodes + "]}";
+}
+
+void check_bad_graph(const std::string& text, const std::vector<std::string>& fragments) {
+  const Folder folder;
+  const std::string path = folder.write("bad.json", text);
+  auto all = fragments;
+  all.push_back("bad.json");
+  check_error(run_command({"solve", path, "--solver", "none"}), 2, all);
+}
+
+}  // namespace
+
+TEST_CASE("a file that is no graph is one line on stderr and exit code 2") {
+  SECTION("empty") { check_bad_graph("", {"empty"}); }
+  SECTION("truncated JSON") { check_bad_graph(diamond_graph().substr(0, 120), {}); }
+  SECTION("not JSON at all") { check_bad_graph("once upon a time\n", {}); }
+  SECTION("missing file") { check_error(run_command({"info", "/nonexistent/g.json"}), 2, {"/nonexistent/g.json"}); }
+}
+
+TEST_CASE("a graph that is none names the nodes") {
+  SECTION("cycle") {
+    check_bad_graph(graph_of(R"({"name":"p","size":1,"inputs":[2]},{"name":"q","size":1,"inputs":[0]},
+                                {"name":"r","size":1,"inputs":[1]},{"name":"s","size":1,"inputs":[0]})"),
+                    {"cycle", "p", "q", "r"});
+  }
+  SECTION("self-loop") { check_bad_graph(graph_of(R"({"name":"loopy","size":1,"inputs":[0]})"), {"loopy"}); }
+  SECTION("edge to an unknown node") {
+    check_bad_graph(graph_of(R"({"name":"reader","size":1,"inputs":[7]})"), {"reader", "7"});
+  }
+  SECTION("edge to an unknown node, node-link") {
+    check_bad_graph(R"({"directed":true,"multigraph":false,"graph":{},
+                       "nodes":[{"id":0,"cost_ram":1,"cost_cpu":1}],"links":[{"source":0,"target":9}]})",
+                    {"9"});
+  }
+  SECTION("duplicate name") {
+    check_bad_graph(graph_of(R"({"name":"twin","size":1,"inputs":[]},{"name":"twin","size":1,"inputs":[0]})"),
+                    {"twin"});
+  }
+  SECTION("negative size") { check_bad_graph(graph_of(R"({"name":"hole","size":-4,"inputs":[]})"), {"hole", "size"}); }
+  SECTION("negative cost") {
+    check_bad_graph(graph_of(R"({"name":"gift","size":4,"cost":-1,"inputs":[]})"), {"gift", "cost"});
+  }
+  SECTION("sizes whose sum overflows") {
+    check_bad_graph(graph_of(R"({"name":"x","size":9000000000000000000,"inputs":[]},
+                                {"name":"y","size":9000000000000000000,"inputs":[0]})"),
+                    {"size"});
+  }
+  SECTION("illegal negative scratch") {
+    check_bad_graph(graph_of(R"({"name":"u","size":8,"inputs":[]},{"name":"v","size":8,"scratch":-9,"inputs":[0]})"),
+                    {"v", "scratch"});
+  }
+  SECTION("order that is no permutation") {
+    check_bad_graph(
+        graph_of(R"({"name":"u","size":8,"inputs":[]},{"name":"v","size":8,"inputs":[0]})", R"("order":[0,0],)"),
+        {"order"});
+  }
+  SECTION("order that is not topological") {
+    check_bad_graph(
+        graph_of(R"({"name":"u","size":8,"inputs":[]},{"name":"v","size":8,"inputs":[0]})", R"("order":[1,0],)"),
+        {"order", "u", "v"});
+  }
+}
+
+TEST_CASE("a schedule made for another graph is refused") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  std::string other_text = diamond_graph();
+  other_text.replace(other_text.find("20"), 2, "21");
+  const std::string other = folder.write("other.json", other_text);
+  const std::string schedule = folder / "s.json";
+  REQUIRE(run_command({"solve", other, "--solver", "none", "-o", schedule}).code == 0);
+  check_error(run_command({"plan", graph, schedule}), 2, {"s.json", "graph"});
+  check_error(run_command({"run", graph, "--schedule", schedule}), 2, {"s.json", "graph"});
+}
+
+TEST_CASE("a budget that is none says what is accepted") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  for (const std::string budget : {"abc", "-1", "0%", "101x", "0"}) {
+    check_error(run_command({"solve", graph, "--budget", budget}), 2, {"'" + budget + "'", "%"});
+    check_error(run_command({"run", graph, "--budget", budget}), 2, {"'" + budget + "'"});
+    check_error(run_command({"info", graph, "--budget", budget}), 2, {"'" + budget + "'"});
+  }
+}
+
+TEST_CASE("a budget below the lower bound is proved infeasible, with what is feasible") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  // d needs c, a and itself: 50 bytes; a, b, c, d in order need 60, and computing a again before d needs 50.
+  check_error(run_command({"solve", graph, "--budget", "49"}), 3, {"49", "lower bound is 50", "feasible is 50"});
+  check_error(run_command({"solve", graph, "--solver", "none", "--budget", "49"}), 3, {"50"});
+  check_error(run_command({"run", graph, "--alignment", "1", "--budget", "49"}), 3, {"49", "50"});
+
+  const Outcome outcome = run_command({"solve", graph, "--budget", "49", "--json"});
+  CHECK(outcome.code == 3);
+  const auto json = outcome.json();
+  CHECK(json["status"] == "infeasible");
+  CHECK(json["lower_bound_peak_bytes"] == 50);
+  CHECK(json["least_feasible_bytes"] == 50);
+  CHECK(json["peak_bytes"].is_null());
+  CHECK(json["valid"] == false);
+  CHECK(json["error"].get<std::string>().find("lower bound") != std::string::npos);
+}
+
+TEST_CASE("a budget that a weak solver cannot meet is not found, not infeasible") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  check_error(run_command({"solve", graph, "--solver", "none", "--budget", "55"}), 4, {"55", "lower bound 50"});
+}
+
+TEST_CASE("an unknown name suggests the nearest") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  SECTION("subcommand") { check_error(run_command({"slove", graph}), 2, {"'slove'", "'solve'"}); }
+  SECTION("solver") { check_error(run_command({"solve", graph, "--solver", "gredy"}), 2, {"'gredy'", "'greedy'"}); }
+  SECTION("model") {
+    check_error(run_command({"model", "resnt50"}), 2, {"'resnt50'", "'resnet50'"});
+    check_error(run_command({"run", "resnt50", "--budget", "50%"}), 2, {"'resnt50'", "'resnet50'"});
+  }
+  SECTION("option") {
+    check_error(run_command({"solve", graph, "--budgt", "50%"}), 2, {"--budgt", "'--budget'"});
+    check_error(run_command({"model", "ffn", "--layer", "3"}), 2, {"--layer", "'--layers'"});
+    check_error(run_command({"--versoin"}), 2, {"--versoin", "'--version'"});
+  }
+  SECTION("option of another model") {
+    check_error(run_command({"model", "ffn", "--vocab", "3"}), 2, {"vocab", "ffn"});
+  }
+  SECTION("backend") {
+    check_error(run_command({"run", graph, "--budget", "90%", "--backend", "hots"}), 2, {"'host'"});
+  }
+  SECTION("benchmark") { check_error(run_command({"bench", "evalute"}), 2, {"'evalute'", "'evaluate'"}); }
+}
+
+TEST_CASE("usage errors are one line") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  SECTION("nothing") { check_error(run_command({}), 2, {"subcommand"}); }
+  SECTION("no graph") { check_error(run_command({"solve"}), 2, {"GRAPH"}); }
+  SECTION("number expected") {
+    check_error(run_command({"model", "ffn", "--layers", "many"}), 2, {"--layers", "many"});
+  }
+  SECTION("too small") { check_error(run_command({"model", "ffn", "--layers", "-1"}), 2, {"layers"}); }
+  SECTION("time limit") { check_error(run_command({"solve", graph, "--time-limit", "soon"}), 2, {"soon"}); }
+  SECTION("alignment") { check_error(run_command({"solve", graph, "--alignment", "0"}), 2, {"--alignment"}); }
+  SECTION("left over") { check_error(run_command({"info", graph, "more"}), 2, {"'more'"}); }
+  SECTION("model option with a file") { check_error(run_command({"info", graph, "--batch", "3"}), 2, {"--batch"}); }
+  SECTION("neither file nor model") { check_error(run_command({"info", "zzzzzzzz"}), 2, {"'zzzzzzzz'", "neither"}); }
+  SECTION("run without a budget") { check_error(run_command({"run", graph}), 2, {"--budget", "--schedule"}); }
+  SECTION("weight gradients") {
+    check_error(run_command({"model", "ffn", "--weight-grads", "moon"}), 2, {"'moon'", "arena", "resident"});
+  }
+  SECTION("plan without a schedule") { check_error(run_command({"plan", graph}), 2, {"SCHEDULE", "--buffers"}); }
+  SECTION("capacity in percent") {
+    const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,2,10\n");
+    check_error(run_command({"plan", "--buffers", csv, "--capacity", "50%"}), 2, {"50%", "bytes"});
+  }
+}
+
+TEST_CASE("errors with --json are an object on stdout too") {
+  const Outcome outcome = run_command({"info", "/nonexistent/g.json", "--json"});
+  CHECK(outcome.code == 2);
+  CHECK(outcome.json()["exit_code"] == 2);
+  CHECK(outcome.json()["error"].get<std::string>().find("/nonexistent/g.json") != std::string::npos);
+  CHECK(outcome.err.rfind("cairn: error: ", 0) == 0);
+}
+
+TEST_CASE("an output that cannot be written is said before the work") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const std::string nowhere = folder / "no/such/folder/out";
+  check_error(run_command({"solve", graph, "-o", nowhere}), 2, {nowhere, "folder"});
+  check_error(run_command({"solve", graph, "--plan", nowhere}), 2, {nowhere});
+  check_error(run_command({"model", "ffn", "-o", nowhere}), 2, {nowhere});
+  check_error(run_command({"run", graph, "--budget", "90%", "--report", nowhere}), 2, {nowhere});
+  check_error(run_command({"run", graph, "--budget", "90%", "--trace", nowhere}), 2, {nowhere});
+  check_error(run_command({"solve", graph, "-o", folder / ""}), 2, {"is a folder"});
+}
+
+TEST_CASE("a CUDA device that is not there is exit code 5, or the build has none") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
+  check_error(run_command({"run", graph, "--budget", "100%", "--alignment", "1", "--backend", "cuda"}), 5,
+              {"cuda", "host"});
+}
+
+TEST_CASE("a graph too large for the machine is exit code 5") {
+  const Folder folder;
+  const std::string graph =
+      folder.write("g.json", graph_of(R"({"name":"huge","size":1000000000000000000,"inputs":[],"keep":true})"));
+  check_error(run_command({"run", graph, "--budget", "100%"}), 5, {});
+}

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// Runs the command `cairn` as a child process, in a folder of its own.
+namespace cairn::test {
+
+inline std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+struct Outcome {
+  int code = -1;  ///< exit code; -signal when a signal ended it
+  std::string out, err;
+
+  nlohmann::json json() const { return nlohmann::json::parse(out); }
+};
+
+/// A fresh folder, removed at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "cairn-test-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    path_ = pattern;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  /// Writes a file and returns its path.
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(*this / name, std::ios::binary) << text;
+    return *this / name;
+  }
+
+ private:
+  std::string path_;
+};
+
+/// A running `cairn`, its output caught in files.
+class Child {
+ public:
+  explicit Child(const std::vector<std::string>& arguments) {
+    std::vector<std::string> words = arguments;
+    words.insert(words.begin(), CAIRN_BINARY_DIR "/bin/cairn");
+    std::vector<char*> argv;
+    for (auto& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const std::string out = folder_ / "out", err = folder_ / "err";
+    pid_ = fork();
+    if (pid_ < 0) throw std::runtime_error("fork failed");
+    if (pid_ == 0) {
+      const int out_fd = open(out.c_str(), O_WRONLY | O_CREAT, 0600);
+      const int err_fd = open(err.c_str(), O_WRONLY | O_CREAT, 0600);
+      dup2(out_fd, STDOUT_FILENO);
+      dup2(err_fd, STDERR_FILENO);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+  }
+
+  /// Waits until the child handles SIGINT itself, or has ended.
+  void wait_for_interrupt_handler() const {
+    while (!handles(SIGINT) && alive()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  void interrupt() const { kill(pid_, SIGINT); }
+
+  Outcome wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    return {code, read_text(folder_ / "out"), read_text(folder_ / "err")};
+  }
+
+ private:
+  bool alive() const {
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid == 0;
+  }
+  bool handles(int signal) const {
+    std::ifstream file("/proc/" + std::to_string(pid_) + "/status");
+    for (std::string line; std::getline(file, line);) {
+      if (line.rfind("SigCgt:", 0) == 0) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+    }
+    return false;
+  }
+
+  Folder folder_;
+  pid_t pid_ = -1;
+};
+
+inline Outcome run_command(const std::vector<std::string>& arguments) { return Child(arguments).wait(); }
+
+/// a -> b -> c -> d with a -> d: 4 nodes, 4 edges, baseline peak 60.
+inline std::string diamond_graph() {
+  return R"({"format":"cairn.graph","version":1,"name":"tiny","nodes":[
+    {"name":"a","size":20,"cost":1,"inputs":[]},
+    {"name":"b","size":20,"cost":2,"inputs":[0]},
+    {"name":"c","size":20,"cost":3,"inputs":[1]},
+    {"name":"d","size":10,"cost":4,"inputs":[2,0],"keep":true}]})";
+}
+
+}  // namespace cairn::test

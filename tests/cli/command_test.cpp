@@ -1,0 +1,304 @@
+#include "tests/cli/command.h"
+
+#include <filesystem>
+
+#include "core/formats/files.h"
+#include "core/plan.h"
+#include "core/profile.h"
+#include "core/version.h"
+#include "models/registry.h"
+#include "solvers/registry.h"
+#include "tests/catch.h"
+
+namespace {
+
+using namespace cairn;
+using test::diamond_graph;
+using test::Folder;
+using Json = nlohmann::json;
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Json run_json(const Words& words) {
+  const test::Outcome outcome = test::run_command(words + Words{"--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  return outcome.json();
+}
+
+void check_keys(const Json& json, const Words& keys) {
+  for (const auto& key : keys) {
+    INFO("key: " << key);
+    CHECK(json.contains(key));
+  }
+}
+
+/// Every model, small enough to run in milliseconds.
+const std::vector<Words> kTinyModels = {
+    {"ffn", "--batch", "4", "--layers", "3", "--width", "16", "--inputs", "8", "--outputs", "4"},
+    {"resnet18", "--batch", "1", "--image", "32", "--width", "4", "--classes", "5"},
+    {"resnet50", "--batch", "1", "--image", "32", "--width", "4", "--classes", "5"},
+    {"unet", "--batch", "1", "--image", "16", "--width", "4", "--depth", "2", "--classes", "3"},
+    {"transformer", "--batch", "1", "--seq", "4", "--layers", "1", "--width", "8", "--heads", "2", "--ff", "16",
+     "--vocab", "11"},
+    {"gpt2", "--batch", "1", "--layers", "2", "--width", "8", "--heads", "2", "--seq", "4", "--vocab", "11"},
+};
+
+}  // namespace
+
+TEST_CASE("the version and the help are on stdout, with exit code 0") {
+  const auto version = test::run_command({"--version"});
+  CHECK(version.code == 0);
+  CHECK(version.out == "cairn " + std::string(core::kVersion) + "\n");
+  for (const Words& words : {Words{"--help"}, Words{"solve", "--help"}, Words{"run", "--help"}}) {
+    const auto help = test::run_command(words);
+    CHECK(help.code == 0);
+    CHECK(help.err.empty());
+    CHECK(help.out.find("Example") != std::string::npos);
+  }
+}
+
+TEST_CASE("models lists every model with its options") {
+  const Json json = run_json({"models"});
+  REQUIRE(json["models"].size() == models::registry().size());
+  for (std::size_t i = 0; i < models::registry().size(); ++i) {
+    const auto& model = models::registry()[i];
+    CHECK(json["models"][i]["name"] == std::string(model.name));
+    REQUIRE(json["models"][i]["options"].size() == model.options.size());
+  }
+  const auto table = test::run_command({"models"});
+  CHECK(table.code == 0);
+  CHECK(table.out.find("gpt2") != std::string::npos);
+  CHECK(table.out.find("\033[") == std::string::npos);
+}
+
+TEST_CASE("model writes a graph that reads back") {
+  const Folder folder;
+  for (const auto& model : kTinyModels) {
+    INFO(model.front());
+    const Json json = run_json(Words{"model"} + model + Words{"-o", folder / "g.json", "--dot", folder / "g.dot"});
+    const core::Graph graph = core::load_graph(folder / "g.json");
+    CHECK(json["fingerprint"] == graph.fingerprint());
+    CHECK(json["nodes"] == graph.node_count());
+    CHECK(json["edges"] == graph.edge_count());
+    CHECK(json["resident_bytes"] == graph.resident_bytes());
+    CHECK(test::read_text(folder / "g.dot").rfind("digraph", 0) == 0);
+  }
+}
+
+TEST_CASE("model options reach the model") {
+  const Json few = run_json({"model", "ffn", "--layers", "2", "--width", "8"});
+  const Json more = run_json({"model", "ffn", "--layers", "5", "--width", "8"});
+  CHECK(few["nodes"].get<int>() < more["nodes"].get<int>());
+  const Words small = {"ffn", "--layers", "2", "--width", "8", "--inputs", "8", "--outputs", "8", "--batch", "2"};
+  const Json adam = run_json(Words{"model"} + small + Words{"--optimizer", "adam"});
+  const Json none = run_json(Words{"model"} + small + Words{"--optimizer", "none"});
+  const Json arena = run_json(Words{"model"} + small + Words{"--optimizer", "none", "--weight-grads", "arena"});
+  CHECK(adam["resident_bytes"].get<std::int64_t>() > none["resident_bytes"].get<std::int64_t>());
+  CHECK(none["resident_bytes"].get<std::int64_t>() > arena["resident_bytes"].get<std::int64_t>());
+}
+
+TEST_CASE("info says what fits and by which means") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const Json json = run_json({"info", graph});
+  CHECK(json["nodes"] == 4);
+  CHECK(json["edges"] == 4);
+  CHECK(json["baseline_peak_bytes"] == 60);
+  CHECK(json["baseline_cost"] == 10);
+  CHECK(json["lower_bound_peak_bytes"] == 50);
+  CHECK(json["least_feasible_bytes"] == 50);
+
+  CHECK(run_json({"info", graph, "--budget", "60"})["means"].get<std::string>().find("as it is") != std::string::npos);
+  const Json recomputed = run_json({"info", graph, "--budget", "50"});
+  CHECK(recomputed["fits"] == true);
+  CHECK(recomputed["means"].get<std::string>().find("recomputing 1") != std::string::npos);
+  CHECK(run_json({"info", graph, "--budget", "49"})["fits"] == false);
+  const auto table = test::run_command({"info", graph, "--budget", "80%"});
+  CHECK(table.code == 0);
+  CHECK(table.out.find("48 bytes") != std::string::npos);
+}
+
+TEST_CASE("every solver's solve has the keys, and its files read back") {
+  const Folder folder;
+  for (const auto& model : kTinyModels) {
+    const Words source = {folder / "g.json"};
+    run_json(Words{"model"} + model + Words{"-o", source.front()});
+    const core::Graph graph = core::load_graph(source.front());
+    for (const auto& solver : solvers::registry()) {
+      INFO(model.front() << " by " << solver.name);
+      const Json json = run_json(Words{"solve"} + source +
+                                 Words{"--solver", std::string(solver.name), "--work-limit", "200000", "-o",
+                                       folder / "s.json", "--plan", folder / "p.json"});
+      check_keys(json, {"graph",
+                        "nodes",
+                        "edges",
+                        "solver",
+                        "status",
+                        "budget_bytes",
+                        "baseline_peak_bytes",
+                        "baseline_cost",
+                        "peak_bytes",
+                        "cost",
+                        "cost_increase_pct",
+                        "lower_bound_peak_bytes",
+                        "recomputed",
+                        "steps",
+                        "solve_seconds",
+                        "best_seconds",
+                        "planned_bytes",
+                        "valid",
+                        "least_feasible_bytes",
+                        "resident_bytes",
+                        "timed_out"});
+      CHECK(json["solver"] == std::string(solver.name));
+      CHECK(json["valid"] == true);
+      CHECK(json["budget_bytes"].is_null());
+      CHECK(json["peak_bytes"].get<std::int64_t>() <= json["planned_bytes"].get<std::int64_t>());
+      CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= json["peak_bytes"].get<std::int64_t>());
+      CHECK(json["lower_bound_peak_bytes"].get<std::int64_t>() <= json["least_feasible_bytes"].get<std::int64_t>());
+
+      const auto file = core::load_schedule(folder / "s.json", graph);
+      const auto evaluation = core::evaluate(graph, file.schedule);
+      CHECK(evaluation.peak == json["peak_bytes"].get<std::int64_t>());
+      CHECK(evaluation.cost == json["cost"].get<std::int64_t>());
+      CHECK(evaluation.recomputed == json["recomputed"].get<std::int64_t>());
+      CHECK(file.schedule.length() == json["steps"].get<std::int64_t>());
+      const auto plan = core::load_plan(folder / "p.json", graph);
+      CHECK(core::check_plan(graph, file.schedule, plan).empty());
+      CHECK(plan.bytes == json["planned_bytes"].get<std::int64_t>());
+    }
+  }
+}
+
+TEST_CASE("solve with a budget keeps it and says what it costs") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const Json json = run_json({"solve", graph, "--budget", "50"});
+  CHECK(json["peak_bytes"] == 50);
+  CHECK(json["recomputed"] == 1);
+  CHECK(json["cost"] == 11);
+  CHECK(json["cost_increase_pct"].get<double>() == Approx(10));
+  CHECK(json["budget_bytes"] == 50);
+  CHECK(run_json({"solve", graph, "--budget", "100%"})["budget_bytes"] == 60);
+}
+
+TEST_CASE("the same seed and work limit give the same schedule") {
+  const Folder folder;
+  const Words words = Words{"solve"} + kTinyModels[3] +
+                      Words{"--budget", "80%", "--seed", "7", "--work-limit", "100000", "--solver", "auto", "-o"};
+  run_json(words + Words{folder / "1.json"});
+  run_json(words + Words{folder / "2.json"});
+  CHECK(test::read_text(folder / "1.json") == test::read_text(folder / "2.json"));
+}
+
+TEST_CASE("plan places the tensors of a schedule") {
+  const Folder folder;
+  const std::string path = folder.write("g.json", diamond_graph());
+  run_json({"solve", path, "--budget", "50", "-o", folder / "s.json"});
+  const Json json = run_json(
+      {"plan", path, folder / "s.json", "--alignment", "16", "-o", folder / "p.json", "--csv", folder / "p.csv"});
+  const core::Graph graph = core::load_graph(path);
+  const auto plan = core::load_plan(folder / "p.json", graph);
+  CHECK(core::check_plan(graph, core::load_schedule(folder / "s.json", graph).schedule, plan).empty());
+  CHECK(json["planned_bytes"] == plan.bytes);
+  CHECK(json["alignment"] == 16);
+  CHECK(json["planned_bytes"].get<std::int64_t>() % 16 == 0);
+  CHECK(core::load_minimalloc_csv(folder / "p.csv").size() == plan.buffers.size());
+}
+
+TEST_CASE("plan places the buffers of a MiniMalloc file") {
+  const Folder folder;
+  const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,4,10\nb,2,6,5\nc,5,8,10\n");
+  const Json json = run_json({"plan", "--buffers", csv, "--capacity", "15", "-o", folder / "out.csv"});
+  CHECK(json["planned_bytes"] == 15);
+  CHECK(json["lower_bound_bytes"] == 15);
+  CHECK(json["fits"] == true);
+  CHECK(test::read_text(folder / "out.csv").find("offset") != std::string::npos);
+
+  const auto outcome = test::run_command({"plan", "--buffers", csv, "--capacity", "14", "-o", folder / "no.csv"});
+  CHECK(outcome.code == 3);
+  CHECK(outcome.err.find("15") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder / "no.csv"));
+}
+
+TEST_CASE("run gives the same bits within the budget, for every tiny model") {
+  const Folder folder;
+  for (const auto& model : kTinyModels) {
+    INFO(model.front());
+    const Json json =
+        run_json(Words{"run"} + model +
+                 Words{"--budget", "90%", "--alignment", "16", "--time-limit", "4s", "--trace", folder / "t.json", "-o",
+                       folder / "s.json", "--plan", folder / "p.json", "--poison", "--report", folder / "r.html"});
+    check_keys(json, {"graph", "solver", "backend", "device", "budget_bytes", "resident_bytes", "identical",
+                      "outputs_compared", "loss"});
+    CHECK(json["backend"] == "host");
+    CHECK(json["identical"] == true);
+    CHECK(json["outputs_compared"].get<int>() > 1);
+    CHECK(json["loss"].get<double>() > 0);
+    for (const auto& part : {json["baseline"], json["scheduled"]}) {
+      check_keys(part, {"planned_bytes", "measured_peak_bytes", "seconds", "predicted_peak_bytes", "live_peak_bytes"});
+      CHECK(part["measured_peak_bytes"] == part["planned_bytes"]);
+      CHECK(part["live_peak_bytes"] == part["predicted_peak_bytes"]);
+    }
+    const auto& scheduled = json["scheduled"];
+    CHECK(scheduled.contains("cost_increase_pct"));
+    CHECK(scheduled["planned_bytes"].get<std::int64_t>() <= json["budget_bytes"].get<std::int64_t>());
+    CHECK(Json::parse(test::read_text(folder / "t.json")).contains("traceEvents"));
+    CHECK(test::read_text(folder / "r.html").find("</html>") != std::string::npos);
+
+    run_json(Words{"model"} + model + Words{"-o", folder / "g.json"});
+    const core::Graph graph = core::load_graph(folder / "g.json");
+    const auto schedule = core::load_schedule(folder / "s.json", graph).schedule;
+    CHECK(core::check_plan(graph, schedule, core::load_plan(folder / "p.json", graph)).empty());
+
+    const Json again = run_json(Words{"run", folder / "g.json", "--schedule", folder / "s.json", "--sentinels"});
+    CHECK(again["identical"] == true);
+    CHECK(again["loss"] == json["loss"]);
+  }
+}
+
+TEST_CASE("run executes graphs without ops by the synthetic kernel") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const Json json = run_json({"run", graph, "--budget", "50", "--alignment", "1"});
+  CHECK(json["identical"] == true);
+  CHECK(json["outputs_compared"] == 1);
+  CHECK(json["loss"].is_null());
+  CHECK(json["scheduled"]["planned_bytes"] == 50);
+  CHECK(json["scheduled"]["measured_peak_bytes"] == 50);
+  CHECK(json["scheduled"]["recomputed"] == 1);
+  CHECK(json["scheduled"]["cost_increase_pct"].get<double>() == Approx(10));
+}
+
+TEST_CASE("a given schedule that does not fit into the budget is refused") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  run_json({"solve", graph, "--solver", "none", "-o", folder / "s.json"});
+  const auto outcome =
+      test::run_command({"run", graph, "--schedule", folder / "s.json", "--budget", "55", "--alignment", "1"});
+  CHECK(outcome.code == 4);
+  CHECK(outcome.err.find("60") != std::string::npos);
+}
+
+TEST_CASE("bench names its units") {
+  const Json json = run_json({"bench", "evaluate"});
+  REQUIRE(json["benchmarks"].size() == 1);
+  CHECK(json["benchmarks"][0]["unit"] == "ms");
+  CHECK(json["benchmarks"][0]["value"].get<double>() > 0);
+  CHECK(json["nodes"] == 20000);
+}
+
+TEST_CASE("--quiet prints nothing") {
+  const Folder folder;
+  const auto outcome = test::run_command({"solve", folder.write("g.json", diamond_graph()), "--quiet"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.empty());
+}

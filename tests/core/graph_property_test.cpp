@@ -1,0 +1,388 @@
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <numeric>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/graph.h"
+#include "tests/catch.h"
+#include "tests/support/random_graph.h"
+
+namespace cairn::core {
+namespace {
+
+using tests::build_graph;
+using tests::make_node;
+using tests::Random;
+using tests::random_nodes;
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 62;
+
+std::vector<NodeId> to_vector(std::span<const NodeId> nodes) { return {nodes.begin(), nodes.end()}; }
+
+bool topological(const std::vector<Node>& nodes, const std::vector<NodeId>& order) {
+  std::set<NodeId> before;
+  for (const NodeId v : order) {
+    for (const NodeId input : nodes[static_cast<std::size_t>(v)].inputs) {
+      if (before.count(input) == 0) return false;
+    }
+    before.insert(v);
+  }
+  return true;
+}
+
+/// Again and again the lowest node that has not run and whose inputs have.
+std::vector<NodeId> kahn_by_index(const std::vector<Node>& nodes) {
+  std::vector<NodeId> order;
+  const auto ran = [&](NodeId v) { return std::find(order.begin(), order.end(), v) != order.end(); };
+  while (order.size() < nodes.size()) {
+    for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
+      const auto& inputs = nodes[static_cast<std::size_t>(v)].inputs;
+      if (!ran(v) && std::all_of(inputs.begin(), inputs.end(), ran)) {
+        order.push_back(v);
+        break;
+      }
+    }
+  }
+  return order;
+}
+
+TEST_CASE("a graph says what its builder was told") {
+  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const std::vector<Node> nodes = random_nodes(random);
+    GraphBuilder builder("name");
+    for (const Node& node : nodes) builder.add(node);
+    // Repeated inputs are dropped, whichever way they come in.
+    for (NodeId v = 0; v < builder.node_count(); ++v) {
+      for (const NodeId input : nodes[static_cast<std::size_t>(v)].inputs) {
+        if (random.chance(20)) builder.add_input(v, input);
+      }
+    }
+    const Graph graph = builder.build();
+    REQUIRE(builder.node_count() == 0);
+    REQUIRE(graph.name() == "name");
+    REQUIRE(graph.node_count() == static_cast<NodeId>(nodes.size()));
+
+    std::int64_t edges = 0;
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      const Node& node = nodes[static_cast<std::size_t>(v)];
+      REQUIRE(graph.name(v) == node.name);
+      REQUIRE(graph.size(v) == node.size);
+      REQUIRE(graph.cost(v) == node.cost);
+      REQUIRE(graph.scratch(v) == node.scratch);
+      REQUIRE(graph.keep(v) == node.keep);
+      REQUIRE(graph.backward(v) == node.backward);
+      REQUIRE(graph.forward(v) == node.forward);
+      REQUIRE(graph.inplace(v) == node.inplace);
+      REQUIRE(graph.op(v) == nullptr);
+      REQUIRE(to_vector(graph.inputs(v)) == node.inputs);
+      std::vector<NodeId> readers;
+      for (NodeId w = 0; w < graph.node_count(); ++w) {
+        const auto& inputs = nodes[static_cast<std::size_t>(w)].inputs;
+        if (std::find(inputs.begin(), inputs.end(), v) != inputs.end()) readers.push_back(w);
+      }
+      REQUIRE(to_vector(graph.readers(v)) == readers);
+      REQUIRE(graph.required(v) == (node.keep || readers.empty()));
+      edges += static_cast<std::int64_t>(readers.size());
+    }
+    REQUIRE(graph.edge_count() == edges);
+    REQUIRE_FALSE(graph.order_was_given());
+    std::vector<NodeId> by_number(nodes.size());
+    std::iota(by_number.begin(), by_number.end(), 0);
+    REQUIRE(to_vector(graph.input_order()) == (topological(nodes, by_number) ? by_number : kahn_by_index(nodes)));
+  }
+}
+
+TEST_CASE("an order that is given is the input order") {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const std::vector<Node> nodes = random_nodes(random);
+    const std::vector<NodeId> order = random_schedule(random, build_graph(nodes), 0).steps;
+    GraphBuilder builder;
+    for (const Node& node : nodes) builder.add(node);
+    builder.set_order(order);
+    const Graph graph = builder.build();
+    REQUIRE(graph.order_was_given());
+    REQUIRE(to_vector(graph.input_order()) == order);
+
+    // Any two neighbours of which one reads the other, swapped, are an error.
+    for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+      const auto inputs = graph.inputs(order[i + 1]);
+      if (std::find(inputs.begin(), inputs.end(), order[i]) == inputs.end()) continue;
+      std::vector<NodeId> swapped = order;
+      std::swap(swapped[i], swapped[i + 1]);
+      for (const Node& node : nodes) builder.add(node);
+      builder.set_order(swapped);
+      REQUIRE_THROWS_AS(builder.build(), InputError);
+      break;
+    }
+  }
+}
+
+TEST_CASE("aligned sizes") {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = tests::random_graph(random);
+    const std::int64_t alignment = random.pick(std::vector<std::int64_t>{1, 7, 8, 256});
+    const Graph aligned = align_sizes(graph, alignment);
+    REQUIRE(aligned.node_count() == graph.node_count());
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      REQUIRE(aligned.size(v) % alignment == 0);
+      REQUIRE(aligned.size(v) >= graph.size(v));
+      REQUIRE(aligned.size(v) < graph.size(v) + alignment);
+      if (graph.scratch(v) >= 0) {
+        REQUIRE(aligned.scratch(v) == align_up(graph.scratch(v), alignment));
+      } else {
+        REQUIRE(aligned.scratch(v) <= 0);
+      }
+      REQUIRE(aligned.cost(v) == graph.cost(v));
+      REQUIRE(aligned.keep(v) == graph.keep(v));
+      REQUIRE(aligned.inplace(v) == graph.inplace(v));
+      REQUIRE(to_vector(aligned.inputs(v)) == to_vector(graph.inputs(v)));
+    }
+    REQUIRE(to_vector(aligned.input_order()) == to_vector(graph.input_order()));
+    if (alignment == 1) REQUIRE(aligned.fingerprint() == graph.fingerprint());
+  }
+}
+
+TEST_CASE("the fingerprint follows what memory and validity depend on, and nothing else") {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const std::vector<Node> nodes = random_nodes(random);
+    const Graph graph = build_graph(nodes);
+    const std::string fingerprint = graph.fingerprint();
+    REQUIRE(fingerprint.size() == 16);
+    REQUIRE(std::all_of(fingerprint.begin(), fingerprint.end(), [](unsigned char c) { return std::isxdigit(c) != 0; }));
+    const auto with = [&nodes](std::size_t place, const auto& change) {
+      std::vector<Node> changed = nodes;
+      change(changed[place]);
+      return build_graph(changed).fingerprint();
+    };
+    const auto i = static_cast<std::size_t>(random.below(graph.node_count()));
+    REQUIRE(with(i, [](Node&) {}) == fingerprint);
+    REQUIRE(with(i, [](Node& node) { node.name += "x"; }) == fingerprint);
+    REQUIRE(with(i, [](Node& node) { node.cost += 1; }) == fingerprint);
+    REQUIRE(with(i, [](Node& node) { node.backward = !node.backward; }) == fingerprint);
+    REQUIRE(with(i, [](Node& node) { node.size += 1; }) != fingerprint);
+    REQUIRE(with(i, [](Node& node) { node.scratch += 1; }) != fingerprint);
+
+    // Keeping an input may make its reader's negative scratch illegal: the last node of an order has no reader.
+    const auto last = static_cast<std::size_t>(graph.input_order().back());
+    REQUIRE(with(last, [](Node& node) { node.keep = !node.keep; }) != fingerprint);
+    const Node& end = nodes[last];
+    const auto other = static_cast<NodeId>(random.below(graph.node_count()));
+    const bool new_edge = other != static_cast<NodeId>(last) &&
+                          std::find(end.inputs.begin(), end.inputs.end(), other) == end.inputs.end();
+    if (new_edge && std::all_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.scratch >= 0; })) {
+      REQUIRE(with(last, [other](Node& node) { node.inputs.push_back(other); }) != fingerprint);
+    }
+    if (end.inplace == kNoNode && !end.inputs.empty()) {
+      REQUIRE(with(last, [](Node& node) { node.inplace = node.inputs[0]; }) != fingerprint);
+      REQUIRE(with(last, [](Node& node) { node.inputs.pop_back(); }) != fingerprint);
+    }
+  }
+}
+
+TEST_CASE("the empty graph") {
+  const Graph graph;
+  CHECK(graph.node_count() == 0);
+  CHECK(graph.edge_count() == 0);
+  CHECK(graph.input_order().empty());
+  CHECK(graph.fingerprint() == GraphBuilder().build().fingerprint());
+}
+
+/// The one line with which the graph is refused; it must say every one of `words`.
+void check_refused(GraphBuilder& builder, const std::vector<std::string>& words) {
+  std::string message;
+  try {
+    builder.build();
+  } catch (const InputError& error) {
+    message = error.what();
+  }
+  CAPTURE(message);
+  REQUIRE_FALSE(message.empty());
+  CHECK(message.find('\n') == std::string::npos);
+  for (const std::string& word : words) {
+    CAPTURE(word);
+    CHECK(message.find(word) != std::string::npos);
+  }
+}
+
+void check_refused(const std::vector<Node>& nodes, const std::vector<std::string>& words) {
+  GraphBuilder builder;
+  for (const Node& node : nodes) builder.add(node);
+  check_refused(builder, words);
+}
+
+TEST_CASE("edges that cannot be") {
+  SECTION("unknown input") {
+    check_refused({make_node("alpha", 1, {7})}, {"alpha", "7"});
+    check_refused({make_node("alpha", 1, {-1})}, {"alpha"});
+  }
+  SECTION("self-loop") { check_refused({make_node("other"), make_node("alpha", 1, {1})}, {"alpha"}); }
+  SECTION("cycle") {
+    check_refused({make_node("start"), make_node("alpha", 1, {0, 3}), make_node("beta", 1, {1}),
+                   make_node("gamma", 1, {2}), make_node("end", 1, {3})},
+                  {"alpha", "beta", "gamma", "cycle"});
+  }
+}
+
+TEST_CASE("every random cycle is found, and the nodes that are named lie on one") {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    std::vector<Node> nodes = random_nodes(random, {.scratch = false, .in_place = false});
+    // Names without a common beginning, so that one is never found inside another.
+    for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = "<" + std::to_string(i) + ">";
+    const auto n = static_cast<NodeId>(nodes.size());
+    const auto from = static_cast<NodeId>(random.below(n));
+    // Back from any node that `from` reaches: breadth first over readers.
+    std::vector<NodeId> reached{from};
+    for (std::size_t k = 0; k < reached.size(); ++k) {
+      for (NodeId v = 0; v < n; ++v) {
+        const auto& inputs = nodes[static_cast<std::size_t>(v)].inputs;
+        const bool reads = std::find(inputs.begin(), inputs.end(), reached[k]) != inputs.end();
+        if (reads && std::find(reached.begin(), reached.end(), v) == reached.end()) reached.push_back(v);
+      }
+    }
+    if (reached.size() < 2) continue;
+    const NodeId to =
+        reached[1 + static_cast<std::size_t>(random.below(static_cast<std::int64_t>(reached.size()) - 1))];
+    nodes[static_cast<std::size_t>(from)].inputs.push_back(to);
+    check_refused(nodes, {nodes[static_cast<std::size_t>(from)].name, nodes[static_cast<std::size_t>(to)].name});
+  }
+}
+
+TEST_CASE("names") {
+  check_refused({make_node("alpha"), make_node("beta"), make_node("alpha")}, {"alpha"});
+  const Graph graph = build_graph({make_node(""), make_node("")});
+  CHECK(graph.name(0) == "#0");
+  CHECK(graph.name(1) == "#1");
+}
+
+TEST_CASE("numbers that cannot be") {
+  Node alpha = make_node("alpha");
+  SECTION("negative size") {
+    alpha.size = -1;
+    check_refused({alpha}, {"alpha", "-1"});
+  }
+  SECTION("negative cost") {
+    alpha.cost = -2;
+    check_refused({alpha}, {"alpha", "-2"});
+  }
+  SECTION("lowest size") {
+    alpha.size = INT64_MIN;
+    check_refused({alpha}, {"alpha"});
+  }
+  SECTION("sizes whose sum overflows") {
+    check_refused({make_node("a", kMostBytes), make_node("b", 1)}, {});
+    check_refused({make_node("a", INT64_MAX), make_node("b", INT64_MAX), make_node("c", 2)}, {});
+    CHECK(build_graph({make_node("a", kMostBytes), make_node("b", 0)}).size(0) == kMostBytes);
+  }
+  SECTION("costs whose sum overflows") {
+    check_refused({make_node("a", 0, {}, kMostBytes), make_node("b", 0, {}, 1)}, {});
+    CHECK(build_graph({make_node("a", 0, {}, kMostBytes), make_node("b", 0, {}, 0)}).cost(0) == kMostBytes);
+  }
+}
+
+TEST_CASE("negative scratch is legal down to what the node and its own inputs hold") {
+  // alpha (10) and beta (4) are read by gamma (12) alone, delta (100) by another too.
+  const auto graph_with = [](std::int64_t scratch, std::int64_t size, bool keep_alpha) {
+    std::vector<Node> nodes{make_node("alpha", 10), make_node("beta", 4), make_node("delta", 100),
+                            make_node("gamma", size, {0, 1, 2}), make_node("end", 1, {2, 3})};
+    nodes[0].keep = keep_alpha;
+    nodes[3].inplace = 0;
+    nodes[3].scratch = scratch;
+    return nodes;
+  };
+  CHECK(build_graph(graph_with(-12, 12, false)).scratch(3) == -12);
+  check_refused(graph_with(-13, 12, false), {"gamma"});
+  CHECK(build_graph(graph_with(-14, 20, false)).scratch(3) == -14);
+  check_refused(graph_with(-15, 20, false), {"gamma"});
+  CHECK(build_graph(graph_with(-4, 20, true)).scratch(3) == -4);
+  check_refused(graph_with(-5, 20, true), {"gamma"});
+  check_refused(graph_with(INT64_MIN, 20, true), {"gamma"});
+}
+
+TEST_CASE("in place of something that is no input") {
+  std::vector<Node> nodes{make_node("alpha", 1), make_node("beta", 1), make_node("gamma", 1, {0})};
+  nodes[2].inplace = 1;
+  check_refused(nodes, {"gamma"});
+  nodes[2].inplace = 9;
+  check_refused(nodes, {"gamma"});
+}
+
+TEST_CASE("orders that cannot be") {
+  const std::vector<Node> nodes{make_node("alpha"), make_node("beta", 1, {0}), make_node("gamma", 1, {1})};
+  const auto refuse = [&](const std::vector<NodeId>& order, const std::vector<std::string>& words) {
+    GraphBuilder builder;
+    for (const Node& node : nodes) builder.add(node);
+    builder.set_order(order);
+    check_refused(builder, words);
+  };
+  refuse({0, 1}, {"order"});
+  refuse({}, {"order"});
+  refuse({0, 1, 2, 2}, {"order"});
+  refuse({0, 1, 1}, {"order", "beta"});
+  refuse({0, 1, 3}, {"order"});
+  refuse({0, 1, -1}, {"order"});
+  refuse({0, 2, 1}, {"order", "gamma", "beta"});
+}
+
+TEST_CASE("an op that does not fit its node") {
+  std::vector<Node> nodes{make_node("alpha", 8), make_node("beta", 8, {0})};
+  Op relu;
+  relu.kind = OpKind::relu;
+  relu.shape = {2};
+  relu.args = {Operand::node(0)};
+  nodes[0].op = relu;
+  nodes[0].op->kind = OpKind::scale;
+  GraphBuilder builder;
+  const std::int32_t data =
+      builder.add_resident({.name = "x", .shape = {2}, .role = Resident::Role::data, .init = Resident::Init::normal});
+  nodes[0].op->args = {Operand::resident(data)};
+  nodes[1].op = relu;
+
+  SECTION("fits") {
+    for (const Node& node : nodes) builder.add(node);
+    builder.add_resident_bytes(5);
+    const Graph graph = builder.build();
+    CHECK(graph.resident_bytes() == 13);
+    REQUIRE(graph.op(1) != nullptr);
+    CHECK(*graph.op(1) == relu);
+  }
+  SECTION("another size") {
+    nodes[1].size = 12;
+    for (const Node& node : nodes) builder.add(node);
+    check_refused(builder, {"beta"});
+  }
+  SECTION("another shape") {
+    nodes[1].op->shape = {3};
+    nodes[1].size = 12;
+    for (const Node& node : nodes) builder.add(node);
+    check_refused(builder, {"beta"});
+  }
+  SECTION("an argument that is no input") {
+    nodes[1].inputs.clear();
+    for (const Node& node : nodes) builder.add(node);
+    check_refused(builder, {"beta"});
+  }
+  SECTION("a resident that is not there") {
+    nodes[0].op->args = {Operand::resident(4)};
+    for (const Node& node : nodes) builder.add(node);
+    check_refused(builder, {"alpha"});
+  }
+}
+
+}  // namespace
+}  // namespace cairn::core

@@ -1,0 +1,178 @@
+// Every registered solver, on random graphs, against the literal definitions and the brute force of core/reference.h.
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "core/error.h"
+#include "core/profile.h"
+#include "core/reference.h"
+#include "solvers/registry.h"
+#include "tests/catch.h"
+#include "tests/support/random_graph.h"
+
+namespace cairn {
+namespace {
+
+using core::Graph;
+using solvers::Solution;
+using solvers::SolveOptions;
+using solvers::Status;
+namespace reference = core::reference;
+
+/// Work units, not seconds, so that the answers are the same on every machine.
+SolveOptions options_for(std::optional<std::int64_t> budget, std::int64_t work = 20'000) {
+  SolveOptions options;
+  options.budget = budget;
+  options.limit.work = work;
+  return options;
+}
+
+void check_solution(const Graph& graph, const Solution& solution, const SolveOptions& options) {
+  REQUIRE_FALSE(solution.schedule.steps.empty());
+  REQUIRE(reference::valid(graph, solution.schedule));
+  CHECK(reference::peak(graph, solution.schedule) == solution.peak);
+  CHECK(reference::cost(graph, solution.schedule) == solution.cost);
+  CHECK(reference::drop_unread(graph, solution.schedule) == solution.schedule);
+  CHECK(solution.lower_bound == reference::peak_lower_bound(graph));
+  CHECK(solution.least_peak <= solution.peak);
+  CHECK(solution.least_peak >= solution.lower_bound);
+  const bool fits = !options.budget || solution.peak <= *options.budget;
+  CHECK(fits == (solution.status == Status::optimal || solution.status == Status::feasible));
+  if (options.budget) CHECK((solution.status == Status::infeasible) == (*options.budget < solution.lower_bound));
+}
+
+TEST_CASE("every solver returns valid schedules whose measures are the reference's") {
+  tests::Random random(1);
+  for (int i = 0; i < 400; ++i) {
+    const Graph graph = tests::random_graph(random);
+    const std::int64_t baseline = reference::peak(graph, core::baseline_schedule(graph));
+    const std::int64_t bound = reference::peak_lower_bound(graph);
+    for (const auto& solver : solvers::registry()) {
+      for (const auto budget : {std::optional<std::int64_t>(), std::optional(baseline), std::optional(bound),
+                                std::optional((bound + baseline) / 2), std::optional(bound - 1)}) {
+        INFO("graph " << i << " solver " << std::string(solver.name) << " budget " << budget.value_or(-1));
+        const SolveOptions options = options_for(budget);
+        check_solution(graph, solver.solve(graph, options), options);
+      }
+    }
+  }
+}
+
+TEST_CASE("what is called optimal is, and what is called infeasible is, by brute force") {
+  tests::Random random(2);
+  tests::RandomGraphOptions small;
+  small.max_nodes = 6;
+  int optimal = 0, infeasible = 0, found = 0, cheapest = 0;
+  for (int i = 0; i < 400; ++i) {
+    const Graph graph = tests::random_graph(random, small);
+    const std::int64_t bound = reference::peak_lower_bound(graph);
+    const std::int64_t baseline = reference::peak(graph, core::baseline_schedule(graph));
+    const std::int64_t budget = random.between(bound - 1, baseline);
+    const auto best = reference::cheapest_within(graph, budget);
+    for (const auto& solver : solvers::registry()) {
+      INFO("graph " << i << " solver " << std::string(solver.name) << " budget " << budget);
+      const Solution solution = solver.solve(graph, options_for(budget));
+      if (solution.status == Status::infeasible) {
+        ++infeasible;
+        CHECK_FALSE(best.has_value());
+      }
+      if (solution.status == Status::optimal) {
+        ++optimal;
+        REQUIRE(best.has_value());
+        CHECK(solution.cost == reference::cost(graph, *best));
+      }
+      if (solution.status == Status::feasible) {
+        REQUIRE(best.has_value());
+        CHECK(solution.cost >= reference::cost(graph, *best));
+      }
+      if (solver.name == "auto" && best) {
+        ++found;
+        cheapest += (solution.status == Status::optimal || solution.status == Status::feasible) &&
+                    solution.cost == reference::cost(graph, *best);
+      }
+    }
+  }
+  CHECK(optimal > 0);
+  CHECK(infeasible > 0);
+  // Local search over a fixed order promises nothing, but on graphs this small it seldom misses.
+  INFO(cheapest << " of " << found << " cheapest");
+  CHECK(cheapest * 100 >= found * 85);
+}
+
+TEST_CASE("the same seed and work limit give the same schedule") {
+  tests::Random random(3);
+  tests::RandomGraphOptions larger;
+  larger.min_nodes = 30;
+  larger.max_nodes = 40;
+  for (int i = 0; i < 20; ++i) {
+    const Graph graph = tests::random_graph(random, larger);
+    const std::int64_t baseline = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+    for (const auto& solver : solvers::registry()) {
+      SolveOptions options = options_for(baseline * 7 / 10);
+      options.seed = 7;
+      const Solution first = solver.solve(graph, options);
+      for (int repeat = 0; repeat < 4; ++repeat) CHECK(solver.solve(graph, options).schedule == first.schedule);
+    }
+  }
+}
+
+TEST_CASE("a raised stop flag ends every solver with a valid schedule") {
+  tests::Random random(4);
+  const Graph graph = tests::random_graph(random);
+  std::atomic<bool> stop = true;
+  for (const auto& solver : solvers::registry()) {
+    SolveOptions options;
+    options.budget = core::peak_lower_bound(graph);
+    options.limit.stop = &stop;
+    check_solution(graph, solver.solve(graph, options), options);
+  }
+}
+
+TEST_CASE("solvers accept graphs without nodes, without edges, and of one node") {
+  core::GraphBuilder single;
+  single.add({.name = "a", .size = 8, .cost = 1});
+  core::GraphBuilder loose;
+  for (int i = 0; i < 3; ++i) loose.add({.name = fmt::format("n{}", i), .size = i});
+  for (const Graph& graph : {Graph(), single.build(), loose.build()}) {
+    for (const auto& solver : solvers::registry()) {
+      for (const auto budget : {std::optional<std::int64_t>(), std::optional<std::int64_t>(8)}) {
+        const Solution solution = solver.solve(graph, options_for(budget));
+        CHECK(solution.status == Status::optimal);
+        CHECK(solution.schedule.length() == graph.node_count());
+      }
+    }
+  }
+}
+
+TEST_CASE("the graph of Kumar et al., Figure 1: four units, or three with one recomputation") {
+  // A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit.
+  core::GraphBuilder builder;
+  const std::vector<std::vector<core::NodeId>> inputs{{}, {0}, {1}, {1, 2}, {0, 3}};
+  for (int i = 0; i < 5; ++i) {
+    builder.add({.name = std::string(1, static_cast<char>('A' + i)), .size = 1, .cost = 1, .inputs = inputs[i]});
+  }
+  const Graph graph = builder.build();
+  CHECK(solvers::find_solver("none").solve(graph, {}).peak == 4);
+  SolveOptions options;
+  options.budget = 3;
+  for (const auto* name : {"auto", "greedy", "tw"}) {
+    const Solution solution = solvers::find_solver(name).solve(graph, options);
+    CHECK(solution.schedule.steps == std::vector<core::NodeId>{0, 1, 2, 3, 0, 4});
+    CHECK(solution.peak == 3);
+    CHECK(solution.cost == 6);
+  }
+  options.budget = 2;
+  CHECK(solvers::find_solver("auto").solve(graph, options).status == Status::infeasible);
+}
+
+TEST_CASE("an unknown solver is answered with the nearest name") {
+  CHECK_THROWS_AS(solvers::find_solver("greddy"), core::InputError);
+  try {
+    solvers::find_solver("greddy");
+  } catch (const core::InputError& error) {
+    CHECK(std::string(error.what()).find("greedy") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace cairn
