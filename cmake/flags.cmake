@@ -1,12 +1,15 @@
-# Warnings for everything built here. -ffp-contract=off and -fmad=false keep a*b+c two roundings on both machines, so
-# that their results can be compared bit by bit.
-# Designated initialisers leave members out on purpose.
-set(cairn_warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers
-    $<$<BOOL:${CAIRN_WERROR}>:-Werror>)
-list(JOIN cairn_warnings "," cairn_host_flags_for_nvcc)
+# Warnings for everything built here. Designated initialisers leave members out on purpose.
+set(cairn_warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers)
+if(CAIRN_WERROR)
+  list(APPEND cairn_warnings -Werror)
+endif()
 
-add_compile_options(
-  "$<$<COMPILE_LANGUAGE:CXX>:${cairn_warnings};-ffp-contract=off>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=${cairn_host_flags_for_nvcc},-ffp-contract=off>"
-  "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${CAIRN_WERROR}>>:-Werror=all-warnings>")
-add_library(cairn_flags INTERFACE)
+# Without contraction a*b+c is rounded twice on both machines, so that their results can be compared bit by bit.
+set(cairn_host_flags ${cairn_warnings} -ffp-contract=off)
+list(JOIN cairn_host_flags "," cairn_host_flags_for_nvcc)
+set(cairn_nvcc_flags -fmad=false -Xcompiler=${cairn_host_flags_for_nvcc})
+if(CAIRN_WERROR)
+  list(APPEND cairn_nvcc_flags -Werror=all-warnings)
+endif()
+
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${cairn_host_flags}>" "$<$<COMPILE_LANGUAGE:CUDA>:${cairn_nvcc_flags}>")

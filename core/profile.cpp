@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/trace.h"
+#include "core/internal/trace.h"
 
 namespace cairn::core {
 namespace {

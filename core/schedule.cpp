@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/profile.h"
-#include "core/trace.h"
+#include "core/internal/trace.h"
 
 namespace cairn::core {
 

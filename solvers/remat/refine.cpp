@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "solvers/remat/random.h"
+#include "solvers/internal/random.h"
 
 namespace cairn::solvers {
 

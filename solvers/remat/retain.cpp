@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
-#include "solvers/remat/max_tree.h"
-#include "solvers/remat/random.h"
+#include "solvers/internal/max_tree.h"
+#include "solvers/internal/random.h"
 #include "solvers/remat/refine.h"
 
 namespace cairn::solvers {

@@ -2,7 +2,7 @@
 
 #include "core/profile.h"
 #include "core/reference.h"
-#include "solvers/remat/max_tree.h"
+#include "solvers/internal/max_tree.h"
 #include "tests/catch.h"
 #include "tests/support/random_graph.h"
 

@@ -1,0 +1,53 @@
+// Loading, evaluating and planning a graph of 20,000 nodes and 40,000 edges, on one core.
+#include <benchmark/benchmark.h>
+
+#include "bench/random_layered.h"
+#include "core/formats/files.h"
+#include "core/plan.h"
+#include "core/profile.h"
+#include "core/reference.h"
+
+namespace {
+
+using namespace cairn;
+
+const core::Graph& large_graph() {
+  static const core::Graph graph = bench::random_layered(20'000, 40'000);
+  return graph;
+}
+
+void evaluate_schedule(benchmark::State& state) {
+  const core::Schedule schedule = core::baseline_schedule(large_graph());
+  core::Evaluator evaluator(large_graph());
+  for (auto _ : state) benchmark::DoNotOptimize(evaluator.evaluate(schedule));
+  state.counters["steps/s"] =
+      benchmark::Counter(static_cast<double>(schedule.length()), benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(evaluate_schedule)->Unit(benchmark::kMillisecond);
+
+void evaluate_with_recomputation(benchmark::State& state) {
+  // Every node runs again right after its layer: 40,000 steps.
+  core::Schedule schedule;
+  for (core::NodeId v = 0; v < large_graph().node_count(); ++v) schedule.steps.insert(schedule.steps.end(), {v, v});
+  core::Evaluator evaluator(large_graph());
+  for (auto _ : state) benchmark::DoNotOptimize(evaluator.evaluate(schedule));
+}
+BENCHMARK(evaluate_with_recomputation)->Unit(benchmark::kMillisecond);
+
+void load_graph_json(benchmark::State& state) {
+  const std::string text = core::graph_to_json(large_graph());
+  for (auto _ : state) benchmark::DoNotOptimize(core::parse_graph(text, "bench"));
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * text.size()));
+}
+BENCHMARK(load_graph_json)->Unit(benchmark::kMillisecond);
+
+void plan_baseline(benchmark::State& state) {
+  const core::Graph graph = bench::training_chain(static_cast<core::NodeId>(state.range(0)), 2 * state.range(0));
+  const core::Schedule schedule = core::baseline_schedule(graph);
+  core::Plan plan;
+  for (auto _ : state) plan = core::plan_memory(graph, schedule, {.alignment = 256});
+  state.counters["bytes/bound"] = static_cast<double>(plan.bytes) / static_cast<double>(plan.lower_bound);
+}
+BENCHMARK(plan_baseline)->Arg(1000)->Arg(4000)->Arg(20'000)->Unit(benchmark::kMillisecond);
+
+}  // namespace
