@@ -44,14 +44,13 @@ bool is_model(std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Every option that some model has -> what the models say it is.
+/// Every option that some model has -> what it is, where the models agree on that.
 std::map<std::string, std::string> model_option_help() {
   std::map<std::string, std::string> helps;
   for (const auto& model : models::registry()) {
     for (const auto& option : model.options) {
-      std::string& help = helps[std::string(option.name)];
-      if (help.find(option.help) == std::string::npos)
-        help += fmt::format("{}{}", help.empty() ? "" : " / ", option.help);
+      const auto [known, added] = helps.emplace(option.name, option.help);
+      if (!added && known->second != option.help) known->second = "depends on the model";
     }
   }
   return helps;

@@ -24,9 +24,10 @@ struct Execution {
   std::vector<KeptBytes> outputs;  ///< ascending by node
 };
 
-/// Executes once; the executor, with its arena and resident tensors, is gone when this returns. Throws DeviceError
-/// where they do not fit into memory, and Failure(kInterrupted) on Ctrl-C. Replaces `options.before_step`.
-Execution execute(runtime::Program program, runtime::ExecuteOptions options);
+/// Executes `repeats` (>= 1) times and reports the fastest, as the first one pays for pages and caches; the executor,
+/// with its arena and resident tensors, is gone when this returns. Throws DeviceError where they do not fit into
+/// memory, and Failure(kInterrupted) on Ctrl-C. Replaces `options.before_step`.
+Execution execute(runtime::Program program, runtime::ExecuteOptions options, int repeats);
 
 struct Comparison {
   std::int64_t outputs = 0, bytes = 0;

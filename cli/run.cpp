@@ -23,6 +23,7 @@ struct RunArguments {
   Search search;
   std::string budget, schedule, backend = "auto", report, trace, output, plan;
   std::int64_t alignment = 256;
+  int repeats = 1;
   bool poison = false, sentinels = false;
 
   core::PlanOptions plan_options() const {
@@ -128,7 +129,7 @@ Execution execute_decision(const core::Graph& graph, const Decision& decision, c
   options.poison = arguments.poison;
   options.sentinels = arguments.sentinels;
   return execute(runtime::compile(graph, decision.schedule, decision.plan, arguments.plan_options().guard_bytes),
-                 std::move(options));
+                 std::move(options), arguments.repeats);
 }
 
 Json describe(const Decision& decision, const Execution& execution) {
@@ -282,6 +283,9 @@ Subcommand add_run(CLI::App& root) {
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write");
   app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets are multiples of")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app->add_option("--repeat", arguments->repeats, "executions of baseline and schedule; the fastest is reported")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app->add_flag("--poison", arguments->poison, "overwrite every buffer when it dies: a read after free shows");

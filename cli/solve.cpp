@@ -23,13 +23,19 @@ struct Result {
   core::Plan plan;
 };
 
-Result plan_result(const core::Graph& graph, const core::Schedule& schedule, std::int64_t alignment) {
-  Result result{schedule, core::evaluate(graph, schedule), {}};
+/// Plans the schedule and writes both. The schedule is written first, as planning a long one takes seconds.
+Result finish(const core::Graph& graph, core::Schedule schedule, const SolveArguments& arguments) {
+  Result result{std::move(schedule), {}, {}};
+  if (!arguments.output.empty())
+    core::write_file(arguments.output, core::schedule_to_json(graph, result.schedule, arguments.search.solver));
   core::PlanOptions options;
-  options.alignment = alignment;
-  result.plan = core::plan_memory(graph, schedule, options);
-  const std::string defect = core::check_plan(graph, schedule, result.plan);
+  options.alignment = arguments.alignment;
+  if (catch_interrupt()) options.improvement_rounds = 0;
+  result.evaluation = core::evaluate(graph, result.schedule);
+  result.plan = core::plan_memory(graph, result.schedule, options);
+  const std::string defect = core::check_plan(graph, result.schedule, result.plan);
   if (!defect.empty()) throw Failure(kDefect, fmt::format("the plan is wrong: {}; please report this", defect));
+  if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(graph, result.plan));
   return result;
 }
 
@@ -77,12 +83,6 @@ std::string table(const Problem& problem, const Json& json, const Result& result
   return format_table(rows, false);
 }
 
-void write_outputs(const Problem& problem, const SolveArguments& arguments, const Result& result) {
-  if (!arguments.output.empty())
-    core::write_file(arguments.output, core::schedule_to_json(problem.graph, result.schedule, arguments.search.solver));
-  if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(problem.graph, result.plan));
-}
-
 int solve(const SolveArguments& arguments) {
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
@@ -103,9 +103,7 @@ int solve(const SolveArguments& arguments) {
   if (success || interrupted) {
     // Interrupted before anything was found: the baseline is the best schedule known.
     const bool none = found.solution.schedule.steps.empty();
-    result = plan_result(problem.graph, none ? core::baseline_schedule(problem.graph) : found.solution.schedule,
-                         arguments.alignment);
-    write_outputs(problem, arguments, result);
+    result = finish(problem.graph, none ? core::baseline_schedule(problem.graph) : found.solution.schedule, arguments);
   }
   const std::int64_t least = least_feasible(problem, found.solution, arguments.search);
   Json json = describe(problem, arguments, found, result, least);

@@ -34,22 +34,15 @@ void require_rank(const std::string& name, const Tensor& x, std::size_t least) {
   }
 }
 
-/// Extent of a convolution's or pooling's output along one axis.
+/// Extent along one axis of what a sliding window computes.
 std::int64_t window_extent(const std::string& name, std::int64_t extent, std::int64_t kernel, std::int64_t stride,
                            std::int64_t pad) {
+  if (stride < 1) throw core::InputError(fmt::format("{}: stride is {}; it must be at least 1", name, stride));
   if (extent + 2 * pad < kernel) {
-    throw core::InputError(
-        fmt::format("{}: an image of {} pixels with padding {} is smaller than the {} x {} window; "
-                    "use a larger image or fewer levels",
-                    name, extent, pad, kernel, kernel));
+    throw core::InputError(fmt::format(
+        "{}: {} pixels with padding {} are fewer than the window's {}; use a larger image", name, extent, pad, kernel));
   }
   return (extent + 2 * pad - kernel) / stride + 1;
-}
-
-Shape window_shape(const std::string& name, const Tensor& x, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
-                   std::int64_t channels) {
-  return {x.shape[0], window_extent(name, x.shape[1], kernel, stride, pad),
-          window_extent(name, x.shape[2], kernel, stride, pad), channels};
 }
 
 }  // namespace
@@ -170,8 +163,9 @@ Tensor ModelBuilder::maxpool(const std::string& name, const Tensor& x, std::int6
   attrs.kernel = kernel;
   attrs.stride = stride;
   attrs.pad = pad;
-  return append(name,
-                make_op(OpKind::maxpool, window_shape(name, x, kernel, stride, pad, x.channels()), {x.operand}, attrs));
+  Shape shape{x.shape[0], window_extent(name, x.shape[1], kernel, stride, pad),
+              window_extent(name, x.shape[2], kernel, stride, pad), x.channels()};
+  return append(name, make_op(OpKind::maxpool, std::move(shape), {x.operand}, attrs));
 }
 
 Tensor ModelBuilder::mean_pool(const std::string& name, const Tensor& x) {
@@ -194,7 +188,12 @@ Tensor ModelBuilder::concat(const std::string& name, const Tensor& a, const Tens
 Tensor ModelBuilder::permute(const std::string& name, const Tensor& x, std::vector<std::int64_t> perm) {
   OpAttrs attrs;
   Shape shape;
-  for (const std::int64_t axis : perm) shape.push_back(x.shape.at(static_cast<std::size_t>(axis)));
+  for (const std::int64_t axis : perm) {
+    if (axis < 0 || axis >= static_cast<std::int64_t>(x.shape.size())) {
+      throw core::InputError(fmt::format("{}: its input has {} axes and no axis {}", name, x.shape.size(), axis));
+    }
+    shape.push_back(x.shape[axis]);
+  }
   attrs.perm = std::move(perm);
   return append(name, make_op(OpKind::permute, std::move(shape), {x.operand}, std::move(attrs)));
 }

@@ -1,4 +1,4 @@
-#include "models/options.h"
+#include "models/internal/options.h"
 
 #include <fmt/format.h>
 

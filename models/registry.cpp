@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "models/families.h"
+#include "models/internal/families.h"
 
 namespace cairn::models {
 namespace {

@@ -3,9 +3,9 @@
 #include <array>
 
 #include "models/autodiff.h"
-#include "models/families.h"
+#include "models/internal/families.h"
+#include "models/internal/options.h"
 #include "models/layers.h"
-#include "models/options.h"
 
 namespace cairn::models {
 namespace {

@@ -16,8 +16,9 @@
 namespace cairn::runtime {
 namespace {
 
-constexpr int kPoison = 0xFF;    // makes every fp32 value a NaN
-constexpr int kSentinel = 0xC5;  // of guards, and of the synthetic kernel's scratch
+constexpr int kPoison = 0xFF;  // makes every fp32 value a NaN
+constexpr int kSentinel = 0xC5;
+constexpr int kScratch = 0x5A;  // what the synthetic kernel writes into its scratch; no sentinel, so that guards see it
 
 /// The patterned gaps behind the buffers that are live.
 class Sentinels {
@@ -177,7 +178,7 @@ struct HostExecutor::State {
   void run_synthetic_kernel(const Instruction& instruction) {
     // Scratch is dirtied before the inputs are read, so that scratch laid over a live buffer shows.
     if (instruction.scratch.kind == Location::Kind::arena) {
-      std::memset(address(instruction.scratch), kSentinel, static_cast<std::size_t>(instruction.scratch.bytes));
+      std::memset(address(instruction.scratch), kScratch, static_cast<std::size_t>(instruction.scratch.bytes));
     }
     for (std::uint32_t i = 0; i < instruction.input_count; ++i) {
       const Location& input = program.inputs[instruction.input_begin + i];

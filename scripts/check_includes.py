@@ -22,7 +22,7 @@ ALLOWED = {
     "cli": {"cuda", "runtime", "sim", "core", "solvers", "models"},
 }
 # These stand outside the library and may include any folder of it, and each other.
-OUTSIDE = {"tests", "bench"}
+OUTSIDE = {"tests", "bench", "fuzz"}
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)')
 

@@ -157,8 +157,9 @@ std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place
   const auto count = static_cast<std::int64_t>(list->size());
   for (std::int64_t i = 0; i < count; ++i) {
     Resident resident = read_resident((*list)[static_cast<std::size_t>(i)], i, count, top.origin);
+    if (resident.bytes() > kBytesLimit - bytes)
+      top.fail(fmt::format("the residents up to {} are more than 2^62 bytes", i));
     bytes += resident.bytes();
-    if (bytes > kBytesLimit) top.fail(fmt::format("the residents up to {} are more than 2^62 bytes", i));
     builder.add_resident(std::move(resident));
   }
   return bytes;

@@ -288,10 +288,7 @@ class TraceToGraph {
     for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
       const Storage& storage = trace_.storages[s];
       if (!storage.resident) continue;
-      total += bytes_of(storage);
-      if (total > kBytesLimit) {
-        Place{.origin = origin_}.fail("the constants are more than 2^62 bytes");
-      }
+      add_bytes(total, storage);
       bundle_of_[s] = bundles_.size();
       bundles_.push_back({.resident = true});
     }
@@ -408,20 +405,18 @@ class TraceToGraph {
   void own(const std::vector<StorageId>& storages, NodeId node, bool kept) {
     std::int64_t bytes = 0;
     for (const StorageId s : storages) {
-      bytes += bytes_of(trace_.storages[s]);
-      if (bytes > kBytesLimit) Place{.origin = origin_}.fail("the results of one CALL are more than 2^62 bytes");
+      add_bytes(bytes, trace_.storages[s]);
       bundle_of_[s] = bundles_.size();
     }
     builder_.node(node).size = bytes;
     bundles_.push_back({.version = node, .bytes = bytes, .kept = kept});
   }
 
-  std::int64_t bytes_of(const Storage& storage) const {
-    if (storage.bytes < 0) {
-      Place{.origin = origin_, .list = "line", .index = storage.line}.fail(
-          "a tensor that is defined here has no MEMORY line; is the trace truncated?");
-    }
-    return storage.bytes;
+  void add_bytes(std::int64_t& sum, const Storage& storage) const {
+    const Place place{.origin = origin_, .list = "line", .index = storage.line};
+    if (storage.bytes < 0) place.fail("a tensor that is defined here has no MEMORY line; is the trace truncated?");
+    if (storage.bytes > kBytesLimit - sum) place.fail("the tensors up to here are more than 2^62 bytes");
+    sum += storage.bytes;
   }
 
   Bundle& bundle(StorageId s) { return bundles_[bundle_of_[s]]; }

@@ -13,7 +13,7 @@ core::Graph large_graph() {
   core::GraphBuilder builder("large");
   for (core::NodeId v = 0; v < kNodes; ++v) {
     core::Node node;
-    node.name = "n" + std::to_string(v);
+    node.name = std::to_string(v);
     node.size = 1 + v % 37;
     node.cost = 1 + v % 11;
     if (v >= kLayer) {

@@ -1,10 +1,14 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -193,6 +197,24 @@ TEST_CASE("the fingerprint follows what memory and validity depend on, and nothi
   }
 }
 
+TEST_CASE("graphs with one fingerprint are the same to a schedule") {
+  using NodeFacts = std::tuple<std::int64_t, std::int64_t, bool, NodeId, std::vector<NodeId>>;
+  std::map<std::string, std::vector<NodeFacts>> known;
+  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = tests::random_graph(random, {.max_nodes = 4});
+    std::vector<NodeFacts> facts;
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      std::vector<NodeId> inputs = to_vector(graph.inputs(v));
+      std::sort(inputs.begin(), inputs.end());
+      facts.emplace_back(graph.size(v), graph.scratch(v), graph.keep(v), graph.inplace(v), inputs);
+    }
+    const auto [entry, added] = known.emplace(graph.fingerprint(), facts);
+    if (!added) REQUIRE(entry->second == facts);
+  }
+}
+
 TEST_CASE("the empty graph") {
   const Graph graph;
   CHECK(graph.node_count() == 0);
@@ -202,7 +224,7 @@ TEST_CASE("the empty graph") {
 }
 
 /// The one line with which the graph is refused; it must say every one of `words`.
-void check_refused(GraphBuilder& builder, const std::vector<std::string>& words) {
+std::string check_refused(GraphBuilder& builder, const std::vector<std::string>& words) {
   std::string message;
   try {
     builder.build();
@@ -216,12 +238,13 @@ void check_refused(GraphBuilder& builder, const std::vector<std::string>& words)
     CAPTURE(word);
     CHECK(message.find(word) != std::string::npos);
   }
+  return message;
 }
 
-void check_refused(const std::vector<Node>& nodes, const std::vector<std::string>& words) {
+std::string check_refused(const std::vector<Node>& nodes, const std::vector<std::string>& words) {
   GraphBuilder builder;
   for (const Node& node : nodes) builder.add(node);
-  check_refused(builder, words);
+  return check_refused(builder, words);
 }
 
 TEST_CASE("edges that cannot be") {
@@ -237,30 +260,47 @@ TEST_CASE("edges that cannot be") {
   }
 }
 
+/// `from` and what reads it, directly or not.
+std::set<NodeId> reached_from(const std::vector<Node>& nodes, NodeId from) {
+  std::set<NodeId> reached{from};
+  for (std::size_t round = 0; round < nodes.size(); ++round) {
+    for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
+      for (const NodeId input : nodes[static_cast<std::size_t>(v)].inputs) {
+        if (reached.count(input) != 0) reached.insert(v);
+      }
+    }
+  }
+  return reached;
+}
+
 TEST_CASE("every random cycle is found, and the nodes that are named lie on one") {
+  int cycles = 0;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     CAPTURE(seed);
     Random random(seed);
     std::vector<Node> nodes = random_nodes(random, {.scratch = false, .in_place = false});
-    // Names without a common beginning, so that one is never found inside another.
-    for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = "<" + std::to_string(i) + ">";
-    const auto n = static_cast<NodeId>(nodes.size());
-    const auto from = static_cast<NodeId>(random.below(n));
-    // Back from any node that `from` reaches: breadth first over readers.
-    std::vector<NodeId> reached{from};
-    for (std::size_t k = 0; k < reached.size(); ++k) {
-      for (NodeId v = 0; v < n; ++v) {
-        const auto& inputs = nodes[static_cast<std::size_t>(v)].inputs;
-        const bool reads = std::find(inputs.begin(), inputs.end(), reached[k]) != inputs.end();
-        if (reads && std::find(reached.begin(), reached.end(), v) == reached.end()) reached.push_back(v);
-      }
-    }
+    // Names of which none lies inside another.
+    for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = fmt::format("<{}>", i);
+    const auto from = static_cast<NodeId>(random.below(static_cast<std::int64_t>(nodes.size())));
+    const std::set<NodeId> reached = reached_from(nodes, from);
     if (reached.size() < 2) continue;
-    const NodeId to =
-        reached[1 + static_cast<std::size_t>(random.below(static_cast<std::int64_t>(reached.size()) - 1))];
+    std::vector<NodeId> targets(reached.begin(), reached.end());
+    targets.erase(std::find(targets.begin(), targets.end(), from));
+    const NodeId to = random.pick(targets);
+    // With the one edge back, a node is on a cycle where it lies between `from` and `to`.
+    std::set<NodeId> on_cycle;
+    for (const NodeId v : reached) {
+      if (reached_from(nodes, v).count(to) != 0) on_cycle.insert(v);
+    }
     nodes[static_cast<std::size_t>(from)].inputs.push_back(to);
-    check_refused(nodes, {nodes[static_cast<std::size_t>(from)].name, nodes[static_cast<std::size_t>(to)].name});
+    const std::string message =
+        check_refused(nodes, {nodes[static_cast<std::size_t>(from)].name, nodes[static_cast<std::size_t>(to)].name});
+    for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
+      if (message.find(nodes[static_cast<std::size_t>(v)].name) != std::string::npos) REQUIRE(on_cycle.count(v) == 1);
+    }
+    ++cycles;
   }
+  CHECK(cycles > 500);
 }
 
 TEST_CASE("names") {

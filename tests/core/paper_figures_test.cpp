@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -78,8 +80,8 @@ TEST_CASE("Jin et al., Example 2.2: schedules of equal peak are not equally good
   std::vector<Node> nodes{make_node("v1")};
   const auto add_pair = [&nodes](NodeId source, std::int64_t bytes, std::int64_t rest) {
     const auto up = static_cast<NodeId>(nodes.size());
-    nodes.push_back(make_node("v" + std::to_string(up + 1), bytes, {source}));
-    nodes.push_back(make_node("v" + std::to_string(up + 2), rest, {up}));
+    nodes.push_back(make_node(fmt::format("v{}", up + 1), bytes, {source}));
+    nodes.push_back(make_node(fmt::format("v{}", up + 2), rest, {up}));
     nodes.back().scratch = -rest;
     nodes.back().keep = true;
   };

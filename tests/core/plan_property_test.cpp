@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -304,6 +306,28 @@ std::optional<Plan> forget_alias(Random&, const Graph&, const Schedule&, Plan pl
   return std::nullopt;
 }
 
+/// A buffer moved within the storage that it takes over: its kernel would overwrite what it has still to read.
+std::optional<Plan> shift_alias(Random&, const Graph&, const Schedule&, Plan plan) {
+  for (Buffer& output : plan.buffers) {
+    for (const Buffer& input : plan.buffers) {
+      if (!in_place_pair(output, input) || input.size <= plan.alignment) continue;
+      output.offset += plan.alignment;
+      plan.bytes += plan.alignment;
+      return plan;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Plan> duplicate_buffer(Random& random, const Graph&, const Schedule&, Plan plan) {
+  const auto i = pick_buffer(random, plan);
+  if (!i) return std::nullopt;
+  plan.buffers.push_back(plan.buffers[*i]);
+  plan.buffers.back().offset = plan.bytes;
+  plan.bytes += plan.buffers.back().size;
+  return plan;
+}
+
 TEST_CASE("spoiled plans are found out") {
   struct Way {
     const char* name;
@@ -319,7 +343,9 @@ TEST_CASE("spoiled plans are found out") {
                               {"leave_the_arena", leave_the_arena},
                               {"overlap", overlap},
                               {"forge_alias", forge_alias},
-                              {"forget_alias", forget_alias}};
+                              {"forget_alias", forget_alias},
+                              {"shift_alias", shift_alias},
+                              {"duplicate_buffer", duplicate_buffer}};
   std::vector<int> tried(ways.size(), 0);
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     Random random(seed);
@@ -375,7 +401,7 @@ std::vector<BufferSpec> random_specs(Random& random) {
   const std::int64_t steps = random.between(1, 30);
   const std::int64_t max_size = random.pick(std::vector<std::int64_t>{1, 10, 5000});
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    specs[i].id = "b" + std::to_string(i);
+    specs[i].id = fmt::format("b{}", i);
     specs[i].lower = random.below(steps);
     specs[i].upper = specs[i].lower + random.between(1, steps);
     specs[i].size = random.between(1, max_size);

@@ -10,7 +10,7 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 import check_includes  # noqa: E402
 
-FOLDERS = ["core", "models", "sim", "solvers", "runtime", "cuda", "cli", "tests", "bench"]
+FOLDERS = ["core", "models", "sim", "solvers", "runtime", "cuda", "cli", "tests", "bench", "fuzz"]
 ARROWS = {
     "core": [],
     "models": ["core"],
@@ -21,6 +21,7 @@ ARROWS = {
     "cli": ["cuda", "runtime", "sim", "core", "solvers", "models"],
     "tests": FOLDERS,
     "bench": FOLDERS,
+    "fuzz": FOLDERS,
 }
 
 

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/runtime/tensors.h"
 
-namespace cairn::test {
+namespace cairn::tests {
 namespace {
 
 using core::Op;
@@ -183,4 +183,4 @@ TEST_CASE("gradients of the losses") {
                  as_function(make_op(OpKind::mse, {1}), {logits, target}, 0), logits.values, {1.0});
 }
 
-}  // namespace cairn::test
+}  // namespace cairn::tests

@@ -13,7 +13,7 @@
 #include "tests/catch.h"
 #include "tests/runtime/tensors.h"
 
-namespace cairn::test {
+namespace cairn::tests {
 namespace {
 
 using core::Op;
@@ -490,4 +490,4 @@ TEST_CASE("the same bits with any number of threads") {
   omp_set_num_threads(threads_before);
 }
 
-}  // namespace cairn::test
+}  // namespace cairn::tests

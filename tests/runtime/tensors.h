@@ -14,7 +14,7 @@
 #include "tests/catch.h"
 
 /// Small tensors, and what the tests of the kernels do with them.
-namespace cairn::test {
+namespace cairn::tests {
 
 using Values = std::vector<double>;
 
@@ -122,4 +122,4 @@ inline void check_gradient(const Values& analytic, const Function& f, const Valu
   check_close(analytic, numeric_gradient(f, x, dy), 1e-6);
 }
 
-}  // namespace cairn::test
+}  // namespace cairn::tests

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -200,7 +202,7 @@ inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOpt
   for (core::NodeId p = 0; p < n; ++p) {
     const auto place = static_cast<std::size_t>(p);
     core::Node& node = nodes[static_cast<std::size_t>(id[place])];
-    node.name = "n" + std::to_string(id[place]);
+    node.name = fmt::format("n{}", id[place]);
     node.size = equal_sizes ? max_size : random.between(0, max_size);
     node.cost = random.between(0, max_cost);
     node.keep = options.keep && random.chance(keep_percent);

@@ -1,0 +1,304 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/formats/files.h"
+#include "core/formats/html_report.h"
+#include "core/profile.h"
+#include "tests/catch.h"
+
+using namespace cairn::core;
+
+namespace {
+
+/// a -> b -> c -> d, a -> d: recomputing `a` saves its bytes. `c` overwrites `b`; `d` has scratch and is kept.
+Graph chain(std::int64_t size_of_a = 4) {
+  GraphBuilder builder("chain");
+  Node node;
+  node.name = "a";
+  node.size = size_of_a;
+  node.cost = 1000;
+  builder.add(node);
+  node.name = "b";
+  node.size = 8;
+  node.inputs = {0};
+  builder.add(node);
+  node.name = "c";
+  node.scratch = -8;
+  node.inplace = 1;
+  node.inputs = {1};
+  builder.add(node);
+  node.name = "d<&\"'>";
+  node.size = 2;
+  node.scratch = 1;
+  node.inplace = kNoNode;
+  node.inputs = {2, 0};
+  node.keep = true;
+  node.backward = true;
+  builder.add(node);
+  return builder.build();
+}
+
+const Schedule kSchedule{.steps = {0, 1, 2, 0, 3}};
+
+Plan chain_plan() {
+  return {.bytes = 15,
+          .lower_bound = 15,
+          .alignment = 1,
+          .buffers = {{.node = 0, .first = 0, .last = 1, .size = 4, .offset = 8},
+                      {.node = 1, .first = 1, .last = 2, .size = 8, .offset = 0},
+                      {.node = 2, .first = 2, .last = 4, .size = 8, .offset = 0, .alias_of = 1},
+                      {.node = 0, .first = 3, .last = 4, .size = 4, .offset = 8},
+                      {.node = 3, .first = 4, .last = 5, .size = 2, .offset = 12},
+                      {.node = 3, .first = 4, .last = 4, .size = 1, .offset = 14, .scratch = true}}};
+}
+
+template <typename Parse>
+std::string error_of(const Parse& parse) {
+  try {
+    parse();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string schedule_error(const std::string& text) {
+  return error_of([&] { parse_schedule(text, "s.json", chain()); });
+}
+std::string plan_error(const std::string& text) {
+  return error_of([&] { parse_plan(text, "p.json", chain()); });
+}
+std::string csv_error(const std::string& text) {
+  return error_of([&] { parse_minimalloc_csv(text, "b.csv"); });
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string schedule_file(const std::string& more) {
+  return fmt::format(R"({{"format":"cairn.schedule","version":1,"graph":"{}",{}}})", chain().fingerprint(), more);
+}
+std::string plan_file(const std::string& more) {
+  return fmt::format(R"({{"format":"cairn.plan","version":1,"graph":"{}",{}}})", chain().fingerprint(), more);
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a schedule survives its file", "[formats]") {
+  const Graph graph = chain();
+  const std::string text = schedule_to_json(graph, kSchedule, "greedy");
+  const ScheduleFile file = parse_schedule(text, "s.json", graph);
+  CHECK(file.schedule == kSchedule);
+  CHECK(file.solver == "greedy");
+  CHECK(file.graph == graph.fingerprint());
+  CHECK(file.peak_bytes == 15);
+  CHECK(file.cost == 5000);
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json["peak_bytes"] == 15);
+  CHECK(json["cost"] == 5000);
+  CHECK_THROWS_AS(schedule_to_json(graph, Schedule{.steps = {3}}, "x"), InputError);
+}
+
+TEST_CASE("a schedule file must be valid and made for the graph", "[formats]") {
+  CHECK(schedule_error(schedule_file(R"("steps":[0,1,2,3])")).empty());
+  CHECK(contains(schedule_error(""), "s.json: is empty"));
+  CHECK(contains(schedule_error("{"), "s.json: line 1, column 2"));
+  CHECK(contains(schedule_error("[]"), "no cairn.schedule file"));
+  CHECK(contains(schedule_error(plan_file(R"("bytes":1)")), "'cairn.plan'"));
+  CHECK(contains(schedule_error(schedule_to_json(chain(5), kSchedule, "x")), "another graph"));
+  CHECK(contains(schedule_error(schedule_file(R"("x":1)")), "\"steps\" is missing"));
+  CHECK(contains(schedule_error(schedule_file(R"("steps":[0,"1"])")), "step 1"));
+  CHECK(contains(schedule_error(schedule_file(R"("steps":[0,4])")), "step 1"));
+  CHECK(contains(schedule_error(schedule_file(R"("steps":[-1])")), "step 0"));
+  CHECK(contains(schedule_error(schedule_file(R"("steps":[0,2])")), "s.json: "));
+  CHECK(contains(schedule_error(schedule_file(R"("steps":[0,1,2])")), "s.json: "));
+  // Costs may have been measured anew: peak and cost come from the graph.
+  CHECK(parse_schedule(schedule_file(R"("steps":[0,1,2,3],"cost":1,"peak_bytes":1)"), "s", chain()).cost == 4000);
+}
+
+TEST_CASE("a plan survives its file", "[formats]") {
+  const Graph graph = chain();
+  const Plan plan = chain_plan();
+  REQUIRE(check_plan(graph, kSchedule, plan).empty());
+  const Plan read = parse_plan(plan_to_json(graph, plan), "p.json", graph);
+  CHECK(read.bytes == plan.bytes);
+  CHECK(read.lower_bound == plan.lower_bound);
+  CHECK(read.alignment == plan.alignment);
+  CHECK(read.buffers == plan.buffers);
+}
+
+TEST_CASE("a plan file's numbers are checked", "[formats]") {
+  const auto with_buffer = [](const std::string& buffer) {
+    return plan_file(R"("bytes":9,"buffers":[)" + buffer + "]");
+  };
+  CHECK(plan_error(with_buffer(R"({"node":0,"first":0,"last":1,"offset":0,"size":4})")).empty());
+  CHECK(contains(plan_error(""), "is empty"));
+  CHECK(contains(plan_error(plan_file(R"("bytes":9)")), "\"buffers\" is missing"));
+  CHECK(contains(plan_error(plan_file(R"("bytes":-1,"buffers":[])")), "negative"));
+  CHECK(contains(plan_error(plan_file(R"("bytes":1,"alignment":0,"buffers":[])")), "alignment"));
+  CHECK(contains(plan_error(plan_to_json(chain(5), chain_plan())), "another graph"));
+  CHECK(contains(plan_error(with_buffer("1")), "buffer 0"));
+  CHECK(contains(plan_error(with_buffer(R"({"node":9,"first":0,"last":1,"offset":0,"size":4})")), "\"node\" names 9"));
+  CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":2,"last":1,"offset":0,"size":4})")), "no lifetime"));
+  CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":0,"last":1,"offset":-1,"size":4})")), "offset -1"));
+  CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":0,"last":1,"offset":9e18,"size":4})")), "\"offset\""));
+  CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":0,"last":1,"size":4})")), "\"offset\" is missing"));
+}
+
+TEST_CASE("MiniMalloc CSV is read by column names", "[formats]") {
+  const auto specs = parse_minimalloc_csv(
+      "\xEF\xBB\xBFsize, upper ,note,id,lower\r\n4,3,\"a, b\",\"x \"\"1\"\"\",0\r\n\r\n 5 , 9,,y,3", "b.csv");
+  REQUIRE(specs.size() == 2);
+  CHECK(specs[0].id == "x \"1\"");
+  CHECK(specs[0].lower == 0);
+  CHECK(specs[0].upper == 3);
+  CHECK(specs[0].size == 4);
+  CHECK(specs[1].id == "y");
+  CHECK(specs[1].size == 5);
+  CHECK(parse_minimalloc_csv("id,lower,upper,size\n", "b.csv").empty());
+}
+
+TEST_CASE("wrong CSV is refused with the line", "[formats]") {
+  const std::string head = "id,lower,upper,size\n";
+  CHECK(contains(csv_error(""), "b.csv: is empty"));
+  CHECK(contains(csv_error("\n \n"), "is empty"));
+  CHECK(contains(csv_error("id,lower,size\na,1,2\n"), "line 1: the column 'upper' is missing"));
+  CHECK(contains(csv_error("id,lower,upper,size,id\n"), "'id' stands twice"));
+  CHECK(
+      contains(csv_error(head + "a,0,1,4\nb,0,x,4\n"), "line 3: upper must be an integer of at most 63 bits, not 'x'"));
+  CHECK(contains(csv_error(head + "a,0,1,4.5\n"), "line 2: size"));
+  CHECK(contains(csv_error(head + "a,,1,4\n"), "line 2: lower"));
+  CHECK(contains(csv_error(head + "a,0,1,99999999999999999999\n"), "line 2: size"));
+  CHECK(contains(csv_error(head + "\"a\nb\",0,1,4\nc,2,2,4\n"), "line 4: upper (2) must be above lower (2)"));
+  CHECK(contains(csv_error(head + "a,-1,2,4\n"), "line 2: lower is -1"));
+  CHECK(contains(csv_error(head + "a,0,2,-4\n"), "line 2: size is -4"));
+  CHECK(contains(csv_error(head + "a,0,2,4\na,0,2,4\n"), "line 3: the id 'a' stands twice"));
+  CHECK(contains(csv_error(head + "a,0,2\n"), "line 2: has 3 columns"));
+  CHECK(contains(csv_error(head + "a,0,2,4,5\n"), "line 2: has 5 columns"));
+  CHECK(contains(csv_error(head + "\"a,0,2,4\n"), "line 2: a quote is opened"));
+  CHECK(contains(csv_error(head + "\"a\"b,0,2,4\n"), "line 2: there is text behind"));
+  CHECK(contains(csv_error(head + "a,0,2,4611686018427387904\nb,0,2,1\n"), "line 3: the sizes"));
+}
+
+TEST_CASE("MiniMalloc CSV with offsets", "[formats]") {
+  const std::vector<BufferSpec> specs{{"a", 0, 3, 4}, {"b, \"c\"", 3, 9, 5}};
+  Plan plan;
+  plan.buffers = {{.node = 1, .first = 3, .last = 8, .size = 8, .offset = 16},
+                  {.node = 0, .first = 0, .last = 2, .size = 8, .offset = 32}};
+  const std::string text = minimalloc_csv(specs, plan);
+  CHECK(text == "id,lower,upper,size,offset\na,0,3,4,32\n\"b, \"\"c\"\"\",3,9,5,16\n");
+  const auto read = parse_minimalloc_csv(text, "b.csv");
+  REQUIRE(read.size() == 2);
+  CHECK(read[1].id == specs[1].id);
+
+  // Node 1 is overwritten in place at step 2, so its buffer must end there.
+  const std::string exported = plan_to_minimalloc_csv(chain(), chain_plan());
+  CHECK(contains(exported, "\nb@1,1,2,8,0\nc@2,2,5,8,0\n"));
+  CHECK(contains(exported, "\na@3,3,5,4,8\n"));
+  CHECK(contains(exported, "@4/scratch\",4,5,1,14\n") != contains(exported, "@4/scratch,4,5,1,14\n"));
+  CHECK(parse_minimalloc_csv(exported, "b.csv").size() == 6);
+}
+
+TEST_CASE("Graphviz shows sizes, kept, backward and in-place", "[formats]") {
+  const std::string dot = graph_to_dot(chain());
+  CHECK(contains(dot, "digraph \"chain\" {"));
+  CHECK(contains(dot, "n0 [label=\"a\\n4 B\""));
+  CHECK(contains(dot, "d<&\\\"'>"));
+  CHECK(contains(dot, "n1 -> n2 [style=dashed];"));
+  CHECK(contains(dot, "n0 -> n3;"));
+  CHECK(count(dot, "peripheries=2") == 1);
+  CHECK(count(dot, "#f6d5b8") == 1);
+}
+
+TEST_CASE("the Perfetto trace has a slice an op and the counters' peaks", "[formats]") {
+  const auto json = nlohmann::json::parse(perfetto_trace(chain(), kSchedule, chain_plan()));
+  std::vector<std::string> categories;
+  std::int64_t live = 0, arena = 0;
+  double end = 0;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] == "X") {
+      categories.push_back(event["cat"]);
+      CHECK(event["ts"] == Approx(end));
+      end += event["dur"].get<double>();
+    }
+    if (event["name"] == "live bytes") live = std::max(live, event["args"]["bytes"].get<std::int64_t>());
+    if (event["name"] == "arena bytes") arena = std::max(arena, event["args"]["bytes"].get<std::int64_t>());
+  }
+  CHECK(categories == std::vector<std::string>{"forward", "forward", "forward", "recomputation", "backward"});
+  CHECK(end == Approx(5.0));  // microseconds
+  CHECK(live == 15);
+  CHECK(arena == 15);
+
+  const auto timed = nlohmann::json::parse(perfetto_trace(chain(), kSchedule, chain_plan(), {1, 2, 3, 4, 5000}));
+  CHECK(contains(timed.dump(), "\"dur\":5.0"));
+  CHECK_THROWS_AS(perfetto_trace(chain(), kSchedule, chain_plan(), {1, 2}), InputError);
+}
+
+TEST_CASE("the HTML report is one page that needs nothing else", "[formats]") {
+  const Graph graph = chain();
+  ReportData data;
+  data.graph = "<script>alert('x')</script>";
+  data.solver = "a&b";
+  data.nodes = graph.node_count();
+  data.budget_bytes = 16;
+  data.identical = true;
+  data.baseline.predicted_peak_bytes = 17;
+  data.baseline.cost = 4000;
+  data.baseline.steps = 4;
+  data.baseline.memory = memory_curve(graph, baseline_schedule(graph));
+  data.scheduled.predicted_peak_bytes = 15;
+  data.scheduled.cost = 5000;
+  data.scheduled.steps = 5;
+  data.scheduled.recomputed = 1;
+  data.scheduled.memory = memory_curve(graph, kSchedule);
+  data.buffers = report_buffers(graph, kSchedule, chain_plan());
+  data.arena_bytes = 15;
+  data.pareto = {{15, 5000}, {17, 4000}};
+
+  using Kind = ReportBuffer::Kind;
+  CHECK(data.buffers[0].kind == Kind::forward);
+  CHECK(data.buffers[3].kind == Kind::recomputed);
+  CHECK(data.buffers[4].kind == Kind::kept);
+  CHECK(data.buffers[5].kind == Kind::scratch);
+  CHECK(*std::max_element(data.scheduled.memory.bytes.begin(), data.scheduled.memory.bytes.end()) == 15);
+
+  const std::string html = html_report(data);
+  CHECK(html.starts_with("<!DOCTYPE html>"));
+  CHECK_FALSE(contains(html, "<script>alert"));
+  CHECK(contains(html, "&lt;script&gt;alert(&#39;x&#39;)"));
+  CHECK(contains(html, "solver a&amp;b"));
+  CHECK(contains(html, "d&lt;&amp;&quot;&#39;&gt;"));
+  CHECK_FALSE(contains(html, "http"));  // no network
+  CHECK(count(html, "<rect class='buffer") == 6);
+  CHECK(count(html, "budget 16 B") == 2);
+  CHECK(contains(html, "id='pareto'"));
+  CHECK_FALSE(contains(html, "nan"));
+  CHECK_FALSE(contains(html, "inf'"));
+
+  CHECK(html_report({}).starts_with("<!DOCTYPE html>"));
+}
+
+TEST_CASE("the report's curves are thinned without losing the peak", "[formats]") {
+  ReportData data;
+  for (std::int64_t i = 0; i < 100'000; ++i) {
+    for (ReportRun* run : {&data.baseline, &data.scheduled}) {
+      run->memory.time.push_back(static_cast<double>(i));
+      run->memory.bytes.push_back(i == 77'777 ? 987'654'321 : i % 1000);
+    }
+  }
+  data.baseline.steps = data.scheduled.steps = 100'000;
+  const std::string html = html_report(data);
+  CHECK(html.size() < 200'000);
+  CHECK(count(html, "987654321") == 2);
+}

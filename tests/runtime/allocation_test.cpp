@@ -1,0 +1,99 @@
+// Nothing is allocated while a step runs: every allocation of this executable is counted, in libraries too.
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/runtime/graphs.h"
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+namespace {
+std::atomic<long> allocations{0};
+}
+
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+
+void* malloc(std::size_t bytes) noexcept {
+  ++allocations;
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  ++allocations;
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* old, std::size_t bytes) noexcept {
+  ++allocations;
+  return __libc_realloc(old, bytes);
+}
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  ++allocations;
+  return __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept { return memalign(alignment, bytes); }
+int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) noexcept {
+  *out = memalign(alignment, bytes);
+  return *out == nullptr ? ENOMEM : 0;
+}
+}
+
+namespace cairn::tests {
+namespace {
+
+long allocations_of_a_step(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
+  runtime::HostExecutor executor(std::move(program), options);
+  const long before = allocations;
+  executor.run();
+  return allocations - before;
+}
+
+/// A chain of convolutions: several tiles of scratch, products cut into blocks.
+core::Graph convolutions() {
+  using core::Operand;
+  core::GraphBuilder builder;
+  const core::Shape image = {2, 40, 40, 32};
+  const auto x = builder.add_resident({.name = "x", .shape = image, .role = core::Resident::Role::data});
+  const auto w = builder.add_resident({.name = "w", .shape = {32, 3, 3, 32}});
+  Operand last = Operand::resident(x);
+  for (std::size_t i = 0; i < 3; ++i) {
+    core::Op conv = make_op(core::OpKind::conv2d, image, {.pad = 1});
+    conv.args = {last, Operand::resident(w)};
+    last = Operand::node(add_op(builder, std::string(i + 1, 'c'), conv));
+  }
+  return builder.build();
+}
+
+}  // namespace
+
+TEST_CASE("the counter sees allocations") {
+  const long before = allocations;
+  const std::vector<int> one(100);
+  CHECK(one.size() == 100);
+  CHECK(allocations == before + 1);
+}
+
+TEST_CASE("nothing is allocated while a step runs") {
+  const Perceptron p = perceptron(100, 120, 200, 130);
+  CHECK(allocations_of_a_step(compiled(p.graph, with_recomputation(p))) == 0);
+  CHECK(allocations_of_a_step(compiled(p.graph, with_recomputation(p)), {.poison = true}) == 0);
+  CHECK(allocations_of_a_step(compiled(p.graph, with_recomputation(p), 256, 64), {.sentinels = true}) == 0);
+  const core::Graph convs = convolutions();
+  CHECK(allocations_of_a_step(compiled(convs, core::baseline_schedule(convs))) == 0);
+
+  Random random(3);
+  for (int i = 0; i < 20; ++i) {
+    const core::Graph graph = random_graph(random, {.min_nodes = 10, .max_nodes = 40});
+    CHECK(allocations_of_a_step(compiled(graph, random_schedule(random, graph), 1)) == 0);
+  }
+}
+
+}  // namespace cairn::tests
+
+#endif

@@ -1,0 +1,329 @@
+#include "runtime/executor.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/error.h"
+#include "runtime/residents.h"
+#include "tests/catch.h"
+#include "tests/runtime/graphs.h"
+
+namespace cairn::tests {
+namespace {
+
+using core::Graph;
+using core::NodeId;
+using runtime::ExecuteOptions;
+using runtime::HostExecutor;
+using runtime::Instruction;
+using runtime::Location;
+using runtime::Program;
+
+constexpr std::int64_t kGuard = 64;
+
+/// source -> a -> b -> c, and last reads c and a; only last is kept. Synthetic.
+struct Diamond {
+  Graph graph;
+  NodeId source = 0, a = 1, b = 2, c = 3, last = 4;
+
+  Diamond() {
+    core::Node kept = make_node("last", 100, {3, 1});
+    kept.keep = true;
+    graph = build_graph(
+        {make_node("source", 300), make_node("a", 200, {0}), make_node("b", 300, {1}), make_node("c", 50, {2}), kept});
+  }
+  Program program(std::int64_t guard_bytes = 0) const {
+    return compiled(graph, core::baseline_schedule(graph), 1, guard_bytes);
+  }
+};
+
+std::string error_of(HostExecutor& executor) {
+  try {
+    executor.run();
+  } catch (const core::Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+Tensor initial(const Graph& graph, std::int32_t index, std::uint64_t seed) {
+  const core::Resident& resident = graph.residents()[index];
+  Bytes bytes(static_cast<std::size_t>(resident.bytes()));
+  runtime::fill_resident(resident, index, seed, bytes);
+  const std::vector<float> values = as_floats(bytes);
+  return {resident.shape, Values(values.begin(), values.end()), {}};
+}
+
+}  // namespace
+
+TEST_CASE("a perceptron's loss and gradients are those of its formulas") {
+  const Perceptron p = perceptron();
+  const auto outputs = execute(compiled(p.graph, core::baseline_schedule(p.graph)), {.seed = 9});
+  REQUIRE(outputs.size() == 3);
+
+  const Tensor x = initial(p.graph, p.x, 9), w1 = initial(p.graph, p.w1, 9), w2 = initial(p.graph, p.w2, 9);
+  const Tensor target = initial(p.graph, p.target, 9);
+  const auto loss = [&](const Values& first, const Values& second) {
+    double sum = 0;
+    for (std::size_t row = 0; row < 5; ++row) {
+      for (std::size_t out = 0; out < 3; ++out) {
+        double y = 0;
+        for (std::size_t h = 0; h < 9; ++h) {
+          double hidden = 0;
+          for (std::size_t i = 0; i < 7; ++i) hidden += x.values[row * 7 + i] * first[i * 9 + h];
+          y += std::max(hidden, 0.0) * second[h * 3 + out];
+        }
+        sum += std::pow(y - target.values[row * 3 + out], 2);
+      }
+    }
+    return Values{sum / 15};
+  };
+  const auto output = [&](NodeId node) {
+    for (const auto& [id, bytes] : outputs) {
+      const std::vector<float> values = as_floats(bytes);
+      if (id == node) return Values(values.begin(), values.end());
+    }
+    return Values{};
+  };
+  check_close(output(p.loss), loss(w1.values, w2.values), 1e-5);
+  check_close(output(p.dw1), numeric_gradient([&](const Values& w) { return loss(w, w2.values); }, w1.values, {1}),
+              1e-4);
+  check_close(output(p.dw2), numeric_gradient([&](const Values& w) { return loss(w1.values, w); }, w2.values, {1}),
+              1e-4);
+}
+
+TEST_CASE("recomputation, in-place ops and another plan change no bit") {
+  const Perceptron p = perceptron(40, 70, 90, 30);
+  const auto expected = execute(compiled(p.graph, core::baseline_schedule(p.graph)));
+  CHECK(execute(compiled(p.graph, with_recomputation(p))) == expected);
+  CHECK(execute(compiled(p.graph, with_recomputation(p), 64)) == expected);
+  CHECK(execute(compiled(p.graph, with_recomputation(p)), {.poison = true}) == expected);
+  CHECK(execute(compiled(p.graph, with_recomputation(p), 256, kGuard), {.sentinels = true}) == expected);
+  CHECK(execute(compiled(p.graph, with_recomputation(p)), {.seed = 2}) != expected);
+}
+
+TEST_CASE("the same bits in every run and with any number of threads") {
+  const Perceptron p = perceptron(64, 130, 200, 33);
+  const int threads_before = omp_get_max_threads();
+  omp_set_num_threads(1);
+  const auto expected = execute(compiled(p.graph, core::baseline_schedule(p.graph)));
+  omp_set_num_threads(2);
+  HostExecutor executor(compiled(p.graph, with_recomputation(p)));
+  for (int i = 0; i < 5; ++i) {
+    executor.run();
+    const auto outputs = executor.outputs();
+    REQUIRE(outputs.size() == expected.size());
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      CHECK(Bytes(outputs[k].bytes.begin(), outputs[k].bytes.end()) == expected[k].second);
+    }
+  }
+  omp_set_num_threads(threads_before);
+}
+
+TEST_CASE("random graphs: every schedule gives the same kept outputs, measured is planned, live is the bound") {
+  Random random(7);
+  for (int i = 0; i < 400; ++i) {
+    const Graph graph = random_graph(random);
+    const auto expected = execute(compiled(graph, core::baseline_schedule(graph), 1));
+    for (const std::int64_t alignment : {1, 16}) {
+      const core::Schedule schedule = random_schedule(random, graph);
+      const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = alignment});
+      HostExecutor executor(runtime::compile(graph, schedule, plan), {.poison = true});
+      const runtime::StepReport report = executor.run();
+      CHECK(report.measured_peak_bytes == plan.bytes);
+      CHECK(report.live_peak_bytes == plan.lower_bound);
+      CHECK(execute(runtime::compile(graph, schedule, plan), {.poison = true}) == expected);
+      CHECK(execute(compiled(graph, schedule, alignment, kGuard), {.poison = true, .sentinels = true}) == expected);
+    }
+  }
+}
+
+TEST_CASE("a clobbered buffer shows in the outputs of synthetic nodes") {
+  const Diamond d;
+  const auto expected = execute(d.program());
+  Program broken = d.program();
+  // b's output is laid over a, which `last` still reads.
+  Location& b = broken.instructions[2].output;
+  b.offset = std::min(broken.instructions[1].output.offset, broken.arena_bytes - b.reserved);
+  CHECK(execute(broken) != expected);
+}
+
+TEST_CASE("scratch laid over a live buffer shows") {
+  std::vector<core::Node> nodes = {make_node("a", 64), make_node("b", 64, {0}), make_node("c", 64, {0, 1})};
+  nodes[1].scratch = 32;
+  nodes[2].keep = true;
+  const Graph graph = build_graph(nodes);
+  Program program = compiled(graph, core::baseline_schedule(graph), 1);
+  const auto expected = execute(program);
+  program.instructions[1].scratch.offset = program.instructions[0].output.offset;
+  CHECK(execute(program) != expected);
+}
+
+TEST_CASE("poison shows a read after free") {
+  const Diamond d;
+  const auto expected = execute(d.program(), {.poison = true});
+  Program broken = d.program();
+  // `a` is freed after b already; `last` reads it later.
+  Instruction& b = broken.instructions[2];
+  b.free_begin = static_cast<std::uint32_t>(broken.frees.size());
+  b.free_count = 1;
+  broken.frees.push_back(broken.instructions[1].output);
+  CHECK(execute(broken) == expected);
+  CHECK(execute(broken, {.poison = true}) != expected);
+}
+
+TEST_CASE("poison turns a read after free of fp32 into NaN") {
+  const Perceptron p = perceptron();
+  Program broken = compiled(p.graph, core::baseline_schedule(p.graph));
+  Instruction& y = broken.instructions[2];
+  y.free_begin = static_cast<std::uint32_t>(broken.frees.size());
+  y.free_count = 1;
+  broken.frees.push_back(broken.instructions[1].output);
+  const auto outputs = execute(broken, {.poison = true});
+  const std::vector<float> gradient = as_floats(outputs[1].second);
+  CHECK(std::any_of(gradient.begin(), gradient.end(), [](float value) { return std::isnan(value); }));
+}
+
+TEST_CASE("sentinels name the node that writes too far") {
+  const Diamond d;
+  for (const std::size_t step : {0, 2, 4}) {
+    Program broken = d.program(kGuard);
+    broken.instructions[step].output.bytes += 1;
+    HostExecutor executor(broken, {.sentinels = true});
+    const std::string error = error_of(executor);
+    const std::string& culprit = d.graph.name(broken.instructions[step].node);
+    CHECK(error.find(fmt::format("node '{}', wrote behind the end", culprit)) != std::string::npos);
+  }
+  HostExecutor sound(d.program(kGuard), {.sentinels = true});
+  CHECK(error_of(sound).empty());
+  CHECK(error_of(sound).empty());
+}
+
+TEST_CASE("sentinels guard scratch and in-place chains that shrink") {
+  std::vector<core::Node> nodes = {make_node("a", 90), make_node("b", 60, {0}), make_node("c", 30, {1}),
+                                   make_node("d", 10, {2})};
+  for (const std::size_t v : {1, 2}) {
+    nodes[v].inplace = static_cast<NodeId>(v) - 1;
+    nodes[v].scratch = -nodes[v].size;
+  }
+  nodes[3].scratch = 24;
+  nodes[3].keep = true;
+  const Graph graph = build_graph(nodes);
+  const Program program = compiled(graph, core::baseline_schedule(graph), 1, kGuard);
+  REQUIRE(program.instructions[2].in_place);
+  CHECK(program.instructions[2].output.offset == program.instructions[0].output.offset);
+  const auto expected = execute(compiled(graph, core::baseline_schedule(graph), 1));
+  CHECK(execute(program, {.poison = true, .sentinels = true}) == expected);
+
+  Program far_scratch = program;
+  far_scratch.instructions[3].scratch.bytes += 1;
+  HostExecutor executor(far_scratch, {.sentinels = true});
+  CHECK(error_of(executor).find("'d', wrote behind the end of the buffer of node 'd'") != std::string::npos);
+}
+
+TEST_CASE("sentinels need a program with guards") {
+  CHECK_THROWS_AS(HostExecutor(Diamond().program(), {.sentinels = true}), core::InputError);
+}
+
+TEST_CASE("nodes of size 0 run, are read and are kept") {
+  std::vector<core::Node> nodes = {make_node("empty"), make_node("reader", 16, {0}), make_node("sink", 0, {1})};
+  nodes[1].keep = nodes[2].keep = true;
+  const Graph graph = build_graph(nodes);
+  const auto outputs = execute(compiled(graph, core::baseline_schedule(graph), 1), {.poison = true});
+  REQUIRE(outputs.size() == 2);
+  CHECK(outputs[0].second.size() == 16);
+  CHECK(outputs[1].second.empty());
+}
+
+TEST_CASE("a graph that needs no memory at all") {
+  const Graph graph = build_graph({make_node("only")});
+  HostExecutor executor(compiled(graph, core::baseline_schedule(graph), 1), {.poison = true});
+  CHECK(executor.run().measured_peak_bytes == 0);
+  CHECK(executor.outputs().empty());
+}
+
+TEST_CASE("an absurd arena is refused, saying what was asked and what there is") {
+  Program program = Diamond().program();
+  program.arena_bytes = std::int64_t{1} << 60;
+  try {
+    HostExecutor executor(program);
+    FAIL("accepted");
+  } catch (const core::DeviceError& error) {
+    CHECK(std::string(error.what()).find("available") != std::string::npos);
+  }
+}
+
+TEST_CASE("a program that reaches outside its arena is refused") {
+  Program program = Diamond().program();
+  program.instructions[1].output.offset = program.arena_bytes;
+  CHECK_THROWS_AS(HostExecutor(program), core::InputError);
+  program = Diamond().program();
+  program.inputs[0] = {Location::Kind::resident, 0, 3, 4, 4};
+  CHECK_THROWS_AS(HostExecutor(program), core::InputError);
+}
+
+TEST_CASE("before_step sees every instruction; op times are given when asked for") {
+  const Perceptron p = perceptron();
+  std::vector<NodeId> seen;
+  std::int64_t recomputed = 0;
+  ExecuteOptions options;
+  options.before_step = [&](const Instruction& instruction) {
+    seen.push_back(instruction.node);
+    recomputed += instruction.recomputation ? 1 : 0;
+  };
+  const core::Schedule schedule = with_recomputation(p);
+  HostExecutor executor(compiled(p.graph, schedule), options);
+  const runtime::StepReport report = executor.run(true);
+  CHECK(seen == schedule.steps);
+  CHECK(recomputed == 2);
+  CHECK(report.op_seconds.size() == schedule.steps.size());
+  CHECK(executor.run().op_seconds.empty());
+}
+
+TEST_CASE("a kernel's error names its node") {
+  core::GraphBuilder builder;
+  using core::Resident;
+  const auto ids = builder.add_resident({.name = "ids",
+                                         .shape = {50},
+                                         .role = Resident::Role::data,
+                                         .type = Resident::Type::i32,
+                                         .init = Resident::Init::uniform,
+                                         .scale = 1000});
+  const auto table = builder.add_resident({.name = "table", .shape = {3, 2}});
+  core::Op op = make_op(core::OpKind::embedding, {50, 2});
+  op.args = {core::Operand::resident(ids), core::Operand::resident(table)};
+  add_op(builder, "lookup", op);
+  const Graph graph = builder.build();
+  HostExecutor executor(compiled(graph, core::baseline_schedule(graph)));
+  CHECK(error_of(executor).find("node 'lookup': id ") == 0);
+}
+
+TEST_CASE("a node that writes a resident is read from there") {
+  core::GraphBuilder builder;
+  using core::Resident;
+  const auto x =
+      builder.add_resident({.name = "x", .shape = {6}, .role = Resident::Role::data, .init = Resident::Init::normal});
+  const auto grad = builder.add_resident({.name = "g", .shape = {6}, .role = Resident::Role::weight_grad});
+  core::Op scale = make_op(core::OpKind::scale, {6}, {.alpha = 2});
+  scale.args = {core::Operand::resident(x)};
+  scale.writes = grad;
+  const NodeId written = add_op(builder, "written", scale);
+  core::Op again = make_op(core::OpKind::scale, {6}, {.alpha = 3});
+  again.args = {core::Operand::node(written)};
+  builder.node(add_op(builder, "reader", again)).keep = true;
+  const Graph graph = builder.build();
+  const auto outputs = execute(compiled(graph, core::baseline_schedule(graph)));
+  REQUIRE(outputs.size() == 2);
+  const std::vector<float> first = as_floats(outputs[0].second), second = as_floats(outputs[1].second);
+  const Tensor start = initial(graph, x, 1);
+  for (std::size_t i = 0; i < 6; ++i) {
+    CHECK(first[i] == 2 * static_cast<float>(start.values[i]));
+    CHECK(second[i] == 3 * first[i]);
+  }
+}
+
+}  // namespace cairn::tests

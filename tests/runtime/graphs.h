@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/plan.h"
+#include "core/schedule.h"
+#include "runtime/executor.h"
+#include "runtime/program.h"
+#include "tests/runtime/tensors.h"
+#include "tests/support/random_graph.h"
+
+/// Small graphs with real ops, and what the tests do with their programs.
+namespace cairn::tests {
+
+/// Adds a node that executes `op`: size, scratch and inputs follow from it.
+inline core::NodeId add_op(core::GraphBuilder& builder, const std::string& name, core::Op op) {
+  core::Node node;
+  node.name = name;
+  node.keep = op.writes >= 0;
+  node.size = op.writes >= 0 ? 0 : 4 * core::element_count(op.shape);
+  std::vector<core::Shape> shapes;
+  for (const core::Operand& arg : op.args) {
+    if (arg.kind == core::Operand::Kind::resident) {
+      shapes.push_back(builder.resident(arg.index).shape);
+    } else {
+      shapes.push_back(builder.node(arg.index).op->shape);
+      node.inputs.push_back(arg.index);
+    }
+  }
+  node.scratch = core::op_work(op, shapes).scratch;
+  node.op = std::move(op);
+  return builder.add(std::move(node));
+}
+
+struct Perceptron {
+  core::Graph graph;
+  core::NodeId hidden, active, loss, dw1, dw2, dhidden;
+  std::int32_t x, w1, w2, target;
+};
+
+/// y = relu(x w1) w2, mean squared error, and the gradients of both weights; relu's gradient runs in place.
+inline Perceptron perceptron(std::int64_t batch = 5, std::int64_t in = 7, std::int64_t width = 9,
+                             std::int64_t out = 3) {
+  using core::Op;
+  using core::Operand;
+  using core::OpKind;
+  using core::Resident;
+  core::GraphBuilder builder("perceptron");
+  const auto resident = [&](const char* name, core::Shape shape, Resident::Role role, Resident::Init init) {
+    return builder.add_resident({.name = name, .shape = std::move(shape), .role = role, .init = init});
+  };
+  const auto product = [](core::Shape shape, core::OpAttrs attrs, Operand a, Operand b) {
+    Op op = make_op(OpKind::matmul, std::move(shape), std::move(attrs));
+    op.args = {a, b};
+    return op;
+  };
+  const auto simple = [](OpKind kind, core::Shape shape, std::vector<Operand> args) {
+    Op op = make_op(kind, std::move(shape));
+    op.args = std::move(args);
+    return op;
+  };
+  Perceptron p;
+  p.x = resident("x", {batch, in}, Resident::Role::data, Resident::Init::normal);
+  p.target = resident("target", {batch, out}, Resident::Role::data, Resident::Init::normal);
+  p.w1 = resident("w1", {in, width}, Resident::Role::weight, Resident::Init::normal);
+  p.w2 = resident("w2", {width, out}, Resident::Role::weight, Resident::Init::normal);
+  const auto g1 = resident("w1.grad", {in, width}, Resident::Role::weight_grad, Resident::Init::zeros);
+  const auto g2 = resident("w2.grad", {width, out}, Resident::Role::weight_grad, Resident::Init::zeros);
+
+  const auto R = &Operand::resident;
+  const auto N = &Operand::node;
+  p.hidden = add_op(builder, "hidden", product({batch, width}, {.m = batch, .n = width, .k = in}, R(p.x), R(p.w1)));
+  p.active = add_op(builder, "active", simple(OpKind::relu, {batch, width}, {N(p.hidden)}));
+  const auto y = add_op(builder, "y", product({batch, out}, {.m = batch, .n = out, .k = width}, N(p.active), R(p.w2)));
+  p.loss = add_op(builder, "loss", simple(OpKind::mse, {1}, {N(y), R(p.target)}));
+  builder.node(p.loss).keep = true;
+  const auto dy = add_op(builder, "dy", simple(OpKind::mse_grad, {batch, out}, {N(y), R(p.target)}));
+  Op dw2 = product({width, out}, {.m = width, .n = out, .k = batch, .trans_a = true}, N(p.active), N(dy));
+  dw2.writes = g2;
+  p.dw2 = add_op(builder, "dw2", dw2);
+  const auto dactive = add_op(
+      builder, "dactive", product({batch, width}, {.m = batch, .n = width, .k = out, .trans_b = true}, N(dy), R(p.w2)));
+  p.dhidden = add_op(builder, "dhidden", simple(OpKind::relu_grad, {batch, width}, {N(dactive), N(p.active)}));
+  builder.node(p.dhidden).inplace = dactive;
+  builder.node(p.dhidden).scratch = -builder.node(p.dhidden).size;
+  Op dw1 = product({in, width}, {.m = in, .n = width, .k = batch, .trans_a = true}, R(p.x), N(p.dhidden));
+  dw1.writes = g1;
+  p.dw1 = add_op(builder, "dw1", dw1);
+  p.graph = builder.build();
+  return p;
+}
+
+/// The baseline with hidden and active computed again before the backward pass.
+inline core::Schedule with_recomputation(const Perceptron& p) {
+  core::Schedule schedule = core::baseline_schedule(p.graph);
+  schedule.steps.insert(schedule.steps.begin() + p.dw2, {p.hidden, p.active});
+  return schedule;
+}
+
+inline runtime::Program compiled(const core::Graph& graph, const core::Schedule& schedule, std::int64_t alignment = 256,
+                                 std::int64_t guard_bytes = 0) {
+  const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes});
+  return runtime::compile(graph, schedule, plan, guard_bytes);
+}
+
+using Bytes = std::vector<std::byte>;
+
+/// Copies of every kept output after one step.
+inline std::vector<std::pair<core::NodeId, Bytes>> execute(runtime::Program program,
+                                                           const runtime::ExecuteOptions& options = {}) {
+  runtime::HostExecutor executor(std::move(program), options);
+  executor.run();
+  std::vector<std::pair<core::NodeId, Bytes>> outputs;
+  for (const runtime::Output& output : executor.outputs()) {
+    outputs.emplace_back(output.node, Bytes(output.bytes.begin(), output.bytes.end()));
+  }
+  return outputs;
+}
+
+inline std::vector<float> as_floats(const Bytes& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+}  // namespace cairn::tests

@@ -1,0 +1,126 @@
+#include "runtime/program.h"
+
+#include <string>
+
+#include "core/error.h"
+#include "tests/catch.h"
+#include "tests/runtime/graphs.h"
+
+namespace cairn::tests {
+namespace {
+
+using core::Graph;
+using core::Op;
+using core::Operand;
+using core::OpKind;
+using core::Resident;
+
+/// A graph of one resident x and the nodes that `add` makes of it.
+template <class F>
+Graph graph_over(const core::Shape& shape, const F& add) {
+  core::GraphBuilder builder;
+  const auto x = builder.add_resident({.name = "x", .shape = shape, .role = Resident::Role::data});
+  add(builder, Operand::resident(x));
+  return builder.build();
+}
+
+Op unary(OpKind kind, core::Shape shape, Operand arg, core::OpAttrs attrs = {}) {
+  Op op = make_op(kind, std::move(shape), std::move(attrs));
+  op.args = {arg};
+  return op;
+}
+
+std::string compile_error(const Graph& graph, const core::Plan& plan, std::int64_t guard_bytes = 0) {
+  try {
+    runtime::compile(graph, core::baseline_schedule(graph), plan, guard_bytes);
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+core::Plan baseline_plan(const Graph& graph, std::int64_t alignment = 256) {
+  return core::plan_memory(graph, core::baseline_schedule(graph), {.alignment = alignment});
+}
+
+}  // namespace
+
+TEST_CASE("instructions carry addresses of arguments, output and what dies") {
+  const Perceptron p = perceptron();
+  const core::Schedule schedule = with_recomputation(p);
+  const core::Plan plan = core::plan_memory(p.graph, schedule, {.alignment = 256});
+  const runtime::Program program = runtime::compile(p.graph, schedule, plan);
+  CHECK(program.arena_bytes == plan.bytes);
+  REQUIRE(program.instructions.size() == schedule.steps.size());
+  std::size_t deaths = 0;
+  for (const runtime::Instruction& instruction : program.instructions) {
+    const Op& op = *p.graph.op(instruction.node);
+    REQUIRE(instruction.input_count == op.args.size());
+    for (std::uint32_t i = 0; i < instruction.input_count; ++i) {
+      const runtime::Location& input = program.inputs[instruction.input_begin + i];
+      const bool resident = op.args[i].kind == Operand::Kind::resident;
+      CHECK((input.kind == runtime::Location::Kind::resident) == resident);
+      if (!resident) CHECK(input.bytes == p.graph.size(op.args[i].index));
+    }
+    CHECK((instruction.output.kind == runtime::Location::Kind::resident) == (op.writes >= 0));
+    CHECK(instruction.in_place == (instruction.node == p.dhidden));
+    deaths += instruction.free_count;
+  }
+  // All but the loss die; the input of the in-place node lives on as its output.
+  CHECK(deaths == plan.buffers.size() - 2);
+  CHECK(program.kept.size() == 3);
+}
+
+TEST_CASE("a plan for another schedule is refused") {
+  const Perceptron p = perceptron();
+  const core::Plan plan = core::plan_memory(p.graph, with_recomputation(p), {.alignment = 256});
+  CHECK(compile_error(p.graph, plan).find("the plan does not fit the schedule") == 0);
+}
+
+TEST_CASE("a plan without room for guards is refused") {
+  const Perceptron p = perceptron();
+  CHECK(compile_error(p.graph, baseline_plan(p.graph)).empty());
+  CHECK(compile_error(p.graph, baseline_plan(p.graph), 64).find("no room for guards of 64 bytes") != std::string::npos);
+  CHECK(compile_error(p.graph, baseline_plan(p.graph), -1).find("guards of -1 bytes") == 0);
+}
+
+TEST_CASE("real ops need addresses aligned for fp32") {
+  const Perceptron p = perceptron();
+  CHECK(compile_error(p.graph, baseline_plan(p.graph, 1)).find("alignment is 1") != std::string::npos);
+  CHECK(compile_error(p.graph, baseline_plan(p.graph, 4)).empty());
+}
+
+TEST_CASE("a graph that gives an op too little scratch is refused") {
+  const Graph graph = graph_over({1, 8, 8, 3}, [](core::GraphBuilder& builder, Operand x) {
+    const auto w = builder.add_resident({.name = "w", .shape = {4, 3, 3, 3}});
+    Op conv = unary(OpKind::conv2d, {1, 6, 6, 4}, x);
+    conv.args.push_back(Operand::resident(w));
+    builder.node(add_op(builder, "conv", conv)).scratch = 100;
+  });
+  CHECK(compile_error(graph, baseline_plan(graph)).find("node 'conv': op conv2d needs 3888 bytes of scratch") == 0);
+}
+
+TEST_CASE("an op that cannot run in place is refused") {
+  const auto second = [](OpKind kind, const core::OpAttrs& attrs) {
+    return graph_over({4, 4}, [&](core::GraphBuilder& builder, Operand x) {
+      const auto a = add_op(builder, "a", unary(OpKind::relu, {4, 4}, x));
+      const auto b = add_op(builder, "b", unary(kind, {4, 4}, Operand::node(a), attrs));
+      builder.node(b).inplace = a;
+      builder.node(b).scratch = -64;
+    });
+  };
+  const Graph transposed = second(OpKind::permute, {.perm = {1, 0}});
+  CHECK(compile_error(transposed, baseline_plan(transposed)).find("node 'b': op permute cannot run in place") == 0);
+  const Graph scaled = second(OpKind::scale, {.alpha = 2});
+  CHECK(compile_error(scaled, baseline_plan(scaled)).empty());
+}
+
+TEST_CASE("optimizer state is no operand") {
+  core::GraphBuilder builder;
+  const auto state = builder.add_resident({.name = "adam", .shape = {4}, .role = Resident::Role::optimizer});
+  add_op(builder, "read", unary(OpKind::relu, {4}, Operand::resident(state)));
+  const Graph graph = builder.build();
+  CHECK(compile_error(graph, baseline_plan(graph)).find("resident 'adam' is optimizer state") == 0);
+}
+
+}  // namespace cairn::tests
