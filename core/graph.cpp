@@ -450,7 +450,9 @@ Graph GraphBuilder::build() {
 }
 
 Graph align_sizes(const Graph& graph, std::int64_t alignment) {
-  if (alignment < 1) throw InputError(fmt::format("alignment {} is not positive", alignment));
+  if (alignment < 1 || alignment > (std::int64_t{1} << 30)) {
+    throw InputError(fmt::format("alignment {} is not between 1 and 2^30 bytes", alignment));
+  }
   GraphBuilder builder(graph.name());
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     Node node;

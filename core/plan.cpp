@@ -258,9 +258,37 @@ Packing pack(const Problem& problem, std::int64_t lower_bound, const std::vector
   return best;
 }
 
+// Sums of sizes stay below this, so that no height can overflow.
+constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
+
 void check_options(const PlanOptions& options) {
-  if (options.alignment < 1) throw InputError(fmt::format("alignment {} is not positive", options.alignment));
-  if (options.guard_bytes < 0) throw InputError(fmt::format("guard of {} bytes is negative", options.guard_bytes));
+  constexpr std::int64_t kMostAlignment = std::int64_t{1} << 30;
+  if (options.alignment < 1 || options.alignment > kMostAlignment) {
+    throw InputError(fmt::format("alignment {} is not between 1 and 2^30 bytes", options.alignment));
+  }
+  if (options.guard_bytes < 0 || options.guard_bytes > kMostAlignment) {
+    throw InputError(fmt::format("guard of {} bytes is not between 0 and 2^30", options.guard_bytes));
+  }
+}
+
+void check_total(const Problem& problem) {
+  std::int64_t total = 0;
+  for (const Piece& piece : problem.pieces) {
+    if (piece.size > kSumLimit - total) throw InputError("the buffers' sizes add up to more than 2^62 bytes");
+    total += piece.size;
+  }
+}
+
+/// Lower bound and packing of a problem. Throws InputError when its sizes overflow.
+struct Packed {
+  std::int64_t lower_bound = 0;
+  Packing packing;
+};
+Packed solve(const Problem& problem, const PlanOptions& options) {
+  check_total(problem);
+  const std::vector<std::int64_t> loads = load(problem);
+  const std::int64_t bound = *std::max_element(loads.begin(), loads.end());
+  return {bound, pack(problem, bound, loads, options.improvement_rounds)};
 }
 
 }  // namespace
@@ -311,9 +339,8 @@ Plan plan_memory(const Graph& graph, const Schedule& schedule, const PlanOptions
     problem.blocks.push_back(block);
   }
 
-  const std::vector<std::int64_t> loads = load(problem);
-  plan.lower_bound = *std::max_element(loads.begin(), loads.end());
-  const Packing packing = pack(problem, plan.lower_bound, loads, options.improvement_rounds);
+  const auto [bound, packing] = solve(problem, options);
+  plan.lower_bound = bound;
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) plan.buffers[b].offset = packing.offsets[block_of[b]];
   plan.bytes = packing.height;
   return plan;
@@ -328,6 +355,7 @@ Plan plan_buffers(const std::vector<BufferSpec>& specs, const PlanOptions& optio
       throw InputError(fmt::format("buffer '{}': lower {} is not below upper {}", spec.id, spec.lower, spec.upper));
     }
     if (spec.size < 0) throw InputError(fmt::format("buffer '{}' has the negative size {}", spec.id, spec.size));
+    if (spec.size > kSumLimit) throw InputError(fmt::format("buffer '{}' has more than 2^62 bytes", spec.id));
     times.push_back(spec.lower);
     times.push_back(spec.upper);
   }
@@ -349,9 +377,8 @@ Plan plan_buffers(const std::vector<BufferSpec>& specs, const PlanOptions& optio
     problem.blocks.push_back({static_cast<std::int32_t>(i), 1});
     problem.pieces.push_back({rank(spec.lower), rank(spec.upper) - 1, size + guard});
   }
-  const std::vector<std::int64_t> loads = load(problem);
-  plan.lower_bound = *std::max_element(loads.begin(), loads.end());
-  const Packing packing = pack(problem, plan.lower_bound, loads, options.improvement_rounds);
+  const auto [bound, packing] = solve(problem, options);
+  plan.lower_bound = bound;
   for (std::size_t i = 0; i < specs.size(); ++i) plan.buffers[i].offset = packing.offsets[i];
   plan.bytes = packing.height;
   return plan;

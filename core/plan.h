@@ -24,13 +24,14 @@ struct Buffer {
 /// Where every tensor of one schedule lives.
 struct Plan {
   std::int64_t bytes = 0;        ///< height of the arena: max over buffers of offset + size
-  std::int64_t lower_bound = 0;  ///< max-live: the bytes that are live at once at the worst step
+  std::int64_t lower_bound = 0;  ///< max-live: bytes live at once at the worst step, rounding and guards included
   std::int64_t alignment = 1;
   std::vector<Buffer> buffers;  ///< in the order of `first`; zero-sized outputs have none
 };
 
 struct PlanOptions {
-  std::int64_t alignment = 1;    ///< bytes; offsets and sizes are multiples of it. 256 where it is to be executed
+  std::int64_t alignment =
+      1;  ///< bytes, up to 2^30; offsets and sizes are multiples of it. 256 where it is to be executed
   std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, for the arena's sentinels
   int improvement_rounds = 64;   ///< further greedy rounds from perturbed orders while above the lower bound
 };
@@ -38,7 +39,7 @@ struct PlanOptions {
 /// Static memory planning: greedy best-fit over several orders (by size, lifetime, area, conflicts, start), the lowest
 /// kept, then rounds that move the buffers at the top to the front. Occurrences of in-place nodes share their input's
 /// storage where that input is not used again. O(orders * b * (conflicts + log b)). Deterministic.
-/// Throws InputError on an invalid schedule or alignment < 1.
+/// Throws InputError on an invalid schedule, an alignment or guard out of range, or sizes that add up to over 2^62.
 Plan plan_memory(const Graph& graph, const Schedule& schedule, const PlanOptions& options = {});
 
 /// A free-standing allocation problem (MiniMalloc's): half-open lifetimes, sizes in bytes.
@@ -48,7 +49,8 @@ struct BufferSpec {
   std::int64_t upper = 0;  ///< exclusive
   std::int64_t size = 0;
 };
-/// Offsets in the order of `specs`; `Plan::buffers[i].node` is i and `last` = upper - 1.
+/// Throws InputError on lower >= upper, a negative size, or sizes that add up to over 2^62. Offsets in the order of
+/// `specs`; `Plan::buffers[i].node` is i and `last` = upper - 1.
 Plan plan_buffers(const std::vector<BufferSpec>& specs, const PlanOptions& options = {});
 
 /// What is wrong with a plan, or empty: buffers are the schedule's lifetimes and scratch, aligned, inside the arena,

@@ -16,9 +16,11 @@ std::string label(const Buffer& b) {
                      b.last, b.offset, b.offset + b.size);
 }
 
-/// b takes over c's storage: it starts at the step at which c ends.
+/// b takes over c's storage: it starts at the step at which c ends, at the same offset, since an in-place kernel reads
+/// and writes element by element.
 bool takes_over(const Buffer& b, const Buffer& c) {
-  return !b.scratch && !c.scratch && b.alias_of != kNoNode && b.alias_of == c.node && c.last == b.first;
+  return !b.scratch && !c.scratch && b.alias_of != kNoNode && b.alias_of == c.node && c.last == b.first &&
+         c.offset == b.offset;
 }
 
 bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.size && b.offset < a.offset + a.size; }
