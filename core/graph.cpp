@@ -337,7 +337,10 @@ std::int32_t GraphBuilder::add_resident(Resident resident) {
 }
 
 const Resident& GraphBuilder::resident(std::int32_t index) const { return residents_.at(index); }
-void GraphBuilder::add_resident_bytes(std::int64_t bytes) { extra_resident_bytes_ += bytes; }
+void GraphBuilder::add_resident_bytes(std::int64_t bytes) {
+  // What overflows is out of range too: build() says so.
+  if (__builtin_add_overflow(extra_resident_bytes_, bytes, &extra_resident_bytes_)) extra_resident_bytes_ = -1;
+}
 void GraphBuilder::set_name(std::string name) { name_ = std::move(name); }
 void GraphBuilder::set_order(std::vector<NodeId> order) { order_ = std::move(order); }
 
@@ -424,10 +427,15 @@ Graph GraphBuilder::build() {
   check_scratch(nodes, data->reader_begin);
   OpChecker(nodes, residents_).check_all();
 
-  for (const Resident& resident : residents_) data->resident_bytes += resident.bytes();
-  data->resident_bytes += std::exchange(extra_resident_bytes_, 0);
+  data->resident_bytes = std::exchange(extra_resident_bytes_, 0);
+  for (const Resident& resident : residents_) {
+    if (data->resident_bytes < 0 || resident.bytes() > kSumLimit - data->resident_bytes) {
+      throw InputError("the resident bytes add up to less than 0 or more than 2^62");
+    }
+    data->resident_bytes += resident.bytes();
+  }
   if (data->resident_bytes < 0 || data->resident_bytes > kSumLimit) {
-    throw InputError(fmt::format("resident bytes {} are out of range", data->resident_bytes));
+    throw InputError(fmt::format("{} resident bytes are not between 0 and 2^62", data->resident_bytes));
   }
   data->residents = std::exchange(residents_, {});
   data->name = std::exchange(name_, {});

@@ -1,6 +1,6 @@
 #include "runtime/kernels.h"
 
-#include <array>
+#include <iterator>
 
 #include "runtime/kernels/families.h"
 
@@ -11,7 +11,7 @@ template <class T>
 struct KernelTable {
   using Kernel = void (*)(const kernels::Call<T>&);
   // In the order of OpKind.
-  static constexpr std::array<Kernel, core::kOpKindCount> kTable = {
+  static constexpr Kernel kTable[] = {
       kernels::matmul<T>,
       kernels::reduce_rows<T>,
       kernels::add<T>,
@@ -50,7 +50,7 @@ struct KernelTable {
       kernels::mse_grad<T>,
       kernels::dropout<T>,
   };
-  static_assert(kTable.back() != nullptr);
+  static_assert(std::size(kTable) == core::kOpKindCount);
 };
 
 }  // namespace
