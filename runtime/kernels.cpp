@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "runtime/kernels/families.h"
+#include "runtime/kernels/internal/families.h"
 
 namespace cairn::runtime {
 namespace {

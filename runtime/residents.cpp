@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/graph.h"
 #include "runtime/element.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/internal/parallel.h"
 
 namespace cairn::runtime {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "runtime/element.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/internal/parallel.h"
 
 namespace cairn::runtime {
 namespace {

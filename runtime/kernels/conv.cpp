@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/kernels/families.h"
-#include "runtime/kernels/gemm.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/internal/families.h"
+#include "runtime/kernels/internal/gemm.h"
+#include "runtime/kernels/internal/parallel.h"
 
 /// Convolutions as matrix products over tiles of output pixels. A tile's patches (kernel_h x kernel_w x in_channels
 /// inputs of each pixel) are gathered into scratch, or scattered from it; 1x1 kernels need neither.

@@ -1,6 +1,6 @@
 #include "runtime/element.h"
-#include "runtime/kernels/families.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/internal/families.h"
+#include "runtime/kernels/internal/parallel.h"
 
 namespace cairn::runtime::kernels {
 namespace {

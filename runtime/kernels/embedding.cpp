@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/kernels/families.h"
-#include "runtime/kernels/integers.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/internal/families.h"
+#include "runtime/kernels/internal/integers.h"
+#include "runtime/kernels/internal/parallel.h"
 
 namespace cairn::runtime::kernels {
 

@@ -1,4 +1,4 @@
-#include "runtime/kernels/gemm.h"
+#include "runtime/kernels/internal/gemm.h"
 
 #include <cblas.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 
 #include "runtime/kernels.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/internal/parallel.h"
 
 namespace cairn::runtime::kernels {
 namespace {

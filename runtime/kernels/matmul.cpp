@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/kernels/families.h"
-#include "runtime/kernels/gemm.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/internal/families.h"
+#include "runtime/kernels/internal/gemm.h"
+#include "runtime/kernels/internal/parallel.h"
 
 namespace cairn::runtime::kernels {
 

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "runtime/element.h"
-#include "runtime/kernels/families.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/internal/families.h"
+#include "runtime/kernels/internal/parallel.h"
 
 /// Batch norm: x is [rows, C], stats [2, C] (mean, rstd), params [2, C] (gamma, beta).
 /// Layer norm: x is [rows, C], stats [rows, 2] (mean, rstd), params [2, C].

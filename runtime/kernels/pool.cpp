@@ -2,8 +2,8 @@
 #include <array>
 #include <cstdint>
 
-#include "runtime/kernels/families.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/internal/families.h"
+#include "runtime/kernels/internal/parallel.h"
 
 namespace cairn::runtime::kernels {
 namespace {

@@ -1,7 +1,7 @@
-#include "runtime/kernels/softmax.h"
+#include "runtime/kernels/internal/softmax.h"
 
-#include "runtime/kernels/families.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/internal/families.h"
+#include "runtime/kernels/internal/parallel.h"
 
 namespace cairn::runtime::kernels {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/kernels/call.h"
+#include "runtime/kernels/internal/call.h"
 
 /// One kernel for each core::OpKind, named after it. Definitions: matmul.cpp, elementwise.cpp, conv.cpp, norm.cpp,
 /// pool.cpp, shape.cpp, softmax.cpp, embedding.cpp, loss.cpp; instantiated there for float and double.
