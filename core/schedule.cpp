@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/profile.h"
 #include "core/internal/trace.h"
+#include "core/profile.h"
 
 namespace cairn::core {
 
