@@ -312,4 +312,19 @@ void print_json(const Json& object) {
   std::cout << object.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
 }
 
+void GraphOutputs::add_to(CLI::App& app) {
+  app.add_option("-o,--output", json, "graph file to write (Cairn JSON)");
+  app.add_option("--dot", dot, "Graphviz file to write");
+}
+
+void GraphOutputs::require_writable() const {
+  cli::require_writable(json);
+  cli::require_writable(dot);
+}
+
+void GraphOutputs::write(const core::Graph& graph) const {
+  if (!json.empty()) core::write_file(json, core::graph_to_json(graph));
+  if (!dot.empty()) core::write_file(dot, core::graph_to_dot(graph));
+}
+
 }  // namespace cairn::cli

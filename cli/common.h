@@ -89,6 +89,16 @@ struct GraphSource {
   core::Graph load() const;
 };
 
+/// Where a command writes the graph it was given, if asked to: any readable format becomes Cairn JSON or Graphviz.
+struct GraphOutputs {
+  std::string json, dot;
+
+  void add_to(CLI::App& app);
+  /// Throws InputError, before any work is done, where a file could not be written.
+  void require_writable() const;
+  void write(const core::Graph& graph) const;
+};
+
 /// A graph with what is known of it before any search. Bytes.
 struct Problem {
   core::Graph graph;

@@ -11,6 +11,7 @@ struct InfoArguments {
   Console console;
   GraphSource source;
   Search search;
+  GraphOutputs outputs;
   std::string budget;
 };
 
@@ -46,7 +47,9 @@ std::string judge_budget(const Problem& problem, const InfoArguments& arguments,
 
 int show_info(const InfoArguments& arguments) {
   const auto& solver = arguments.search.find();
+  arguments.outputs.require_writable();
   const Problem problem(arguments.source, arguments.budget);
+  arguments.outputs.write(problem.graph);
   solvers::SolveOptions options = arguments.search.options();
   CheckedSolution lowest;
   {
@@ -83,10 +86,12 @@ Subcommand add_info(CLI::App& root) {
   arguments->console.add_to(*app);
   app->add_option("-b,--budget", arguments->budget, "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak");
   arguments->search.add_to(*app, "5s");
+  arguments->outputs.add_to(*app);
   arguments->source.add_to(*app);
   app->footer(
       "Examples:\n"
       "  cairn info graph.json\n"
+      "  cairn info trace.log -o graph.json                 any readable format as Cairn JSON\n"
       "  cairn info gpt2 --batch 8 --seq 256 --budget 2GiB");
   return {app, [arguments] { return show_info(*arguments); }};
 }

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "cli/common.h"
-#include "core/formats/files.h"
 
 namespace cairn::cli {
 namespace {
@@ -11,7 +10,7 @@ namespace {
 struct ModelArguments {
   Console console;
   GraphSource source;
-  std::string output, dot;
+  GraphOutputs outputs;
 };
 
 std::int64_t weight_count(const core::Graph& graph) {
@@ -22,11 +21,9 @@ std::int64_t weight_count(const core::Graph& graph) {
 }
 
 int write_model(const ModelArguments& arguments) {
-  require_writable(arguments.output);
-  require_writable(arguments.dot);
+  arguments.outputs.require_writable();
   const core::Graph graph = arguments.source.build();
-  if (!arguments.output.empty()) core::write_file(arguments.output, core::graph_to_json(graph));
-  if (!arguments.dot.empty()) core::write_file(arguments.dot, core::graph_to_dot(graph));
+  arguments.outputs.write(graph);
 
   const auto baseline = core::evaluate(graph, core::baseline_schedule(graph));
   Json json;
@@ -39,16 +36,17 @@ int write_model(const ModelArguments& arguments) {
   json["resident_bytes"] = graph.resident_bytes();
   json["baseline_peak_bytes"] = baseline.peak;
   json["baseline_cost"] = baseline.cost;
-  if (!arguments.output.empty()) json["output"] = arguments.output;
+  if (!arguments.outputs.json.empty()) json["output"] = arguments.outputs.json;
   arguments.console.print(
-      json, format_table({{"model", graph.name()},
-                          {"nodes, edges", fmt::format("{}, {}", graph.node_count(), graph.edge_count())},
-                          {"parameters", std::to_string(weight_count(graph))},
-                          {"resident", bytes_text(graph.resident_bytes())},
-                          {"baseline peak", bytes_text(baseline.peak)},
-                          {"baseline cost", std::to_string(baseline.cost)},
-                          {"written to", arguments.output.empty() ? "nowhere (give -o g.json)" : arguments.output}},
-                         false));
+      json, format_table(
+                {{"model", graph.name()},
+                 {"nodes, edges", fmt::format("{}, {}", graph.node_count(), graph.edge_count())},
+                 {"parameters", std::to_string(weight_count(graph))},
+                 {"resident", bytes_text(graph.resident_bytes())},
+                 {"baseline peak", bytes_text(baseline.peak)},
+                 {"baseline cost", std::to_string(baseline.cost)},
+                 {"written to", arguments.outputs.json.empty() ? "nowhere (give -o g.json)" : arguments.outputs.json}},
+                false));
   return kDone;
 }
 
@@ -58,8 +56,7 @@ Subcommand add_model(CLI::App& root) {
   CLI::App* app = root.add_subcommand("model", "write a model's training step as a graph file");
   auto arguments = std::make_shared<ModelArguments>();
   arguments->console.add_to(*app);
-  app->add_option("-o,--output", arguments->output, "graph file to write (Cairn JSON)");
-  app->add_option("--dot", arguments->dot, "Graphviz file to write");
+  arguments->outputs.add_to(*app);
   arguments->source.add_to(*app, "NAME");
   app->footer(
       "Examples:\n"

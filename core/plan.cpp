@@ -55,13 +55,17 @@ std::vector<std::int64_t> load(const Problem& problem) {
   return delta;
 }
 
-/// Places blocks one by one, each at the best-fitting gap between those placed so far that live at the same time.
+/// Which gap a block takes: the tightest that holds it, or the lowest.
+enum class Fit : std::uint8_t { best, lowest };
+
+/// Places blocks one by one, each in a gap between those placed so far that live at the same time.
 class Placer {
  public:
   explicit Placer(const Problem& problem) : problem_(problem) { placed_.reserve(problem.pieces.size()); }
 
   /// Height of the arena; offsets[b] is block b's. O(blocks * pieces).
-  std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets) {
+  std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit = Fit::best) {
+    fit_ = fit;
     placed_.clear();
     offsets.resize(problem_.blocks.size());
     std::int64_t height = 0;
@@ -96,6 +100,7 @@ class Placer {
       if (gap >= piece.size && gap < best_gap) {
         best = top;
         best_gap = gap;
+        if (fit_ == Fit::lowest) break;
       }
       top = std::max(top, p.end);
     }
@@ -120,6 +125,7 @@ class Placer {
   }
 
   const Problem& problem_;
+  Fit fit_ = Fit::best;
   std::vector<Placed> placed_;                                    ///< ascending offsets
   std::vector<std::pair<std::int64_t, std::int64_t>> forbidden_;  ///< open intervals of offsets
 };
@@ -202,6 +208,7 @@ struct Packing {
   std::int64_t height = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> offsets;  ///< a block
   std::vector<std::int32_t> order;    ///< that led to it
+  Fit fit = Fit::best;                ///< likewise
 };
 
 std::uint64_t next_random(std::uint64_t& state) {
@@ -211,49 +218,59 @@ std::uint64_t next_random(std::uint64_t& state) {
   return z ^ (z >> 31);
 }
 
-/// Moves every block that reaches the top of the arena to an earlier, random place of the order.
-std::vector<std::int32_t> promote_top(const Problem& problem, const Packing& packing, std::uint64_t& random) {
+/// Another order near the packing's: one block that reaches the top of the arena, and now and then any other, moves to
+/// an earlier place.
+std::vector<std::int32_t> perturb(const Problem& problem, const Packing& packing, std::uint64_t& random) {
   std::vector<std::int32_t> order = packing.order;
-  for (std::size_t at = 0; at < order.size(); ++at) {
+  std::vector<std::size_t> on_top;
+  for (std::size_t at = 1; at < order.size(); ++at) {
     const Block& block = problem.blocks[order[at]];
-    const bool on_top = std::any_of(problem.begin(block), problem.end(block), [&](const Piece& p) {
+    const bool reaches = std::any_of(problem.begin(block), problem.end(block), [&](const Piece& p) {
       return packing.offsets[order[at]] + p.size == packing.height;
     });
-    if (on_top && at > 0) {
-      const auto to = static_cast<std::ptrdiff_t>(next_random(random) % at);
-      std::rotate(order.begin() + to, order.begin() + static_cast<std::ptrdiff_t>(at),
-                  order.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-    }
+    if (reaches) on_top.push_back(at);
   }
+  const auto move_earlier = [&](std::size_t at) {
+    const auto to = static_cast<std::ptrdiff_t>(next_random(random) % at), from = static_cast<std::ptrdiff_t>(at);
+    std::rotate(order.begin() + to, order.begin() + from, order.begin() + from + 1);
+  };
+  if (!on_top.empty()) move_earlier(on_top[next_random(random) % on_top.size()]);
+  if (order.size() > 1 && next_random(random) % 2 == 0) move_earlier(1 + next_random(random) % (order.size() - 1));
   return order;
 }
 
 Packing pack(const Problem& problem, std::int64_t lower_bound, const std::vector<std::int64_t>& loads, int rounds) {
   Packing best;
-  if (problem.blocks.empty()) return {0, {}, {}};
+  if (problem.blocks.empty()) return {0, {}, {}, Fit::best};
   Placer placer(problem);
   std::vector<std::int64_t> offsets;
-  const auto attempt = [&](const std::vector<std::int32_t>& order) {
-    const std::int64_t height = placer.place(order, offsets);
-    return std::pair(height, height < best.height);
-  };
   for (auto& order : greedy_orders(measure(problem, loads))) {
-    if (const auto [height, better] = attempt(order); better) best = {height, offsets, std::move(order)};
-    if (best.height == lower_bound) return best;
+    for (const Fit fit : {Fit::best, Fit::lowest}) {
+      const std::int64_t height = placer.place(order, offsets, fit);
+      if (height < best.height) best = {height, offsets, order, fit};
+      if (best.height == lower_bound) return best;
+    }
   }
   // Rounds cost pieces^2 each: large problems get fewer of them.
-  const double affordable =
-      4e8 / (static_cast<double>(problem.pieces.size()) * static_cast<double>(problem.pieces.size()));
-  rounds = static_cast<int>(std::min<double>(rounds, affordable));
+  const double pieces = static_cast<double>(problem.pieces.size());
+  rounds = static_cast<int>(std::min<double>(rounds, 3e8 / (pieces * pieces)));
+  constexpr int kPatience = 100;
   std::uint64_t random = 1;
   Packing current = best;
+  int since_best = 0;
   for (int round = 0; round < rounds && best.height > lower_bound; ++round) {
-    std::vector<std::int32_t> order = promote_top(problem, current, random);
-    const std::int64_t height = placer.place(order, offsets);
-    // Equal and slightly worse packings are walked through, so that a plateau is left again.
-    if (height <= current.height + current.height / 64) current = {height, offsets, std::move(order)};
-    if (current.height < best.height) best = current;
-    if (round % 16 == 15) current = best;
+    std::vector<std::int32_t> order = perturb(problem, current, random);
+    const Fit fit = next_random(random) % 8 == 0 ? (current.fit == Fit::best ? Fit::lowest : Fit::best) : current.fit;
+    const std::int64_t height = placer.place(order, offsets, fit);
+    // Slightly worse packings are walked through for a while, so that a plateau is left again.
+    const std::int64_t slack = next_random(random) % 4 == 0 ? current.height / 128 : 0;
+    if (height <= current.height + slack) current = {height, offsets, std::move(order), fit};
+    if (current.height < best.height) {
+      best = current;
+      since_best = 0;
+    } else if (++since_best % kPatience == 0) {
+      current = best;
+    }
   }
   return best;
 }

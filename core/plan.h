@@ -32,8 +32,9 @@ struct Plan {
 struct PlanOptions {
   std::int64_t alignment =
       1;  ///< bytes, up to 2^30; offsets and sizes are multiples of it. 256 where it is to be executed
-  std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, for the arena's sentinels
-  int improvement_rounds = 64;   ///< further greedy rounds from perturbed orders while above the lower bound
+  std::int64_t guard_bytes = 0;   ///< unused bytes behind every buffer, for the arena's sentinels
+  int improvement_rounds = 4000;  ///< further greedy rounds from perturbed orders while above the lower bound; fewer on
+                                  ///< large problems, where each is dear
 };
 
 /// Static memory planning: greedy best-fit over several orders (by size, lifetime, area, conflicts, start), the lowest

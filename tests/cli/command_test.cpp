@@ -121,6 +121,8 @@ TEST_CASE("info says what fits and by which means") {
   CHECK(recomputed["fits"] == true);
   CHECK(recomputed["means"].get<std::string>().find("recomputing 1") != std::string::npos);
   CHECK(run_json({"info", graph, "--budget", "49"})["fits"] == false);
+  CHECK(run_json({"info", graph, "-o", folder / "again.json"})["nodes"] == 4);
+  CHECK(core::load_graph(folder / "again.json").fingerprint() == core::load_graph(graph).fingerprint());
   const auto table = test::run_command({"info", graph, "--budget", "80%"});
   CHECK(table.code == 0);
   CHECK(table.out.find("48 bytes") != std::string::npos);
