@@ -42,11 +42,12 @@ struct Decision {
   core::Evaluation evaluation;      ///< on the graph as given
   std::int64_t predicted_peak = 0;  ///< with sizes rounded up to the alignment: what the plan needs at least
   Json search = Json::object();
+  std::vector<solvers::Tradeoff> tradeoffs;  ///< that the search met
 };
 
 Decision decide(const core::Graph& graph, std::string solver, core::Schedule schedule, core::Plan plan,
                 std::int64_t alignment) {
-  Decision decision{std::move(solver), std::move(schedule), std::move(plan), {}, 0, Json::object()};
+  Decision decision{std::move(solver), std::move(schedule), std::move(plan), {}, 0, Json::object(), {}};
   decision.evaluation = core::evaluate(graph, decision.schedule);
   decision.predicted_peak = core::evaluate(core::align_sizes(graph, alignment), decision.schedule).peak;
   return decision;
@@ -120,6 +121,7 @@ Decision search_decision(const Problem& problem, const RunArguments& arguments) 
   decision.search = {{"status", solvers::to_string(fit.solution.status)},
                      {"solve_seconds", watch.seconds()},
                      {"solver_rounds", fit.rounds}};
+  decision.tradeoffs = std::move(fit.solution.tradeoffs);
   return decision;
 }
 
@@ -212,6 +214,7 @@ std::string report_page(const Problem& problem, const Backend& backend, const De
   data.scheduled = report_run(graph, decision, scheduled_run);
   data.buffers = core::report_buffers(graph, decision.schedule, decision.plan);
   data.arena_bytes = decision.plan.bytes;
+  for (const auto& [peak, cost] : decision.tradeoffs) data.pareto.push_back({peak, cost});
   return core::html_report(data);
 }
 

@@ -25,6 +25,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     inner.limit.seconds *= share;
     const Solution solution = solver(graph, inner);
     if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
+    for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
   };
   run(chen_remat, 0.15);
   run([](const core::Graph& g, const SolveOptions& o) { return tw_remat(g, TwRematOptions{o}); }, 0.35);

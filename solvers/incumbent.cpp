@@ -1,6 +1,7 @@
 #include "solvers/incumbent.h"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -45,7 +46,7 @@ core::Evaluation Incumbent::offer(const core::Schedule& offered) {
   const core::Evaluation measures = evaluator_.evaluate(schedule);
   if (!measures.valid())
     throw std::logic_error("a solver made an invalid schedule: " + describe(graph_, measures.defect));
-  least_peak_ = any_ ? std::min(least_peak_, measures.peak) : measures.peak;
+  note({measures.peak, measures.cost});
   if (better(measures.peak, measures.cost)) {
     any_ = true;
     schedule_ = std::move(schedule);
@@ -57,13 +58,23 @@ core::Evaluation Incumbent::offer(const core::Schedule& offered) {
   return measures;
 }
 
+std::int64_t Incumbent::least_peak() const { return tradeoffs_.empty() ? 0 : tradeoffs_.begin()->first; }
+
+void Incumbent::note(const Tradeoff& tradeoff) {
+  auto next = tradeoffs_.upper_bound(tradeoff.peak);
+  if (next != tradeoffs_.begin() && std::prev(next)->second <= tradeoff.cost) return;
+  while (next != tradeoffs_.end() && next->second >= tradeoff.cost) next = tradeoffs_.erase(next);
+  tradeoffs_[tradeoff.peak] = tradeoff.cost;
+}
+
 Solution Incumbent::finish(bool timed_out) const {
   Solution solution;
   solution.schedule = schedule_;
   solution.peak = peak_;
   solution.cost = cost_;
   solution.lower_bound = lower_bound_;
-  solution.least_peak = least_peak_;
+  solution.least_peak = least_peak();
+  for (const auto& [peak, cost] : tradeoffs_) solution.tradeoffs.push_back({peak, cost});
   solution.best_seconds = best_seconds_;
   solution.timed_out = timed_out;
   if (proved_infeasible()) {

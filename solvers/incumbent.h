@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "core/profile.h"
 #include "core/schedule.h"
@@ -19,6 +20,9 @@ class Incumbent {
   /// Throws std::logic_error on an invalid schedule: that is a solver's bug. O(T + sum of in-degrees).
   core::Evaluation offer(const core::Schedule& schedule);
 
+  /// Takes note of what another solver met.
+  void note(const Tradeoff& tradeoff);
+
   /// True once a schedule within the budget is known (always after the first offer, without a budget).
   bool within_budget() const;
   /// The peak is within the budget, or there is none.
@@ -28,7 +32,7 @@ class Incumbent {
   const core::Schedule& schedule() const { return schedule_; }
   std::int64_t peak() const { return peak_; }
   std::int64_t cost() const { return cost_; }
-  std::int64_t least_peak() const { return least_peak_; }
+  std::int64_t least_peak() const;  ///< lowest peak met, 0 before the first
   std::int64_t lower_bound() const { return lower_bound_; }
   /// The budget is below the lower bound: no schedule exists.
   bool proved_infeasible() const;
@@ -44,8 +48,9 @@ class Incumbent {
   const Stopwatch& watch_;
   core::Evaluator evaluator_;
   core::Schedule schedule_;
+  std::map<std::int64_t, std::int64_t> tradeoffs_;  ///< peak to cost; costs fall as peaks rise
   bool any_ = false;
-  std::int64_t peak_ = 0, cost_ = 0, least_peak_ = 0, lower_bound_ = 0, least_cost_ = 0;
+  std::int64_t peak_ = 0, cost_ = 0, lower_bound_ = 0, least_cost_ = 0;
   double best_seconds_ = 0;
 };
 

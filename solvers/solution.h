@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "core/graph.h"
 #include "core/schedule.h"
@@ -32,6 +33,11 @@ struct SolveOptions {
   std::function<void(const Progress&)> progress;  ///< called when the best schedule improves, and now and then
 };
 
+/// What some schedule reaches: peak in bytes, cost in the graph's unit.
+struct Tradeoff {
+  std::int64_t peak = 0, cost = 0;
+};
+
 /// A schedule and its measures. `schedule` is empty (no steps) only where status is infeasible or not_found and nothing
 /// valid was found; with not_found it may hold the lowest-peak schedule known, which exceeds the budget.
 struct Solution {
@@ -41,9 +47,10 @@ struct Solution {
   std::int64_t cost = 0;
   std::int64_t lower_bound = 0;  ///< of the peak of any schedule, bytes
   std::int64_t least_peak =
-      0;                    ///< lowest peak of any valid schedule met while solving: the least budget known feasible
-  double best_seconds = 0;  ///< when the returned schedule was found
-  bool timed_out = false;   ///< a limit ended the search
+      0;  ///< lowest peak of any valid schedule met while solving: the least budget known feasible
+  std::vector<Tradeoff> tradeoffs;  ///< of schedules met while solving: no other is better in both; ascending peak
+  double best_seconds = 0;          ///< when the returned schedule was found
+  bool timed_out = false;           ///< a limit ended the search
 };
 
 }  // namespace cairn::solvers

@@ -1,6 +1,7 @@
 // Every registered solver, on random graphs, against the literal definitions and the brute force of core/reference.h.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "core/error.h"
@@ -36,6 +37,15 @@ void check_solution(const Graph& graph, const Solution& solution, const SolveOpt
   CHECK(solution.lower_bound == reference::peak_lower_bound(graph));
   CHECK(solution.least_peak <= solution.peak);
   CHECK(solution.least_peak >= solution.lower_bound);
+  // The schedule itself is on the curve or below something on it, and the curve has no dominated point.
+  for (std::size_t i = 0; i + 1 < solution.tradeoffs.size(); ++i) {
+    CHECK(solution.tradeoffs[i].peak < solution.tradeoffs[i + 1].peak);
+    CHECK(solution.tradeoffs[i].cost > solution.tradeoffs[i + 1].cost);
+  }
+  CHECK(std::any_of(solution.tradeoffs.begin(), solution.tradeoffs.end(), [&](const solvers::Tradeoff& tradeoff) {
+    return tradeoff.peak <= solution.peak && tradeoff.cost <= solution.cost;
+  }));
+  CHECK(solution.tradeoffs.front().peak == solution.least_peak);
   const bool fits = !options.budget || solution.peak <= *options.budget;
   CHECK(fits == (solution.status == Status::optimal || solution.status == Status::feasible));
   if (options.budget) CHECK((solution.status == Status::infeasible) == (*options.budget < solution.lower_bound));
