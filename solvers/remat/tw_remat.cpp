@@ -182,6 +182,7 @@ class KSearch {
 
 Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   constexpr std::int64_t kMostRepeats = 64;
+  constexpr std::int32_t kCoreDegree = 192;
   Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
@@ -195,7 +196,7 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   }
   if (options.k == 0 && incumbent.cannot_improve()) return incumbent.finish(false);
 
-  const TreeDecomposition decomposition = min_fill_decomposition(graph);
+  const TreeDecomposition decomposition = min_fill_decomposition(graph, kCoreDegree, &watch);
   const SeparatorTree separators = separator_tree(decomposition, graph.node_count());
   TwScheduler scheduler(graph, separators);
   const std::int64_t most_steps = kMostRepeats * graph.node_count() + 4096;

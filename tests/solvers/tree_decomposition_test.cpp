@@ -79,6 +79,22 @@ TEST_CASE("a small core degree gives one large bag and still a valid decompositi
   }
 }
 
+TEST_CASE("an expired watch ends the search with a valid decomposition") {
+  tests::Random random(5);
+  tests::RandomGraphOptions options;
+  options.min_nodes = 40;
+  options.max_nodes = 60;
+  for (const std::int64_t work : {0, 10, 50}) {
+    const Graph graph = tests::random_graph(random, options);
+    Limit limit;
+    limit.work = work;
+    Stopwatch watch(limit);
+    const TreeDecomposition decomposition = min_fill_decomposition(graph, 192, &watch);
+    CHECK(check_decomposition(graph, decomposition) == "");
+    if (work == 0) CHECK(decomposition.bags.size() == 1);
+  }
+}
+
 TEST_CASE("the check finds broken decompositions") {
   core::GraphBuilder builder;
   for (int i = 0; i < 4; ++i) builder.add({});
