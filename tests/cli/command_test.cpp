@@ -301,7 +301,7 @@ TEST_CASE("bench names its units") {
   CHECK(json["nodes"] == 20000);
 }
 
-TEST_CASE("--quiet prints nothing") {
+TEST_CASE("quiet prints nothing") {
   const Folder folder;
   const auto outcome = test::run_command({"solve", folder.write("g.json", diamond_graph()), "--quiet"});
   CHECK(outcome.code == 0);
