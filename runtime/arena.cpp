@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -17,6 +18,8 @@
 
 namespace cairn::runtime {
 namespace {
+
+constexpr int kPaint = 0xA5;
 
 std::optional<std::int64_t> number_in(const char* path) {
   std::ifstream file(path);
@@ -69,6 +72,13 @@ Arena::Arena(std::int64_t bytes, std::int64_t alignment) : bytes_(bytes) {
   if (base_ == nullptr) {
     throw core::DeviceError(fmt::format("the system refused an arena of {}", core::format_bytes(bytes)));
   }
+  std::memset(base_, kPaint, static_cast<std::size_t>(bytes));
+}
+
+std::int64_t Arena::touched() const {
+  std::int64_t end = bytes_;
+  while (end > 0 && base_[end - 1] == std::byte{kPaint}) --end;
+  return end;
 }
 
 Arena::~Arena() { std::free(base_); }

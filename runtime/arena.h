@@ -13,8 +13,9 @@ std::int64_t available_memory();
 /// Throws DeviceError (what, asked, available) when `bytes` exceed available_memory().
 void require_memory(std::string_view what, std::int64_t bytes);
 
-/// One allocation that holds every tensor of a program; RAII, movable. Hands out addresses and records how far up they
-/// reach: the high-water mark is what was really used, to be compared with what was planned.
+/// One allocation that holds every tensor of a program; RAII, movable. It is painted with a pattern first, so that what
+/// was really written can be measured and compared with what was planned; that also maps its pages before the first
+/// step.
 class Arena {
  public:
   /// Throws DeviceError (asked, available) when the machine has not that much memory free. `bytes` may be 0.
@@ -26,6 +27,10 @@ class Arena {
   std::int64_t bytes() const { return bytes_; }
   /// The address of [offset, offset + bytes). Throws std::out_of_range outside the arena.
   std::byte* at(std::int64_t offset, std::int64_t bytes);
+  /// Bytes up to the highest one that no longer shows the paint: what anybody wrote since the arena was made. Looks
+  /// from the top down, so it costs what is unused.
+  std::int64_t touched() const;
+  /// How far up the addresses reach that at() gave out since the last reset.
   std::int64_t high_water() const { return high_water_; }
   void reset_high_water() { high_water_ = 0; }
 

@@ -23,15 +23,24 @@ struct ExecuteOptions {
 /// What one execution of a program did.
 struct StepReport {
   double seconds = 0;
-  std::int64_t measured_peak_bytes = 0;  ///< the arena's high-water mark
-  std::int64_t live_peak_bytes = 0;      ///< most bytes in live buffers at once
-  std::vector<double> op_seconds;        ///< one an instruction, if asked for with time_ops
+  /// Bytes of the arena up to the highest one that was written, rounded up to the plan's alignment. With poison, which
+  /// writes everywhere: up to the highest address that a kernel was given.
+  std::int64_t measured_peak_bytes = 0;
+  std::int64_t live_peak_bytes = 0;  ///< most bytes in live buffers at once
+  std::vector<double> op_seconds;    ///< one an instruction, if asked for with time_ops
 };
 
 /// The bytes of one kept output or resident gradient after a step.
 struct Output {
   core::NodeId node = core::kNoNode;
   std::span<const std::byte> bytes;
+};
+
+/// What a node that nobody reads and nobody keeps computed: its buffer is free again when the step ends.
+struct SinkDigest {
+  core::NodeId node = core::kNoNode;
+  std::uint64_t digest = 0;  ///< synthetic_digest of its output when it last ran
+  bool operator==(const SinkDigest&) const = default;
 };
 
 /// Runs programs on the host. Owns the arena and the resident tensors; nothing is allocated while a step runs.
@@ -51,6 +60,9 @@ class HostExecutor {
   /// Every kept output (losses, gradients), ascending by node; a node that writes a resident shows the resident's
   /// bytes. Valid until the next run.
   std::vector<Output> outputs() const;
+
+  /// Of every node without readers that is not kept, ascending by node. Valid until the next run.
+  const std::vector<SinkDigest>& sink_digests() const;
 
  private:
   struct State;

@@ -16,7 +16,10 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   incumbent.offer(core::baseline_schedule(graph));
   const bool hopeless = incumbent.proved_infeasible();
   SolveOptions inner = options;
-  inner.progress = nullptr;
+  if (options.progress) {
+    // The inner solvers start afresh; people want to see the best of all.
+    inner.progress = [&](const Progress&) { options.progress({incumbent.peak(), incumbent.cost(), watch.seconds()}); };
+  }
   if (hopeless) inner.budget.reset();  // no schedule can fit: find out what the least budget is
 
   const auto run = [&](SolverFunction solver, double share) {
@@ -25,11 +28,13 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     inner.limit.seconds *= share;
     const Solution solution = solver(graph, inner);
     if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
+    watch.expired(solution.work);
     for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
   };
-  run(chen_remat, 0.15);
-  run([](const core::Graph& g, const SolveOptions& o) { return tw_remat(g, TwRematOptions{o}); }, 0.35);
+  // The cheap ones first, so that something is known when time is short.
   run(greedy_remat, 0.25);
+  run(chen_remat, 0.25);
+  run([](const core::Graph& g, const SolveOptions& o) { return tw_remat(g, TwRematOptions{o}); }, 0.35);
   inner.limit = options.limit;
   if (!watch.expired(0)) refine(graph, inner, incumbent, watch, kBarrenRounds);
   return incumbent.finish(watch.expired(0));

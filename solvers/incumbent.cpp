@@ -53,8 +53,8 @@ core::Evaluation Incumbent::offer(const core::Schedule& offered) {
     peak_ = measures.peak;
     cost_ = measures.cost;
     best_seconds_ = watch_.seconds();
-    if (options_.progress) options_.progress({peak_, cost_, best_seconds_});
   }
+  if (options_.progress) options_.progress({peak_, cost_, watch_.seconds()});
   return measures;
 }
 
@@ -76,6 +76,7 @@ Solution Incumbent::finish(bool timed_out) const {
   solution.least_peak = least_peak();
   for (const auto& [peak, cost] : tradeoffs_) solution.tradeoffs.push_back({peak, cost});
   solution.best_seconds = best_seconds_;
+  solution.work = watch_.work();
   solution.timed_out = timed_out;
   if (proved_infeasible()) {
     solution.status = Status::infeasible;

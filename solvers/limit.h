@@ -22,17 +22,18 @@ class Stopwatch {
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool interrupted() const { return limit_.stop != nullptr && limit_.stop->load(std::memory_order_relaxed); }
 
-  /// Adds `work` units and says whether to stop. The clock is read once every few thousand units.
+  /// Adds `work` units and says whether to stop. The clock is read once every few thousand units, and always for 0.
   bool expired(std::int64_t work = 1) {
     done_ += work;
     since_check_ += work;
     if (expired_ || interrupted() || done_ > limit_.work) return expired_ = true;
-    if (since_check_ >= 4096) {
+    if (since_check_ >= 4096 || work == 0) {
       since_check_ = 0;
       expired_ = seconds() > limit_.seconds;
     }
     return expired_;
   }
+  std::int64_t work() const { return done_; }
   /// What is left of the limit, for a solver called by this one.
   Limit rest() const {
     Limit rest = limit_;

@@ -30,7 +30,7 @@ struct SolveOptions {
   std::optional<std::int64_t> budget;  ///< bytes of peak; absent: least peak first, then least cost
   Limit limit;
   std::uint64_t seed = 0;                         ///< for solvers that draw random numbers
-  std::function<void(const Progress&)> progress;  ///< called when the best schedule improves, and now and then
+  std::function<void(const Progress&)> progress;  ///< called whenever a schedule was tried
 };
 
 /// What some schedule reaches: peak in bytes, cost in the graph's unit.
@@ -50,6 +50,7 @@ struct Solution {
       0;  ///< lowest peak of any valid schedule met while solving: the least budget known feasible
   std::vector<Tradeoff> tradeoffs;  ///< of schedules met while solving: no other is better in both; ascending peak
   double best_seconds = 0;          ///< when the returned schedule was found
+  std::int64_t work = 0;  ///< node visits, the unit of Limit::work
   bool timed_out = false;           ///< a limit ended the search
 };
 

@@ -20,6 +20,51 @@ void keep_blas_single_threaded() {
   static_cast<void>(done);
 }
 
+// On CPUs with AVX-512, OpenBLAS computes products of up to this many multiplications with kernels that call malloc.
+// Nothing may be allocated while a step runs, so those are computed here.
+constexpr double kSmallProduct = 1e6;
+
+template <class T>
+bool is_small(const Gemm<T>& g) {
+  return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) <= kSmallProduct;
+}
+
+/// Sum over k of a[k * stride] * b[k], in eight interleaved lanes that the compiler can vectorise.
+template <class T>
+T dot(const T* a, std::int64_t stride, const T* b, std::int64_t k) {
+  constexpr std::int64_t kLanes = 8;
+  std::array<T, kLanes> lanes{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= k; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[static_cast<std::size_t>(lane)] += a[(i + lane) * stride] * b[i + lane];
+    }
+  }
+  T total{};
+  for (const T lane : lanes) total += lane;
+  for (; i < k; ++i) total += a[i * stride] * b[i];
+  return total;
+}
+
+template <class T>
+void small_product(const Gemm<T>& g) {
+  const std::int64_t stride = g.trans_a ? g.lda : 1;  // between the elements of a row of op(A)
+  for (std::int64_t i = 0; i < g.m; ++i) {
+    const T* a = g.a + (g.trans_a ? i : i * g.lda);
+    T* __restrict c = g.c + i * g.ldc;
+    for (std::int64_t j = 0; j < g.n; ++j) c[j] = g.beta == T{0} ? T{0} : g.beta * c[j];
+    if (g.trans_b) {
+      for (std::int64_t j = 0; j < g.n; ++j) c[j] += g.alpha * dot(a, stride, g.b + j * g.ldb, g.k);
+      continue;
+    }
+    for (std::int64_t k = 0; k < g.k; ++k) {
+      const T scaled = g.alpha * a[k * stride];
+      const T* b = g.b + k * g.ldb;
+      for (std::int64_t j = 0; j < g.n; ++j) c[j] += scaled * b[j];
+    }
+  }
+}
+
 CBLAS_TRANSPOSE transpose(bool trans) { return trans ? CblasTrans : CblasNoTrans; }
 blasint extent(std::int64_t value) { return static_cast<blasint>(value); }
 
@@ -30,6 +75,11 @@ void blas(const Gemm<float>& g) {
 void blas(const Gemm<double>& g) {
   cblas_dgemm(CblasRowMajor, transpose(g.trans_a), transpose(g.trans_b), extent(g.m), extent(g.n), extent(g.k), g.alpha,
               g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
+}
+
+template <class T>
+void product(const Gemm<T>& g) {
+  is_small(g) ? small_product(g) : blas(g);
 }
 
 // Rows (or columns) of one block: at most 16 blocks, none narrower than 32 nor below about a million multiplications.
@@ -48,7 +98,7 @@ std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k
 template <class T>
 void gemm(const Gemm<T>& call) {
   keep_blas_single_threaded();
-  blas(call);
+  product(call);
 }
 
 template <class T>
@@ -60,7 +110,7 @@ void parallel_gemm(const Gemm<T>& call) {
       part.m = end - begin;
       part.a += call.trans_a ? begin : begin * call.lda;
       part.c += begin * call.ldc;
-      blas(part);
+      product(part);
     });
   } else {
     for_blocks(call.n, block_extent(call.n, call.m, call.k), [&](std::int64_t begin, std::int64_t end) {
@@ -68,7 +118,7 @@ void parallel_gemm(const Gemm<T>& call) {
       part.n = end - begin;
       part.b += call.trans_b ? begin * call.ldb : begin;
       part.c += begin;
-      blas(part);
+      product(part);
     });
   }
 }
@@ -83,7 +133,7 @@ template void parallel_gemm(const Gemm<double>&);
 namespace cairn::runtime {
 
 void warm_up_kernels() {
-  constexpr std::int64_t kSide = 64;
+  constexpr std::int64_t kSide = 104;  // large enough to be BLAS's
   static const std::array<float, kSide * kSide> zeros{};
   kernels::keep_blas_single_threaded();
 #pragma omp parallel

@@ -129,7 +129,7 @@ class Evictor {
         if (last >= drop.position || bytes == 0) continue;  // still there
         if (last >= worst) {
           if (memory.max(last + 1, drop.position - 1) <= budget_ - bytes) continue;  // it may as well stay until then
-        } else if (bytes < drop.freed && prefers_to_hold(u, bytes, drop.freed)) {
+        } else if (bytes < drop.freed && prefers_to_hold(bytes, drop.freed)) {
           drop.freed -= bytes;
           continue;
         }
@@ -144,7 +144,7 @@ class Evictor {
   }
 
   /// Whether an input that is dead at the worst step should live on across it rather than be computed again.
-  bool prefers_to_hold(NodeId, std::int64_t bytes, std::int64_t freed) {
+  bool prefers_to_hold(std::int64_t bytes, std::int64_t freed) {
     if (noisy_) return random_.uniform() < 0.5 && 2 * bytes < freed;
     return 16 * bytes < freed;
   }

@@ -83,26 +83,33 @@ class Retainer {
     return delta;
   }
 
-  /// Step j is gone: its reads end, and what nobody reads any more goes as well.
-  void unlink(std::int64_t j) {
-    removed_[j] = 1;
-    if (previous_[j] >= 0) next_[previous_[j]] = next_[j];
-    if (next_[j] >= 0) previous_[next_[j]] = previous_[j];
-    for (std::size_t e = source_begin_[j]; e < source_begin_[j + 1]; ++e) {
-      // Whoever provided the value may have been taken out since; then the one before it does.
-      std::int64_t source = sources_[e];
-      while (removed_[source]) source = previous_[source];
-      const std::int64_t before = last(source);
-      auto& row = reads_[source];
-      row.erase(std::lower_bound(row.begin(), row.end(), j));
-      const std::int64_t after = last(source);
-      memory_.add(after + 1, std::min(before, length_ - 1), -graph_.size(steps_[source]));
-      const bool needed = next_[source] < 0 && graph_.required(steps_[source]);
-      if (row.empty() && !needed) {
-        memory_.add(source, source, -graph_.size(steps_[source]) - graph_.scratch(steps_[source]));
-        unlink(source);
+  /// Takes step `first` out: its reads end, and what nobody reads any more goes as well.
+  void unlink(std::int64_t first) {
+    std::vector<std::int64_t> unread{first};
+    while (!unread.empty()) {
+      const std::int64_t j = unread.back();
+      unread.pop_back();
+      removed_[j] = 1;
+      if (previous_[j] >= 0) next_[previous_[j]] = next_[j];
+      if (next_[j] >= 0) previous_[next_[j]] = previous_[j];
+      for (std::size_t e = source_begin_[j]; e < source_begin_[j + 1]; ++e) {
+        if (const std::int64_t source = end_read(j, sources_[e]); source >= 0) unread.push_back(source);
       }
     }
+  }
+
+  /// Step j no longer reads what `source` provided. Returns the occurrence if it is now unread and out of memory, else -1.
+  std::int64_t end_read(std::int64_t j, std::int64_t source) {
+    // Whoever provided the value may have been taken out since; then the one before it does.
+    while (removed_[source]) source = previous_[source];
+    const std::int64_t before = last(source);
+    auto& row = reads_[source];
+    row.erase(std::lower_bound(row.begin(), row.end(), j));
+    const std::int64_t after = last(source);
+    memory_.add(after + 1, std::min(before, length_ - 1), -graph_.size(steps_[source]));
+    if (!row.empty() || (next_[source] < 0 && graph_.required(steps_[source]))) return -1;
+    memory_.add(source, source, -graph_.size(steps_[source]) - graph_.scratch(steps_[source]));
+    return source;
   }
 
   const core::Graph& graph_;

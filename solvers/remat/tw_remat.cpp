@@ -185,7 +185,7 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   constexpr std::int32_t kCoreDegree = 192;
   Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
-  incumbent.offer(core::baseline_schedule(graph));
+  if (options.k == 0) incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.proved_infeasible() && options.k == 0) {
     // No k can reach the budget; the least peak is still worth knowing.
     SolveOptions least = options;

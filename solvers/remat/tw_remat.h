@@ -7,6 +7,7 @@ namespace cairn::solvers {
 struct TwRematOptions : SolveOptions {
   /// Recursion stops at tree decompositions of fewer than k bags: 1 recurses to the end (least memory), n gives
   /// NoRemat. 0, the default, searches k for the least cost within the budget.
+  /// A k that is given yields that schedule, or none where it grew too long.
   std::int64_t k = 0;
   /// Within a budget, values that Algorithm 1 frees stay in memory where that fits (retain_where_it_fits), and their
   /// recomputation goes: never dearer. False gives the paper's schedules.

@@ -326,4 +326,40 @@ TEST_CASE("a node that writes a resident is read from there") {
   }
 }
 
+TEST_CASE("the measured peak is what was written, not what was planned") {
+  const Diamond diamond;
+  Program program = diamond.program();
+  const std::int64_t needed = program.arena_bytes;
+  program.arena_bytes += 4096;  // a plan that claims more than it uses
+  HostExecutor roomy(program);
+  CHECK(roomy.run().measured_peak_bytes == needed);
+
+  // A step that writes further up than any buffer reaches is seen too.
+  ExecuteOptions options;
+  std::byte* base = nullptr;
+  options.before_step = [&](const Instruction& instruction) {
+    if (instruction.node == diamond.last && base != nullptr) base[needed + 1000] = std::byte{7};
+  };
+  HostExecutor careless(program, options);
+  careless.run();
+  const Location kept = careless.program().kept.front().location;
+  base = const_cast<std::byte*>(careless.outputs().front().bytes.data()) - kept.offset;
+  CHECK(careless.run().measured_peak_bytes == needed + 1001);
+}
+
+TEST_CASE("what nobody reads or keeps is digested, and the digest sees a clobbered input") {
+  const Graph graph = build_graph({make_node("a", 64, {}), make_node("b", 64, {}), make_node("sink", 64, {0, 1})});
+  Program program = compiled(graph, core::baseline_schedule(graph), 1, 0);
+  HostExecutor good(program);
+  good.run();
+  REQUIRE(good.sink_digests().size() == 1);
+  CHECK(good.sink_digests().front().node == 2);
+  // b laid over a: the sink reads b twice.
+  program.instructions[1].output.offset = program.instructions[0].output.offset;
+  for (Location& input : program.inputs) input.offset = program.instructions[0].output.offset;
+  HostExecutor bad(program);
+  bad.run();
+  CHECK_FALSE(bad.sink_digests() == good.sink_digests());
+}
+
 }  // namespace cairn::tests

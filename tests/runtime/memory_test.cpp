@@ -51,6 +51,17 @@ TEST_CASE("the arena hands out aligned addresses and remembers how far they reac
   CHECK(arena.high_water() == 0);
 }
 
+TEST_CASE("the arena knows how far up it was written") {
+  runtime::Arena arena(1000, 256);
+  CHECK(arena.touched() == 0);
+  arena.at(100, 50);
+  CHECK(arena.touched() == 0);
+  *arena.at(300, 1) = std::byte{1};
+  CHECK(arena.touched() == 301);
+  *arena.at(999, 1) = std::byte{1};
+  CHECK(arena.touched() == 1000);
+}
+
 TEST_CASE("the arena refuses addresses outside, absurd sizes and odd alignments") {
   runtime::Arena arena(100);
   CHECK_THROWS_AS(arena.at(50, 51), std::out_of_range);

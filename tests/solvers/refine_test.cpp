@@ -62,6 +62,25 @@ TEST_CASE("with enough memory retaining removes every recomputation") {
   }
 }
 
+TEST_CASE("a long chain of values that become unread is taken out without recursion") {
+  constexpr core::NodeId kNodes = 200'000;
+  core::GraphBuilder builder;
+  for (core::NodeId v = 0; v < kNodes; ++v) {
+    core::Node node;
+    node.size = 1;
+    if (v > 0) node.inputs.push_back(v - 1);
+    builder.add(std::move(node));
+  }
+  const Graph graph = builder.build();
+  // The chain but for its last node runs twice, the second time for the last node.
+  Schedule schedule = core::baseline_schedule(graph);
+  schedule.steps.pop_back();
+  const std::vector<core::NodeId> once = schedule.steps;
+  schedule.steps.insert(schedule.steps.end(), once.begin(), once.end());
+  schedule.steps.push_back(kNodes - 1);
+  CHECK(retain_where_it_fits(graph, schedule, 10).length() == kNodes);
+}
+
 TEST_CASE("eviction gives valid schedules, within the budget where it says so") {
   tests::Random random(4);
   int fitted = 0, tight = 0;
