@@ -114,7 +114,7 @@ class GraphBuilder {
   void set_name(std::string name);
   void set_order(std::vector<NodeId> order);
 
-  /// Validates and returns the graph; the builder is left empty. O(n + m).
+  /// Validates and returns the graph. The builder is empty after that, and not to be used after a throw. O(n + m).
   /// Throws InputError, naming the nodes, on: unknown input, self-loop, cycle (lists one), duplicate name (an
   /// empty one becomes `#index`), negative size or cost, sums of sizes or of costs above 2^62, scratch below
   /// max(-size(v), -sum of size(u) over inputs u that only v reads and nobody keeps), `inplace` that is no input,

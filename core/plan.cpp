@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -58,62 +59,142 @@ std::vector<std::int64_t> load(const Problem& problem) {
 /// Which gap a block takes: the tightest that holds it, or the lowest.
 enum class Fit : std::uint8_t { best, lowest };
 
+/// Placed pieces by the steps at which they live: all that live during [first, last] are those that live at `first`,
+/// and those that start later in it.
+class TimeIndex {
+ public:
+  explicit TimeIndex(std::int64_t steps) : starting_(steps + 1) {
+    while (width_ <= steps) width_ *= 2;
+    covering_.resize(2 * width_);
+  }
+
+  void clear() {
+    for (auto& list : covering_) list.clear();
+    for (auto& list : starting_) list.clear();
+  }
+
+  void insert(const Piece& piece, std::int32_t id) {
+    starting_[piece.first].push_back(id);
+    for (std::int64_t l = piece.first + width_, r = piece.last + 1 + width_; l < r; l /= 2, r /= 2) {
+      if (l & 1) covering_[l++].push_back(id);
+      if (r & 1) covering_[--r].push_back(id);
+    }
+  }
+
+  template <class Visit>
+  void visit(const Piece& piece, const Visit& visit) const {
+    for (std::int64_t node = piece.first + width_; node > 0; node /= 2) {
+      for (const std::int32_t id : covering_[node]) visit(id);
+    }
+    for (std::int64_t step = piece.first + 1; step <= piece.last && step < static_cast<std::int64_t>(starting_.size());
+         ++step) {
+      for (const std::int32_t id : starting_[step]) visit(id);
+    }
+  }
+
+ private:
+  std::int64_t width_ = 1;
+  std::vector<std::vector<std::int32_t>> covering_;  ///< segment tree: pieces that live during all of a node's range
+  std::vector<std::vector<std::int32_t>> starting_;  ///< by first step
+};
+
 /// Places blocks one by one, each in a gap between those placed so far that live at the same time.
 class Placer {
  public:
-  explicit Placer(const Problem& problem) : problem_(problem) { placed_.reserve(problem.pieces.size()); }
+  /// `conflicts`: how many pairs of pieces live at the same time. Where they are few, pieces are looked up by time;
+  /// otherwise all that are placed are kept by offset and looked through.
+  Placer(const Problem& problem, double conflicts) : problem_(problem) {
+    const auto pieces = static_cast<double>(problem.pieces.size());
+    if (16 * conflicts < pieces * pieces) index_.emplace(problem.steps);
+  }
 
-  /// Height of the arena; offsets[b] is block b's. O(blocks * pieces).
+  /// Height of the arena; offsets[b] is block b's.
   std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit = Fit::best) {
     fit_ = fit;
     placed_.clear();
+    if (index_) {
+      index_->clear();
+      placed_.resize(problem_.pieces.size());
+    }
     offsets.resize(problem_.blocks.size());
     std::int64_t height = 0;
     for (const std::int32_t b : order) {
       const Block& block = problem_.blocks[b];
-      offsets[b] = block.piece_count == 1 ? best_fit(*problem_.begin(block)) : best_fit(block);
+      offsets[b] = block.piece_count == 1 ? gap_for(*problem_.begin(block)) : lowest_for(block);
       for (const Piece* p = problem_.begin(block); p != problem_.end(block); ++p) {
-        insert({offsets[b], offsets[b] + p->size, p->first, p->last});
+        insert(*p, offsets[b]);
         height = std::max(height, offsets[b] + p->size);
       }
     }
     return height;
   }
 
+  /// Pieces looked at so far, in all placements.
+  std::int64_t work() const { return work_; }
+
  private:
   struct Placed {
     std::int64_t offset, end, first, last;
   };
+  static constexpr std::int64_t kLookup = 10;  ///< finding and sorting a piece costs about this many comparisons
 
-  void insert(const Placed& piece) {
-    const auto at = std::upper_bound(placed_.begin(), placed_.end(), piece.offset,
-                                     [](std::int64_t offset, const Placed& p) { return offset < p.offset; });
-    placed_.insert(at, piece);
+  void insert(const Piece& piece, std::int64_t offset) {
+    const Placed placed{offset, offset + piece.size, piece.first, piece.last};
+    if (index_) {
+      const auto id = static_cast<std::int32_t>(&piece - problem_.pieces.data());
+      placed_[id] = placed;
+      index_->insert(piece, id);
+      return;
+    }
+    const auto at = std::upper_bound(placed_.begin(), placed_.end(), offset,
+                                     [](std::int64_t value, const Placed& p) { return value < p.offset; });
+    placed_.insert(at, placed);
   }
 
-  /// The tightest gap that holds the piece, the lowest of equals; above everything if there is none.
-  std::int64_t best_fit(const Piece& piece) const {
-    std::int64_t top = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();
-    for (const Placed& p : placed_) {
-      if (p.first > piece.last || p.last < piece.first) continue;
-      const std::int64_t gap = p.offset - top;
-      if (gap >= piece.size && gap < best_gap) {
-        best = top;
-        best_gap = gap;
-        if (fit_ == Fit::lowest) break;
+  /// Placed pieces that live during some of [piece.first, piece.last], with ascending offsets if `sorted`.
+  template <class Visit>
+  void conflicts(const Piece& piece, const Visit& visit, bool sorted) {
+    if (!index_) {
+      work_ += static_cast<std::int64_t>(placed_.size());
+      for (const Placed& p : placed_) {
+        if (p.first <= piece.last && p.last >= piece.first) visit(p);
       }
-      top = std::max(top, p.end);
+      return;
     }
+    work_ += piece.last - piece.first + 1;
+    found_.clear();
+    index_->visit(piece, [&](std::int32_t id) { found_.push_back(placed_[id]); });
+    work_ += kLookup * static_cast<std::int64_t>(found_.size());
+    if (sorted) {
+      std::sort(found_.begin(), found_.end(), [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
+    }
+    for (const Placed& p : found_) visit(p);
+  }
+
+  /// The tightest gap that holds the piece, the lowest of equals (or, with Fit::lowest, of all); above everything if
+  /// there is none.
+  std::int64_t gap_for(const Piece& piece) {
+    std::int64_t top = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();
+    conflicts(
+        piece,
+        [&](const Placed& p) {
+          const std::int64_t gap = p.offset - top;
+          if (gap >= piece.size && (fit_ == Fit::best ? gap < best_gap : best < 0)) {
+            best = top;
+            best_gap = gap;
+          }
+          top = std::max(top, p.end);
+        },
+        true);
     return best >= 0 ? best : top;
   }
 
   /// The lowest offset at which no piece of a chain meets a placed one.
-  std::int64_t best_fit(const Block& block) {
+  std::int64_t lowest_for(const Block& block) {
     forbidden_.clear();
     for (const Piece* piece = problem_.begin(block); piece != problem_.end(block); ++piece) {
-      for (const Placed& p : placed_) {
-        if (p.first <= piece->last && p.last >= piece->first) forbidden_.emplace_back(p.offset - piece->size, p.end);
-      }
+      conflicts(
+          *piece, [&](const Placed& p) { forbidden_.emplace_back(p.offset - piece->size, p.end); }, false);
     }
     std::sort(forbidden_.begin(), forbidden_.end());
     std::int64_t offset = 0;
@@ -125,8 +206,11 @@ class Placer {
   }
 
   const Problem& problem_;
+  std::optional<TimeIndex> index_;
   Fit fit_ = Fit::best;
-  std::vector<Placed> placed_;                                    ///< ascending offsets
+  std::int64_t work_ = 0;
+  std::vector<Placed> placed_;  ///< by ascending offset; with an index, by piece
+  std::vector<Placed> found_;
   std::vector<std::pair<std::int64_t, std::int64_t>> forbidden_;  ///< open intervals of offsets
 };
 
@@ -239,26 +323,27 @@ std::vector<std::int32_t> perturb(const Problem& problem, const Packing& packing
   return order;
 }
 
-Packing pack(const Problem& problem, std::int64_t lower_bound, const std::vector<std::int64_t>& loads, int rounds) {
+Packing pack(const Problem& problem, std::int64_t lower_bound, const std::vector<std::int64_t>& loads,
+             std::int64_t work) {
   Packing best;
   if (problem.blocks.empty()) return {0, {}, {}, Fit::best};
-  Placer placer(problem);
+  const std::vector<BlockMeasures> measures = measure(problem, loads);
+  double conflicts = 0;
+  for (const BlockMeasures& m : measures) conflicts += static_cast<double>(m.conflicts);
+  Placer placer(problem, conflicts);
   std::vector<std::int64_t> offsets;
-  for (auto& order : greedy_orders(measure(problem, loads))) {
+  for (auto& order : greedy_orders(measures)) {
     for (const Fit fit : {Fit::best, Fit::lowest}) {
       const std::int64_t height = placer.place(order, offsets, fit);
       if (height < best.height) best = {height, offsets, order, fit};
-      if (best.height == lower_bound) return best;
+      if (best.height == lower_bound || placer.work() >= work) return best;
     }
   }
-  // Rounds cost pieces^2 each: large problems get fewer of them.
-  const double pieces = static_cast<double>(problem.pieces.size());
-  rounds = static_cast<int>(std::min<double>(rounds, 3e8 / (pieces * pieces)));
-  constexpr int kPatience = 100;
+  constexpr int kMostRounds = 4000, kPatience = 100;
   std::uint64_t random = 1;
   Packing current = best;
   int since_best = 0;
-  for (int round = 0; round < rounds && best.height > lower_bound; ++round) {
+  for (int round = 0; round < kMostRounds && best.height > lower_bound && placer.work() < work; ++round) {
     std::vector<std::int32_t> order = perturb(problem, current, random);
     const Fit fit = next_random(random) % 8 == 0 ? (current.fit == Fit::best ? Fit::lowest : Fit::best) : current.fit;
     const std::int64_t height = placer.place(order, offsets, fit);
@@ -305,7 +390,7 @@ Packed solve(const Problem& problem, const PlanOptions& options) {
   check_total(problem);
   const std::vector<std::int64_t> loads = load(problem);
   const std::int64_t bound = *std::max_element(loads.begin(), loads.end());
-  return {bound, pack(problem, bound, loads, options.improvement_rounds)};
+  return {bound, pack(problem, bound, loads, options.work)};
 }
 
 }  // namespace

@@ -32,14 +32,15 @@ struct Plan {
 struct PlanOptions {
   std::int64_t alignment =
       1;  ///< bytes, up to 2^30; offsets and sizes are multiples of it. 256 where it is to be executed
-  std::int64_t guard_bytes = 0;   ///< unused bytes behind every buffer, for the arena's sentinels
-  int improvement_rounds = 4000;  ///< further greedy rounds from perturbed orders while above the lower bound; fewer on
-                                  ///< large problems, where each is dear
+  std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, for the arena's sentinels
+  /// Comparisons of buffers after which no further order is tried, about a second's worth. The first greedy order is
+  /// always placed whole; 0 asks for no more than that.
+  std::int64_t work = 600'000'000;
 };
 
 /// Static memory planning: greedy best-fit over several orders (by size, lifetime, area, conflicts, start), the lowest
-/// kept, then rounds that move the buffers at the top to the front. Occurrences of in-place nodes share their input's
-/// storage where that input is not used again. O(orders * b * (conflicts + log b)). Deterministic.
+/// kept, then a local search over orders that moves the buffers at the top to the front. Occurrences of in-place nodes
+/// share their input's storage where that input is not used again. O(orders * b * (conflicts + log b)). Deterministic.
 /// Throws InputError on an invalid schedule, an alignment or guard out of range, or sizes that add up to over 2^62.
 Plan plan_memory(const Graph& graph, const Schedule& schedule, const PlanOptions& options = {});
 

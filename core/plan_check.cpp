@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -37,18 +38,30 @@ std::string check_overlaps(const Plan& plan) {
     }
     if (b.last < b.first) return fmt::format("{} ends before it starts", label(b));
   }
-  std::vector<const Buffer*> by_start;
-  for (const Buffer& b : plan.buffers) by_start.push_back(&b);
+  std::vector<const Buffer*> by_start, by_end;
+  for (const Buffer& b : plan.buffers) {
+    if (b.size > 0) by_start.push_back(&b);
+  }
+  by_end = by_start;
   std::sort(by_start.begin(), by_start.end(), [](const Buffer* a, const Buffer* b) { return a->first < b->first; });
-  std::vector<const Buffer*> live;
+  std::sort(by_end.begin(), by_end.end(), [](const Buffer* a, const Buffer* b) { return a->last < b->last; });
+  // Live buffers by offset: but for in-place pairs, which share theirs, they lie behind one another.
+  std::multimap<std::int64_t, const Buffer*> live;
+  auto ended = by_end.begin();
   for (const Buffer* b : by_start) {
-    std::erase_if(live, [&](const Buffer* c) { return c->last < b->first; });
-    for (const Buffer* c : live) {
+    for (; (*ended)->last < b->first; ++ended) {
+      const auto [from, to] = live.equal_range((*ended)->offset);
+      live.erase(std::find_if(from, to, [&](const auto& entry) { return entry.second == *ended; }));
+    }
+    auto near = live.lower_bound(b->offset);
+    if (near != live.begin()) near = live.lower_bound(std::prev(near)->first);
+    for (; near != live.end() && near->first < b->offset + b->size; ++near) {
+      const Buffer* c = near->second;
       if (overlap(*b, *c) && !takes_over(*b, *c) && !takes_over(*c, *b)) {
         return fmt::format("{} and {} are live at once and overlap", label(*c), label(*b));
       }
     }
-    live.push_back(b);
+    live.emplace(b->offset, b);
   }
   return {};
 }

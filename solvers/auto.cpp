@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/profile.h"
 #include "solvers/incumbent.h"
 #include "solvers/remat/baselines.h"
 #include "solvers/remat/refine.h"
@@ -11,16 +12,20 @@ namespace cairn::solvers {
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   constexpr int kBarrenRounds = 2000;
-  Stopwatch watch(options.limit);
+  constexpr double kHopelessSeconds = 2;
+  const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
+  Limit limit = options.limit;
+  // No schedule can fit: what is left to find is the least budget, and nobody waits long for that.
+  if (hopeless) limit.seconds = std::min(limit.seconds, kHopelessSeconds);
+  Stopwatch watch(limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
-  const bool hopeless = incumbent.proved_infeasible();
   SolveOptions inner = options;
   if (options.progress) {
     // The inner solvers start afresh; people want to see the best of all.
     inner.progress = [&](const Progress&) { options.progress({incumbent.peak(), incumbent.cost(), watch.seconds()}); };
   }
-  if (hopeless) inner.budget.reset();  // no schedule can fit: find out what the least budget is
+  if (hopeless) inner.budget.reset();
 
   const auto run = [&](SolverFunction solver, double share) {
     if (incumbent.cannot_improve() || watch.expired(0)) return;
@@ -35,7 +40,6 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   run(greedy_remat, 0.25);
   run(chen_remat, 0.25);
   run([](const core::Graph& g, const SolveOptions& o) { return tw_remat(g, TwRematOptions{o}); }, 0.35);
-  inner.limit = options.limit;
   if (!watch.expired(0)) refine(graph, inner, incumbent, watch, kBarrenRounds);
   return incumbent.finish(watch.expired(0));
 }

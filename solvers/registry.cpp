@@ -20,7 +20,7 @@ constexpr SolverInfo kSolvers[] = {
     {"tw", "Kumar et al. 2019, Algorithm 1: TWRemat(k)",
      "peak O((M_in + w M_max) log n) for tree decompositions of width w, where recursion goes to the end",
      [](const core::Graph& graph, const SolveOptions& options) { return tw_remat(graph, TwRematOptions{options}); }},
-    {"greedy", "Kumar et al. 2019, section 4: GreedyRemat (XLA)", "none", greedy_remat},
+    {"greedy", "Kumar et al. 2019, section 4: GreedyRemat (XLA)", "no bound on peak or cost", greedy_remat},
     {"chen", "Chen et al. 2016: sublinear memory checkpointing, on DAGs", "O(sqrt n) values on a chain of n equal ones",
      chen_remat},
     {"none", "Kumar et al. 2019, section 4: NoRemat", "every node once, in the input order", no_remat},

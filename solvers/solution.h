@@ -50,7 +50,7 @@ struct Solution {
       0;  ///< lowest peak of any valid schedule met while solving: the least budget known feasible
   std::vector<Tradeoff> tradeoffs;  ///< of schedules met while solving: no other is better in both; ascending peak
   double best_seconds = 0;          ///< when the returned schedule was found
-  std::int64_t work = 0;  ///< node visits, the unit of Limit::work
+  std::int64_t work = 0;            ///< node visits, the unit of Limit::work
   bool timed_out = false;           ///< a limit ended the search
 };
 

@@ -16,10 +16,10 @@ struct TreeDecomposition {
 };
 
 /// The minimum fill-in heuristic (Bodlaender & Koster 2010), ties by degree, then by index; then Lemma 1 of Kumar et
-/// al.: adjacent bags of which one holds the other are merged, so that there are at most n bags. Nodes of degree above
-/// a cap count as of maximal fill. Once every node that is left has more than `core_degree` neighbours, what is left
-/// becomes one bag: still a valid decomposition, found in bounded time; the same happens when `watch`
-/// expires. O(n d^3) for elimination degrees up to d.
+/// al.: adjacent bags of which one holds the other are merged, so that there are at most n bags. Between nodes of
+/// large degree (above 48) the fill is estimated, not counted. Once every node that is left has more than `core_degree`
+/// neighbours, what is left becomes one bag: still a valid decomposition, found in bounded time; the same happens when
+/// `watch` expires. O(n d^3) for elimination degrees up to d.
 TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree = 192,
                                          Stopwatch* watch = nullptr);
 

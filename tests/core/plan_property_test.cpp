@@ -136,7 +136,7 @@ TEST_CASE("plans hold every buffer for its lifetime, apart from all others") {
     const Plan plan = plan_memory(graph, schedule,
                                   {.alignment = setting.alignment,
                                    .guard_bytes = setting.guard_bytes,
-                                   .improvement_rounds = seed % 2 == 0 ? 64 : 0});
+                                   .work = seed % 2 == 0 ? 20'000 : 0});
     const std::vector<ExpectedStep> steps = expected_steps(graph, schedule, setting.alignment);
     REQUIRE(plan.alignment == setting.alignment);
     check_buffers(plan, steps);
@@ -164,7 +164,7 @@ TEST_CASE("max-live is the peak, but for what scratch says and storage does not"
     Random random(seed);
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
-    const Plan plan = plan_memory(graph, schedule, {.improvement_rounds = 0});
+    const Plan plan = plan_memory(graph, schedule, {.work = 0});
     std::int64_t highest = 0;
     bool agree = true;
     bool shares = false;
@@ -192,7 +192,7 @@ TEST_CASE("a schedule's plan is what its aligned graph needs") {
     const Graph graph = random_graph(random, {.in_place = false});
     const Schedule schedule = random_schedule(random, graph);
     for (const std::int64_t alignment : {1, 8, 256}) {
-      const Plan plan = plan_memory(graph, schedule, {.alignment = alignment, .improvement_rounds = 0});
+      const Plan plan = plan_memory(graph, schedule, {.alignment = alignment, .work = 0});
       REQUIRE(plan.lower_bound == reference::peak(align_sizes(graph, alignment), schedule));
     }
   }
@@ -352,7 +352,7 @@ TEST_CASE("spoiled plans are found out") {
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
     const Plan plan =
-        plan_memory(graph, schedule, {.alignment = kSettings[seed % 3].alignment, .improvement_rounds = 0});
+        plan_memory(graph, schedule, {.alignment = kSettings[seed % 3].alignment, .work = 0});
     for (std::size_t i = 0; i < ways.size(); ++i) {
       CAPTURE(seed, ways[i].name);
       const std::optional<Plan> spoiled = ways[i].corrupt(random, graph, schedule, plan);
