@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/random.h"
 
 namespace cairn::core {
 namespace {
@@ -295,16 +296,9 @@ struct Packing {
   Fit fit = Fit::best;                ///< likewise
 };
 
-std::uint64_t next_random(std::uint64_t& state) {
-  state += 0x9e3779b97f4a7c15ULL;
-  std::uint64_t z = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
-
 /// Another order near the packing's: one block that reaches the top of the arena, and now and then any other, moves to
 /// an earlier place.
-std::vector<std::int32_t> perturb(const Problem& problem, const Packing& packing, std::uint64_t& random) {
+std::vector<std::int32_t> perturb(const Problem& problem, const Packing& packing, Random& random) {
   std::vector<std::int32_t> order = packing.order;
   std::vector<std::size_t> on_top;
   for (std::size_t at = 1; at < order.size(); ++at) {
@@ -315,11 +309,11 @@ std::vector<std::int32_t> perturb(const Problem& problem, const Packing& packing
     if (reaches) on_top.push_back(at);
   }
   const auto move_earlier = [&](std::size_t at) {
-    const auto to = static_cast<std::ptrdiff_t>(next_random(random) % at), from = static_cast<std::ptrdiff_t>(at);
+    const auto to = static_cast<std::ptrdiff_t>(random.next() % at), from = static_cast<std::ptrdiff_t>(at);
     std::rotate(order.begin() + to, order.begin() + from, order.begin() + from + 1);
   };
-  if (!on_top.empty()) move_earlier(on_top[next_random(random) % on_top.size()]);
-  if (order.size() > 1 && next_random(random) % 2 == 0) move_earlier(1 + next_random(random) % (order.size() - 1));
+  if (!on_top.empty()) move_earlier(on_top[random.next() % on_top.size()]);
+  if (order.size() > 1 && random.next() % 2 == 0) move_earlier(1 + random.next() % (order.size() - 1));
   return order;
 }
 
@@ -340,15 +334,15 @@ Packing pack(const Problem& problem, std::int64_t lower_bound, const std::vector
     }
   }
   constexpr int kMostRounds = 4000, kPatience = 100;
-  std::uint64_t random = 1;
+  Random random(1);
   Packing current = best;
   int since_best = 0;
   for (int round = 0; round < kMostRounds && best.height > lower_bound && placer.work() < work; ++round) {
     std::vector<std::int32_t> order = perturb(problem, current, random);
-    const Fit fit = next_random(random) % 8 == 0 ? (current.fit == Fit::best ? Fit::lowest : Fit::best) : current.fit;
+    const Fit fit = random.next() % 8 == 0 ? (current.fit == Fit::best ? Fit::lowest : Fit::best) : current.fit;
     const std::int64_t height = placer.place(order, offsets, fit);
     // Slightly worse packings are walked through for a while, so that a plateau is left again.
-    const std::int64_t slack = next_random(random) % 4 == 0 ? current.height / 128 : 0;
+    const std::int64_t slack = random.next() % 4 == 0 ? current.height / 128 : 0;
     if (height <= current.height + slack) current = {height, offsets, std::move(order), fit};
     if (current.height < best.height) {
       best = current;

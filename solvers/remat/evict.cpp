@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/random.h"
 #include "solvers/internal/max_tree.h"
-#include "solvers/internal/random.h"
 #include "solvers/remat/refine.h"
 
 namespace cairn::solvers {
@@ -193,7 +193,7 @@ class Evictor {
   const core::Graph& graph_;
   std::int64_t budget_;
   bool noisy_;
-  Random random_;
+  core::Random random_;
   std::vector<std::int32_t> rank_;
   std::vector<std::uint64_t> stamp_;
   std::uint64_t current_ = 0;

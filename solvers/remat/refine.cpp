@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "solvers/internal/random.h"
+#include "core/random.h"
 
 namespace cairn::solvers {
 
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, Stopwatch& watch, int rounds) {
   const core::Schedule baseline = core::baseline_schedule(graph);
-  Random random(options.seed + 1);
+  core::Random random(options.seed + 1);
   const std::int64_t floor = incumbent.lower_bound();
 
   // First without noise: from the baseline, and from the best known.

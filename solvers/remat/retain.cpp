@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/random.h"
 #include "solvers/internal/max_tree.h"
-#include "solvers/internal/random.h"
 #include "solvers/remat/refine.h"
 
 namespace cairn::solvers {
@@ -98,7 +98,8 @@ class Retainer {
     }
   }
 
-  /// Step j no longer reads what `source` provided. Returns the occurrence if it is now unread and out of memory, else -1.
+  /// Step j no longer reads what `source` provided. Returns the occurrence if it is now unread and out of memory, else
+  /// -1.
   std::int64_t end_read(std::int64_t j, std::int64_t source) {
     // Whoever provided the value may have been taken out since; then the one before it does.
     while (removed_[source]) source = previous_[source];
@@ -128,7 +129,7 @@ class Retainer {
 core::Schedule retain_where_it_fits(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
                                     std::uint64_t noise_seed) {
   constexpr int kMostRounds = 4;
-  Random random(noise_seed);
+  core::Random random(noise_seed);
   core::Schedule current = core::drop_unread(graph, schedule);
   for (int round = 0; round < kMostRounds; ++round) {
     Retainer retainer(graph, current);

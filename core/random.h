@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace cairn::solvers {
+namespace cairn::core {
 
 /// SplitMix64: the same numbers on every platform for a seed.
 class Random {
@@ -22,4 +22,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace cairn::solvers
+}  // namespace cairn::core
