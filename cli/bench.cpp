@@ -74,7 +74,7 @@ Measurement bench_evaluate(const core::Graph& graph) {
 Measurement bench_plan(const core::Graph& graph) {
   const auto schedule = core::baseline_schedule(graph);
   core::PlanOptions options;
-  options.improvement_rounds = 0;
+  options.work = 0;
   core::Plan plan;
   const double seconds = seconds_of([&] { plan = core::plan_memory(graph, schedule, options); });
   return {seconds * 1e3, "ms",

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "cli/fit.h"
 #include "core/formats/files.h"
 #include "core/text.h"
 #include "models/registry.h"
@@ -54,6 +55,28 @@ std::map<std::string, std::string> model_option_help() {
     }
   }
   return helps;
+}
+
+/// Throws InputError when `path` cannot be a file to write.
+void require_writable(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    throw core::InputError(fmt::format("cannot write '{}': it is a folder; name a file", path));
+  const fs::path parent = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  if (!fs::is_directory(parent, error))
+    throw core::InputError(
+        fmt::format("cannot write '{}': there is no folder '{}'; create it first", path, parent.string()));
+  if (access(parent.c_str(), W_OK) != 0)
+    throw core::InputError(fmt::format("cannot write '{}': no permission in folder '{}'", path, parent.string()));
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  if (a.empty() || b.empty()) return false;
+  std::error_code error;
+  const auto canonical = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path), error); };
+  return canonical(a) == canonical(b);
 }
 
 }  // namespace
@@ -103,6 +126,24 @@ double increase_pct(std::int64_t value, std::int64_t base) {
   return 100.0 * static_cast<double>(value - base) / static_cast<double>(base);
 }
 
+const CLI::Validator& at_least_one() {
+  static const CLI::Validator validator(
+      [](std::string& text) -> std::string {
+        std::int64_t value = 0;
+        // What is no number at all is for the option's own conversion to refuse.
+        if (!CLI::detail::lexical_cast(text, value) || value >= 1) return {};
+        return fmt::format("{} must be at least 1", text);
+      },
+      "INT >= 1");
+  return validator;
+}
+
+void add_budget(CLI::App& app, std::string& budget, const std::string& help) {
+  app.add_option("-b,--budget", budget, help)->check([](const std::string& text) -> std::string {
+    return text.empty() ? "the budget is empty; give bytes, as 1.5GiB or 12345, or 80% of the baseline peak" : "";
+  });
+}
+
 void GraphSource::add_to(CLI::App& app, const std::string& positional) {
   app.add_option(positional, name, positional == "GRAPH" ? "a graph file, or the name of a model" : "the model's name")
       ->required();
@@ -146,6 +187,8 @@ core::Graph GraphSource::load() const {
   return core::load_graph(name);
 }
 
+NamedPath GraphSource::input() const { return {"GRAPH", is_model(name) ? "" : name}; }
+
 Problem::Problem(const GraphSource& source, const std::string& budget_text) : graph(source.load()), name(graph.name()) {
   if (name.empty()) name = source.name;
   baseline = core::evaluate(graph, core::baseline_schedule(graph));
@@ -167,15 +210,25 @@ Json Problem::describe() const {
   return json;
 }
 
+Problem Problem::rounded_up(std::int64_t alignment) const {
+  Problem rounded = *this;
+  rounded.graph = core::align_sizes(graph, alignment);
+  rounded.baseline = core::evaluate(rounded.graph, core::baseline_schedule(rounded.graph));
+  rounded.lower_bound = core::peak_lower_bound(rounded.graph);
+  if (rounded.lower_bound != lower_bound || rounded.baseline.peak != baseline.peak)
+    rounded.rounding = fmt::format(" with sizes rounded up to --alignment {}", alignment);
+  return rounded;
+}
+
 void Search::add_to(CLI::App& app, const std::string& default_seconds) {
   default_seconds_ = default_seconds;
   std::string names;
   for (const auto& info : solvers::registry()) names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
-  app.add_option("-s,--solver", solver, fmt::format("one of {}", names))->capture_default_str();
+  solver_option_ = app.add_option("-s,--solver", solver, fmt::format("one of {}", names))->capture_default_str();
   app.add_option("-t,--time-limit", time_limit,
                  fmt::format("wall time of the search, as 10s, 500ms or 2m; default {}", default_seconds));
   app.add_option("--work-limit", work_limit, "steps of the search; unlike time, the same result on every machine")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   app.add_option("--seed", seed, "of solvers that draw random numbers")->capture_default_str();
 }
 
@@ -194,9 +247,7 @@ solvers::SolveOptions Search::options() const {
   return options;
 }
 
-bool CheckedSolution::within(std::optional<std::int64_t> budget) const {
-  return !solution.schedule.steps.empty() && (!budget || solution.peak <= *budget);
-}
+bool CheckedSolution::within(std::optional<std::int64_t> budget) const { return meets(solution, budget); }
 
 core::Evaluation require_sound(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution) {
   const core::Evaluation evaluation = core::evaluate(graph, solution.schedule);
@@ -217,7 +268,7 @@ CheckedSolution solve_checked(const solvers::SolverInfo& solver, const core::Gra
   const solvers::Stopwatch watch(options.limit);
   checked.solution = solver.solve(graph, options);
   checked.seconds = watch.seconds();
-  if (!checked.solution.schedule.steps.empty())
+  if (checked.within(std::nullopt) || !checked.solution.schedule.steps.empty())
     checked.evaluation = require_sound(solver.name, graph, checked.solution);
   return checked;
 }
@@ -237,19 +288,27 @@ std::int64_t least_feasible(const Problem& problem, const solvers::Solution& sol
 
 Failure infeasible_failure(const Problem& problem, std::int64_t least, Json details) {
   return {kInfeasible,
-          fmt::format("no schedule of '{}' fits into {} bytes: the lower bound is {} bytes; the least budget known "
+          fmt::format("no schedule of '{}' fits into {} bytes{}: the lower bound is {} bytes; the least budget known "
                       "feasible is {} bytes",
-                      problem.name, problem.budget.value_or(0), problem.lower_bound, least),
+                      problem.name, problem.budget.value_or(0), problem.rounding, problem.lower_bound, least),
           std::move(details)};
 }
 
 Failure not_found_failure(const Problem& problem, std::int64_t least, Json details) {
   return {
       kNotFound,
-      fmt::format("found no schedule of '{}' within {} bytes, and none is excluded (lower bound {} bytes); the least "
+      fmt::format("found no schedule of '{}' within {} bytes{}, and none is excluded (lower bound {} bytes); the least "
                   "budget known feasible is {} bytes; raise --budget or --time-limit, or try another --solver",
-                  problem.name, problem.budget.value_or(0), problem.lower_bound, least),
+                  problem.name, problem.budget.value_or(0), problem.rounding, problem.lower_bound, least),
       std::move(details)};
+}
+
+std::string best_so_far(const Problem& problem, std::int64_t peak, const std::string& output) {
+  const bool above = problem.budget && peak > *problem.budget;
+  return fmt::format(
+      "the best schedule so far has peak {} bytes{}{}{}", peak, problem.rounding,
+      above ? fmt::format(", above the budget of {} bytes", *problem.budget) : "",
+      output.empty() ? "; give -o s.json to have it written" : fmt::format(", and was written to '{}'", output));
 }
 
 ProgressLine::ProgressLine(const Console& console, const Problem& problem, double limit_seconds)
@@ -289,18 +348,21 @@ const std::atomic<bool>& catch_interrupt() {
   return interrupted;
 }
 
-void require_writable(const std::string& path) {
-  namespace fs = std::filesystem;
-  if (path.empty()) return;
-  std::error_code error;
-  if (fs::is_directory(path, error))
-    throw core::InputError(fmt::format("cannot write '{}': it is a folder; name a file", path));
-  const fs::path parent = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
-  if (!fs::is_directory(parent, error))
-    throw core::InputError(
-        fmt::format("cannot write '{}': there is no folder '{}'; create it first", path, parent.string()));
-  if (access(parent.c_str(), W_OK) != 0)
-    throw core::InputError(fmt::format("cannot write '{}': no permission in folder '{}'", path, parent.string()));
+void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs) {
+  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+    if (output->path.empty()) continue;
+    require_writable(output->path);
+    for (const auto& input : inputs) {
+      if (same_file(output->path, input.path))
+        throw core::InputError(fmt::format("{} '{}' would overwrite the file that {} reads; name another file",
+                                           output->option, output->path, input.option));
+    }
+    const auto twin = std::find_if(outputs.begin(), output,
+                                   [&](const NamedPath& other) { return same_file(output->path, other.path); });
+    if (twin != output)
+      throw core::InputError(fmt::format("{} and {} both write '{}'; give each a file of its own", twin->option,
+                                         output->option, output->path));
+  }
 }
 
 void print_error(const std::string& message) {
@@ -317,10 +379,7 @@ void GraphOutputs::add_to(CLI::App& app) {
   app.add_option("--dot", dot, "Graphviz file to write");
 }
 
-void GraphOutputs::require_writable() const {
-  cli::require_writable(json);
-  cli::require_writable(dot);
-}
+std::vector<NamedPath> GraphOutputs::paths() const { return {{"-o", json}, {"--dot", dot}}; }
 
 void GraphOutputs::write(const core::Graph& graph) const {
   if (!json.empty()) core::write_file(json, core::graph_to_json(graph));

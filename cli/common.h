@@ -73,6 +73,22 @@ std::string bytes_text(std::int64_t bytes);
 /// 100 * (value - base) / base; 0 where base is 0.
 double increase_pct(std::int64_t value, std::int64_t base);
 
+/// For numbers that must be 1 or more.
+const CLI::Validator& at_least_one();
+
+/// Adds --budget, which may be absent but not empty.
+void add_budget(CLI::App& app, std::string& budget, const std::string& help);
+
+/// A file named on the command line, and the option that names it.
+struct NamedPath {
+  std::string_view option;
+  std::string path;  ///< empty: not given
+};
+
+/// Throws InputError, before any work is done, where an output cannot be a file to write, would overwrite an input, or
+/// is named twice.
+void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
+
 /// A graph named on the command line: a file, or a model with its options.
 struct GraphSource {
   std::string name;
@@ -87,6 +103,8 @@ struct GraphSource {
   core::Graph build() const;
   /// Loads the file or builds the model. Throws InputError.
   core::Graph load() const;
+  /// The file that load() reads; its path is empty for a model.
+  NamedPath input() const;
 };
 
 /// Where a command writes the graph it was given, if asked to: any readable format becomes Cairn JSON or Graphviz.
@@ -94,8 +112,7 @@ struct GraphOutputs {
   std::string json, dot;
 
   void add_to(CLI::App& app);
-  /// Throws InputError, before any work is done, where a file could not be written.
-  void require_writable() const;
+  std::vector<NamedPath> paths() const;
   void write(const core::Graph& graph) const;
 };
 
@@ -106,11 +123,14 @@ struct Problem {
   core::Evaluation baseline;
   std::int64_t lower_bound = 0;
   std::optional<std::int64_t> budget;
+  std::string rounding;  ///< " with sizes rounded up to --alignment 256", for messages; empty where nothing changed
 
   /// `budget` is as people write it, a percentage being of the baseline peak; empty: none.
   Problem(const GraphSource& source, const std::string& budget_text);
   /// The keys that `info`, `solve` and `run` have in common.
   Json describe() const;
+  /// The same with sizes rounded up, as a plan with that alignment needs them; the graph has no residents.
+  Problem rounded_up(std::int64_t alignment) const;
 };
 
 /// Which solver, and when it must stop.
@@ -123,11 +143,14 @@ struct Search {
   /// `default_seconds` is used unless a limit is given; a work limit alone leaves the time unlimited.
   void add_to(CLI::App& app, const std::string& default_seconds);
   const solvers::SolverInfo& find() const;
+  /// Whether --solver stands on the command line.
+  bool names_solver() const { return solver_option_->count() > 0; }
   /// Without a budget; stops on Ctrl-C.
   solvers::SolveOptions options() const;
 
  private:
   std::string default_seconds_;
+  const CLI::Option* solver_option_ = nullptr;
 };
 
 /// A solution whose schedule was checked again with the fast evaluator.
@@ -138,7 +161,7 @@ struct CheckedSolution {
   bool within(std::optional<std::int64_t> budget) const;
 };
 
-/// Evaluates the solution's schedule, which must have steps, again. Throws Failure(kDefect) when it is invalid or its
+/// Evaluates the solution's schedule again. Throws Failure(kDefect) when it is invalid or its
 /// measures are wrong.
 core::Evaluation require_sound(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution);
 
@@ -153,6 +176,10 @@ std::int64_t least_feasible(const Problem& problem, const solvers::Solution& sol
 /// "budget B is below the lower bound L of every schedule; the least budget known feasible is X".
 Failure infeasible_failure(const Problem& problem, std::int64_t least, Json details);
 Failure not_found_failure(const Problem& problem, std::int64_t least, Json details);
+
+/// What an interrupted search leaves, in words: the peak of its best schedule, whether that is above the budget, and
+/// the file that it was written to, or how to get one.
+std::string best_so_far(const Problem& problem, std::int64_t peak, const std::string& output);
 
 /// Reports a search on stderr while it is a terminal; erases itself when it ends.
 class ProgressLine {
@@ -176,9 +203,6 @@ class ProgressLine {
 
 /// Turns the first Ctrl-C into a flag (a second one ends the process) and returns that flag.
 const std::atomic<bool>& catch_interrupt();
-
-/// Throws InputError when `path` (unless empty) cannot be a file to write: before the work, not after it.
-void require_writable(const std::string& path);
 
 /// Prints `cairn: error: message` on stderr, red where that is a terminal.
 void print_error(const std::string& message);

@@ -22,13 +22,15 @@ Execution execute(runtime::Program program, runtime::ExecuteOptions options, int
   }
   for (const auto& output : executor.outputs())
     execution.outputs.push_back({output.node, {output.bytes.begin(), output.bytes.end()}});
+  execution.sinks = executor.sink_digests();
   return execution;
 }
 
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b) {
-  if (a.outputs.size() != b.outputs.size())
-    throw Failure(kDefect, fmt::format("the baseline kept {} outputs and the schedule {}; please report this",
-                                       a.outputs.size(), b.outputs.size()));
+  if (a.outputs.size() != b.outputs.size() || a.sinks.size() != b.sinks.size())
+    throw Failure(kDefect, fmt::format("the baseline has {} kept outputs and {} sinks, the schedule {} and {}; please "
+                                       "report this",
+                                       a.outputs.size(), a.sinks.size(), b.outputs.size(), b.sinks.size()));
   Comparison comparison;
   for (std::size_t i = 0; i < a.outputs.size(); ++i) {
     const auto& x = a.outputs[i];
@@ -36,6 +38,11 @@ Comparison compare(const core::Graph& graph, const Execution& a, const Execution
     ++comparison.outputs;
     comparison.bytes += static_cast<std::int64_t>(x.bytes.size());
     if (x.node != y.node || x.bytes != y.bytes) comparison.different.push_back(graph.name(x.node));
+  }
+  for (std::size_t i = 0; i < a.sinks.size(); ++i) {
+    ++comparison.outputs;
+    ++comparison.sinks;
+    if (!(a.sinks[i] == b.sinks[i])) comparison.different.push_back(graph.name(a.sinks[i].node));
   }
   return comparison;
 }

@@ -21,7 +21,8 @@ struct KeptBytes {
 /// What one execution did and left behind.
 struct Execution {
   runtime::StepReport report;
-  std::vector<KeptBytes> outputs;  ///< ascending by node
+  std::vector<KeptBytes> outputs;          ///< ascending by node
+  std::vector<runtime::SinkDigest> sinks;  ///< of what nobody reads and nobody keeps, ascending by node
 };
 
 /// Executes `repeats` (>= 1) times and reports the fastest, as the first one pays for pages and caches; the executor,
@@ -30,11 +31,13 @@ struct Execution {
 Execution execute(runtime::Program program, runtime::ExecuteOptions options, int repeats);
 
 struct Comparison {
-  std::int64_t outputs = 0, bytes = 0;
+  std::int64_t outputs = 0;  ///< kept ones and sinks
+  std::int64_t sinks = 0;
+  std::int64_t bytes = 0;              ///< of the kept outputs
   std::vector<std::string> different;  ///< names of the nodes whose bytes differ
   bool identical() const { return different.empty(); }
 };
-/// Compares every kept output bit by bit.
+/// Compares every kept output bit by bit, and every sink by the digest of its bytes.
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b);
 
 /// The value of the first kept loss, where the graph has one.

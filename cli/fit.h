@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "core/graph.h"
@@ -9,6 +10,13 @@
 #include "solvers/registry.h"
 
 namespace cairn::cli {
+
+/// Whether the solver succeeded, within the budget where there is one. The empty graph's schedule has no steps, so its
+/// status decides, not the steps.
+inline bool meets(const solvers::Solution& solution, std::optional<std::int64_t> budget) {
+  const bool found = solution.status == solvers::Status::optimal || solution.status == solvers::Status::feasible;
+  return found && (!budget || solution.peak <= *budget);
+}
 
 /// A schedule whose plan, not only its peak, is to fit into a budget.
 struct Fit {
@@ -51,7 +59,7 @@ inline Fit fit_to_budget(const core::Graph& graph, const core::Graph& aligned, s
     options.budget = solver_budget;
     options.limit.seconds = (seconds - watch.seconds()) / 2;
     solvers::Solution solution = solver.solve(aligned, options);
-    if (solution.schedule.steps.empty() || solution.peak > solver_budget) {
+    if (!meets(solution, solver_budget)) {
       if (!fit.planned()) fit.solution = std::move(solution);
       break;
     }

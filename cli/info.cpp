@@ -47,7 +47,7 @@ std::string judge_budget(const Problem& problem, const InfoArguments& arguments,
 
 int show_info(const InfoArguments& arguments) {
   const auto& solver = arguments.search.find();
-  arguments.outputs.require_writable();
+  require_outputs(arguments.outputs.paths(), {arguments.source.input()});
   const Problem problem(arguments.source, arguments.budget);
   arguments.outputs.write(problem.graph);
   solvers::SolveOptions options = arguments.search.options();
@@ -84,7 +84,7 @@ Subcommand add_info(CLI::App& root) {
   CLI::App* app = root.add_subcommand("info", "what a graph needs: will it fit, and what is the least budget?");
   auto arguments = std::make_shared<InfoArguments>();
   arguments->console.add_to(*app);
-  app->add_option("-b,--budget", arguments->budget, "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak");
+  add_budget(*app, arguments->budget, "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak");
   arguments->search.add_to(*app, "5s");
   arguments->outputs.add_to(*app);
   arguments->source.add_to(*app);

@@ -79,6 +79,16 @@ int run_guarded(const Subcommand& subcommand, bool json) {
   }
 }
 
+/// Words like `--budget=`, which CLI11 would give the next word as their value; empty where there are none.
+std::string describe_empty_values(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1)
+      return fmt::format("{} is empty; give it a value or drop it", word.substr(0, word.size() - 1));
+  }
+  return {};
+}
+
 int main_guarded(int argc, char** argv) {
   const bool json =
       std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
@@ -97,6 +107,8 @@ int main_guarded(int argc, char** argv) {
       "5 device missing or out of memory, 130 interrupted.");
   const std::vector<Subcommand> subcommands = {add_models(app), add_model(app), add_info(app), add_solve(app),
                                                add_plan(app),   add_run(app),   add_bench(app)};
+  const std::string empty_values = describe_empty_values(argc, argv);
+  if (!empty_values.empty()) return fail(kBadInput, empty_values, json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version
@@ -113,7 +125,15 @@ int main_guarded(int argc, char** argv) {
   return fail(kBadInput, "no subcommand was given; 'cairn --help' lists them", json);
 }
 
+/// The exit code once everything is on stdout, which may be full or closed.
+int flushed(int code) {
+  std::cout.flush();
+  if (std::cout) return code;
+  print_error("cannot write to stdout: it is full or closed; redirect it to where there is room");
+  return code == kDone ? kBadInput : code;
+}
+
 }  // namespace
 }  // namespace cairn::cli
 
-int main(int argc, char** argv) { return cairn::cli::main_guarded(argc, argv); }
+int main(int argc, char** argv) { return cairn::cli::flushed(cairn::cli::main_guarded(argc, argv)); }

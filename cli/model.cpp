@@ -21,7 +21,7 @@ std::int64_t weight_count(const core::Graph& graph) {
 }
 
 int write_model(const ModelArguments& arguments) {
-  arguments.outputs.require_writable();
+  require_outputs(arguments.outputs.paths(), {});
   const core::Graph graph = arguments.source.build();
   arguments.outputs.write(graph);
 

@@ -42,7 +42,7 @@ std::vector<std::vector<std::string>> rows_of(const core::Plan& plan) {
   return {{"buffers", std::to_string(plan.buffers.size())},
           {"planned", bytes_text(plan.bytes)},
           {"lower bound", fmt::format("{}, {:.2f}% below", bytes_text(plan.lower_bound),
-                                      -increase_pct(plan.lower_bound, plan.bytes))}};
+                                      0.0 - increase_pct(plan.lower_bound, plan.bytes))}};
 }
 
 int plan_schedule(const PlanArguments& arguments) {
@@ -99,8 +99,8 @@ int plan_csv(const PlanArguments& arguments) {
 }
 
 int plan(const PlanArguments& arguments) {
-  require_writable(arguments.output);
-  require_writable(arguments.csv);
+  require_outputs({{"-o", arguments.output}, {"--csv", arguments.csv}},
+                  {arguments.source.input(), {"SCHEDULE", arguments.schedule}, {"--buffers", arguments.buffers}});
   if (!arguments.buffers.empty()) {
     if (!arguments.source.name.empty()) throw core::InputError("give either GRAPH and SCHEDULE or --buffers, not both");
     return plan_csv(arguments);
@@ -119,7 +119,7 @@ Subcommand add_plan(CLI::App& root) {
   arguments->console.add_to(*app);
   app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets are multiples of")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   app->add_option("-o,--output", arguments->output, "plan to write: JSON for a schedule, CSV for --buffers");
   app->add_option("--csv", arguments->csv, "MiniMalloc CSV with offsets to write");
   app->add_option("--buffers", arguments->buffers, "MiniMalloc CSV with columns id, lower, upper, size");

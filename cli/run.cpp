@@ -29,16 +29,17 @@ struct RunArguments {
   core::PlanOptions plan_options() const {
     core::PlanOptions options;
     options.alignment = alignment;
-    options.guard_bytes = sentinels ? kGuardBytes : 0;
     return options;
   }
+  std::int64_t guard_bytes() const { return sentinels ? kGuardBytes : 0; }
 };
 
 /// A schedule with its plan, and who made it.
 struct Decision {
   std::string solver;
   core::Schedule schedule;
-  core::Plan plan;
+  core::Plan plan;                  ///< the one executed: with guards, if asked for
+  std::int64_t budgeted_bytes = 0;  ///< of the plan without guards, which the budget is on
   core::Evaluation evaluation;      ///< on the graph as given
   std::int64_t predicted_peak = 0;  ///< with sizes rounded up to the alignment: what the plan needs at least
   Json search = Json::object();
@@ -46,17 +47,26 @@ struct Decision {
 };
 
 Decision decide(const core::Graph& graph, std::string solver, core::Schedule schedule, core::Plan plan,
-                std::int64_t alignment) {
-  Decision decision{std::move(solver), std::move(schedule), std::move(plan), {}, 0, Json::object(), {}};
+                const RunArguments& arguments) {
+  Decision decision;
+  decision.solver = std::move(solver);
+  decision.schedule = std::move(schedule);
+  decision.plan = std::move(plan);
+  decision.budgeted_bytes = decision.plan.bytes;
+  if (arguments.guard_bytes() > 0) {
+    core::PlanOptions options = arguments.plan_options();
+    options.guard_bytes = arguments.guard_bytes();
+    decision.plan = core::plan_memory(graph, decision.schedule, options);
+  }
   decision.evaluation = core::evaluate(graph, decision.schedule);
-  decision.predicted_peak = core::evaluate(core::align_sizes(graph, alignment), decision.schedule).peak;
+  decision.predicted_peak = core::evaluate(core::align_sizes(graph, arguments.alignment), decision.schedule).peak;
   return decision;
 }
 
 Decision plan_baseline(const core::Graph& graph, const RunArguments& arguments) {
   core::Schedule schedule = core::baseline_schedule(graph);
   core::Plan plan = core::plan_memory(graph, schedule, arguments.plan_options());
-  return decide(graph, "baseline", std::move(schedule), std::move(plan), arguments.alignment);
+  return decide(graph, "baseline", std::move(schedule), std::move(plan), arguments);
 }
 
 Decision read_decision(const Problem& problem, const RunArguments& arguments) {
@@ -66,7 +76,8 @@ Decision read_decision(const Problem& problem, const RunArguments& arguments) {
     throw Failure(kNotFound,
                   fmt::format("'{}' needs {} bytes as planned, more than the budget of {} bytes; raise --budget",
                               arguments.schedule, plan.bytes, *problem.budget));
-  return decide(problem.graph, file.solver, std::move(file.schedule), std::move(plan), arguments.alignment);
+  return decide(problem.graph, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule), std::move(plan),
+                arguments);
 }
 
 void write_schedule(const Problem& problem, const RunArguments& arguments, const core::Schedule& schedule,
@@ -75,8 +86,14 @@ void write_schedule(const Problem& problem, const RunArguments& arguments, const
     core::write_file(arguments.output, core::schedule_to_json(problem.graph, schedule, solver));
 }
 
-[[noreturn]] void explain_no_fit(const Problem& problem, const RunArguments& arguments, const Fit& fit) {
+/// `rounded` is the problem that was searched: its sizes are rounded up, so what does not fit may be the rounding.
+[[noreturn]] void explain_no_fit(const Problem& problem, Problem rounded, const RunArguments& arguments,
+                                 const Fit& fit) {
+  rounded.lower_bound = std::max(rounded.lower_bound, fit.solution.lower_bound);
   Json details = problem.describe();
+  details["baseline_peak_bytes"] = rounded.baseline.peak;
+  details["lower_bound_peak_bytes"] = rounded.lower_bound;
+  details["alignment"] = arguments.alignment;
   details["solver"] = arguments.search.solver;
   const bool planned = fit.planned();
   details["status"] = planned ? "not_found" : solvers::to_string(fit.solution.status);
@@ -84,40 +101,41 @@ void write_schedule(const Problem& problem, const RunArguments& arguments, const
   if (planned)
     throw Failure(
         kNotFound,
-        fmt::format("found no schedule of '{}' whose plan fits into {} bytes: the lowest plan needs {} bytes; "
+        fmt::format("found no schedule of '{}' whose plan fits into {} bytes{}: the lowest plan needs {} bytes; "
                     "raise --budget or --time-limit",
-                    problem.name, *problem.budget, fit.plan.bytes),
+                    problem.name, *problem.budget, rounded.rounding, fit.plan.bytes),
         std::move(details));
-  const std::int64_t least = least_feasible(problem, fit.solution, arguments.search);
+  const std::int64_t least = least_feasible(rounded, fit.solution, arguments.search);
   details["least_feasible_bytes"] = least;
-  // Sizes rounded up may be what does not fit, so the bound is the one that the solver proved.
-  Problem rounded = problem;
-  rounded.lower_bound = std::max(problem.lower_bound, fit.solution.lower_bound);
   if (fit.solution.status == solvers::Status::infeasible) throw infeasible_failure(rounded, least, std::move(details));
   throw not_found_failure(rounded, least, std::move(details));
 }
 
 Decision search_decision(const Problem& problem, const RunArguments& arguments) {
-  const core::Graph aligned = core::align_sizes(problem.graph, arguments.alignment);
+  Problem rounded = problem.rounded_up(arguments.alignment);
   solvers::SolveOptions options = arguments.search.options();
   Fit fit;
   const solvers::Stopwatch watch(options.limit);
   {
     ProgressLine line(arguments.console, problem, options.limit.seconds);
     options.progress = line.callback();
-    fit = fit_to_budget(problem.graph, aligned, *problem.budget, arguments.search.find(), options,
+    fit = fit_to_budget(problem.graph, rounded.graph, *problem.budget, arguments.search.find(), options,
                         arguments.plan_options());
   }
-  if (fit.planned()) require_sound(arguments.search.solver, aligned, fit.solution);
+  if (fit.planned()) require_sound(arguments.search.solver, rounded.graph, fit.solution);
   if (catch_interrupt()) {
     const bool none = fit.solution.schedule.steps.empty();
-    write_schedule(problem, arguments, none ? core::baseline_schedule(problem.graph) : fit.solution.schedule,
-                   arguments.search.solver);
-    throw Failure(kInterrupted, "interrupted during the search; nothing was executed", problem.describe());
+    const auto schedule = none ? core::baseline_schedule(problem.graph) : fit.solution.schedule;
+    write_schedule(problem, arguments, schedule, arguments.search.solver);
+    const std::int64_t peak = core::evaluate(rounded.graph, schedule).peak;
+    throw Failure(
+        kInterrupted,
+        "interrupted during the search, nothing was executed; " + best_so_far(rounded, peak, arguments.output),
+        problem.describe());
   }
-  if (!fit.fits()) explain_no_fit(problem, arguments, fit);
+  if (!fit.fits()) explain_no_fit(problem, std::move(rounded), arguments, fit);
   Decision decision =
-      decide(problem.graph, arguments.search.solver, fit.solution.schedule, std::move(fit.plan), arguments.alignment);
+      decide(problem.graph, arguments.search.solver, fit.solution.schedule, std::move(fit.plan), arguments);
   decision.search = {{"status", solvers::to_string(fit.solution.status)},
                      {"solve_seconds", watch.seconds()},
                      {"solver_rounds", fit.rounds}};
@@ -130,8 +148,8 @@ Execution execute_decision(const core::Graph& graph, const Decision& decision, c
   options.seed = arguments.search.seed;
   options.poison = arguments.poison;
   options.sentinels = arguments.sentinels;
-  return execute(runtime::compile(graph, decision.schedule, decision.plan, arguments.plan_options().guard_bytes),
-                 std::move(options), arguments.repeats);
+  return execute(runtime::compile(graph, decision.schedule, decision.plan, arguments.guard_bytes()), std::move(options),
+                 arguments.repeats);
 }
 
 Json describe(const Decision& decision, const Execution& execution) {
@@ -148,8 +166,20 @@ Json describe(const Decision& decision, const Execution& execution) {
   return json;
 }
 
-std::string table(const Problem& problem, const Json& json, const Decision& baseline, const Execution& baseline_run,
-                  const Decision& decision, const Execution& run) {
+std::string comparison_text(const Comparison& comparison) {
+  if (comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
+  const std::int64_t kept = comparison.outputs - comparison.sinks;
+  std::vector<std::string> parts;
+  if (kept > 0)
+    parts.push_back(
+        fmt::format("{} kept outputs ({}) compared bit by bit", kept, core::format_bytes(comparison.bytes)));
+  if (comparison.sinks > 0)
+    parts.push_back(fmt::format("{} outputs that nobody reads or keeps compared by digest", comparison.sinks));
+  return fmt::format("{}: identical\n", fmt::join(parts, ", "));
+}
+
+std::string table(const Problem& problem, const Json& json, const Comparison& comparison, const Decision& baseline,
+                  const Execution& baseline_run, const Decision& decision, const Execution& run) {
   const auto bytes = [](std::int64_t a, std::int64_t b) {
     return std::vector<std::string>{core::format_bytes(a), core::format_bytes(b),
                                     fmt::format("{:+.1f}%", increase_pct(b, a))};
@@ -177,10 +207,10 @@ std::string table(const Problem& problem, const Json& json, const Decision& base
                         decision.solver, core::format_bytes(problem.graph.resident_bytes()));
   text += "\n" + format_table(rows, true) + "\n";
   if (!json["loss"].is_null()) text += fmt::format("loss {:.6g}\n", json["loss"].get<double>());
-  text +=
-      fmt::format("{} kept outputs ({}) compared bit by bit: identical\n", json["outputs_compared"].get<std::int64_t>(),
-                  core::format_bytes(json["bytes_compared"].get<std::int64_t>()));
-  return text;
+  if (json["guard_bytes"].get<std::int64_t>() > 0)
+    text += fmt::format("planned with guards; without them, as the budget counts, {}\n",
+                        bytes_text(decision.budgeted_bytes));
+  return text + comparison_text(comparison);
 }
 
 core::ReportRun report_run(const core::Graph& graph, const Decision& decision, const Execution& execution) {
@@ -221,8 +251,13 @@ std::string report_page(const Problem& problem, const Backend& backend, const De
 int run(const RunArguments& arguments) {
   if (arguments.budget.empty() && arguments.schedule.empty())
     throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --schedule s.json");
-  for (const auto* path : {&arguments.output, &arguments.plan, &arguments.report, &arguments.trace})
-    require_writable(*path);
+  if (!arguments.schedule.empty() && arguments.search.names_solver())
+    throw core::InputError("--schedule runs a schedule as it is and --solver searches one; drop either");
+  require_outputs({{"-o", arguments.output},
+                   {"--plan", arguments.plan},
+                   {"--report", arguments.report},
+                   {"--trace", arguments.trace}},
+                  {arguments.source.input(), {"--schedule", arguments.schedule}});
   const Backend backend = choose_backend(arguments.backend);
   arguments.search.find();
   const Problem problem(arguments.source, arguments.budget);
@@ -243,6 +278,7 @@ int run(const RunArguments& arguments) {
   json["backend"] = backend.name;
   json["device"] = backend.device;
   json["alignment"] = arguments.alignment;
+  json["guard_bytes"] = arguments.guard_bytes();
   json["baseline"] = describe(baseline, baseline_run);
   json["scheduled"] = describe(decision, scheduled_run);
   json["scheduled"]["cost_increase_pct"] = increase_pct(decision.evaluation.cost, baseline.evaluation.cost);
@@ -262,11 +298,12 @@ int run(const RunArguments& arguments) {
                                                    comparison.identical()));
   if (!comparison.identical())
     throw Failure(kDefect,
-                  fmt::format("{} of {} kept outputs differ from the baseline's, first '{}'; please report this",
+                  fmt::format("{} of {} outputs differ from the baseline's, first '{}'; please report this",
                               comparison.different.size(), comparison.outputs, comparison.different.front()),
                   std::move(json));
   arguments.console.print(
-      json, arguments.console.json ? "" : table(problem, json, baseline, baseline_run, decision, scheduled_run));
+      json,
+      arguments.console.json ? "" : table(problem, json, comparison, baseline, baseline_run, decision, scheduled_run));
   return kDone;
 }
 
@@ -276,8 +313,7 @@ Subcommand add_run(CLI::App& root) {
   CLI::App* app = root.add_subcommand("run", "execute a graph under a memory budget and compare it with the baseline");
   auto arguments = std::make_shared<RunArguments>();
   arguments->console.add_to(*app);
-  app->add_option("-b,--budget", arguments->budget,
-                  "bytes of the arena: 1.5GiB, 200MB, 12345 or 50% of the baseline peak");
+  add_budget(*app, arguments->budget, "bytes of the arena: 1.5GiB, 200MB, 12345 or 50% of the baseline peak");
   arguments->search.add_to(*app, "20s");
   app->add_option("--schedule", arguments->schedule, "run this schedule file instead of searching one");
   app->add_option("--backend", arguments->backend, "host, cuda or auto")->capture_default_str();
@@ -287,12 +323,13 @@ Subcommand add_run(CLI::App& root) {
   app->add_option("--plan", arguments->plan, "plan file to write");
   app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets are multiples of")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   app->add_option("--repeat", arguments->repeats, "executions of baseline and schedule; the fastest is reported")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   app->add_flag("--poison", arguments->poison, "overwrite every buffer when it dies: a read after free shows");
-  app->add_flag("--sentinels", arguments->sentinels, "check a gap behind every buffer after each step");
+  app->add_flag("--sentinels", arguments->sentinels,
+                "check a guard behind every buffer after each step; the guards add to the arena, beside the budget");
   arguments->source.add_to(*app);
   app->footer(
       "Examples:\n"

@@ -16,7 +16,7 @@ struct SolveArguments {
   std::int64_t alignment = 1;
 };
 
-/// A schedule to report and its plan; no steps where there is none.
+/// A schedule to report and its plan.
 struct Result {
   core::Schedule schedule;
   core::Evaluation evaluation;
@@ -30,7 +30,7 @@ Result finish(const core::Graph& graph, core::Schedule schedule, const SolveArgu
     core::write_file(arguments.output, core::schedule_to_json(graph, result.schedule, arguments.search.solver));
   core::PlanOptions options;
   options.alignment = arguments.alignment;
-  if (catch_interrupt()) options.improvement_rounds = 0;
+  if (catch_interrupt()) options.work = 0;
   result.evaluation = core::evaluate(graph, result.schedule);
   result.plan = core::plan_memory(graph, result.schedule, options);
   const std::string defect = core::check_plan(graph, result.schedule, result.plan);
@@ -39,23 +39,27 @@ Result finish(const core::Graph& graph, core::Schedule schedule, const SolveArgu
   return result;
 }
 
+bool plan_fits(const Problem& problem, const core::Plan& plan) {
+  return !problem.budget || plan.bytes <= *problem.budget;
+}
+
 Json describe(const Problem& problem, const SolveArguments& arguments, const CheckedSolution& found,
-              const Result& result, std::int64_t least) {
-  const bool any = !result.schedule.steps.empty();
-  const auto if_any = [&](auto value) { return any ? Json(value) : Json(nullptr); };
+              const std::optional<Result>& result, std::int64_t least) {
+  const auto if_any = [&](auto&& get) { return result ? Json(get(*result)) : Json(nullptr); };
   Json json = problem.describe();
   json["solver"] = arguments.search.solver;
   json["status"] = solvers::to_string(found.solution.status);
-  json["lower_bound_peak_bytes"] = std::max(problem.lower_bound, found.solution.lower_bound);
   json["least_feasible_bytes"] = least;
-  json["peak_bytes"] = if_any(result.evaluation.peak);
-  json["cost"] = if_any(result.evaluation.cost);
-  json["cost_increase_pct"] = if_any(increase_pct(result.evaluation.cost, problem.baseline.cost));
-  json["recomputed"] = if_any(result.evaluation.recomputed);
-  json["steps"] = if_any(result.schedule.length());
-  json["planned_bytes"] = if_any(result.plan.bytes);
+  json["peak_bytes"] = if_any([](const Result& r) { return r.evaluation.peak; });
+  json["cost"] = if_any([](const Result& r) { return r.evaluation.cost; });
+  json["cost_increase_pct"] =
+      if_any([&](const Result& r) { return increase_pct(r.evaluation.cost, problem.baseline.cost); });
+  json["recomputed"] = if_any([](const Result& r) { return r.evaluation.recomputed; });
+  json["steps"] = if_any([](const Result& r) { return r.schedule.length(); });
+  json["planned_bytes"] = if_any([](const Result& r) { return r.plan.bytes; });
+  json["plan_fits"] = if_any([&](const Result& r) { return plan_fits(problem, r.plan); });
   json["alignment"] = arguments.alignment;
-  json["valid"] = any && result.evaluation.valid();
+  json["valid"] = result && result->evaluation.valid();
   json["solve_seconds"] = found.seconds;
   json["best_seconds"] = found.solution.best_seconds;
   json["timed_out"] = found.solution.timed_out;
@@ -73,7 +77,11 @@ std::string table(const Problem& problem, const Json& json, const Result& result
   rows.push_back({"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(result.evaluation.peak),
                                       100 + increase_pct(result.evaluation.peak, problem.baseline.peak),
                                       bytes_text(problem.baseline.peak))});
-  rows.push_back({"planned", bytes_text(result.plan.bytes)});
+  std::string planned = bytes_text(result.plan.bytes);
+  if (!plan_fits(problem, result.plan))
+    planned += fmt::format(": {:.1f}% above the budget; cairn run searches for a plan that fits",
+                           increase_pct(result.plan.bytes, *problem.budget));
+  rows.push_back({"planned", planned});
   rows.push_back({"lower bound", bytes_text(json["lower_bound_peak_bytes"].get<std::int64_t>())});
   rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", result.evaluation.cost,
                                       increase_pct(result.evaluation.cost, problem.baseline.cost))});
@@ -86,9 +94,8 @@ std::string table(const Problem& problem, const Json& json, const Result& result
 int solve(const SolveArguments& arguments) {
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
-  require_writable(arguments.output);
-  require_writable(arguments.plan);
-  const Problem problem(arguments.source, arguments.budget);
+  require_outputs({{"-o", arguments.output}, {"--plan", arguments.plan}}, {arguments.source.input()});
+  Problem problem(arguments.source, arguments.budget);
   options.budget = problem.budget;
   CheckedSolution found;
   {
@@ -97,9 +104,10 @@ int solve(const SolveArguments& arguments) {
     found = solve_checked(solver, problem.graph, options);
   }
 
+  problem.lower_bound = std::max(problem.lower_bound, found.solution.lower_bound);
   const bool interrupted = catch_interrupt();
   const bool success = found.within(problem.budget);
-  Result result;
+  std::optional<Result> result;
   if (success || interrupted) {
     // Interrupted before anything was found: the baseline is the best schedule known.
     const bool none = found.solution.schedule.steps.empty();
@@ -108,14 +116,12 @@ int solve(const SolveArguments& arguments) {
   const std::int64_t least = least_feasible(problem, found.solution, arguments.search);
   Json json = describe(problem, arguments, found, result, least);
   if (interrupted)
-    throw Failure(kInterrupted,
-                  fmt::format("interrupted; the best schedule so far has peak {} bytes{}", result.evaluation.peak,
-                              arguments.output.empty() ? "" : " and was written to '" + arguments.output + "'"),
+    throw Failure(kInterrupted, "interrupted; " + best_so_far(problem, result->evaluation.peak, arguments.output),
                   std::move(json));
   if (!success && found.solution.status == solvers::Status::infeasible)
     throw infeasible_failure(problem, least, std::move(json));
   if (!success) throw not_found_failure(problem, least, std::move(json));
-  arguments.console.print(json, arguments.console.json ? "" : table(problem, json, result));
+  arguments.console.print(json, arguments.console.json ? "" : table(problem, json, *result));
   return kDone;
 }
 
@@ -125,14 +131,14 @@ Subcommand add_solve(CLI::App& root) {
   CLI::App* app = root.add_subcommand("solve", "find a schedule under a memory budget");
   auto arguments = std::make_shared<SolveArguments>();
   arguments->console.add_to(*app);
-  app->add_option("-b,--budget", arguments->budget,
-                  "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak; absent: the least peak");
+  add_budget(*app, arguments->budget,
+             "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak; absent: the least peak");
   arguments->search.add_to(*app, "10s");
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write: where every tensor lives");
   app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets of the plan are multiples of")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   arguments->source.add_to(*app);
   std::string footer = "Solvers:\n";
   for (const auto& info : solvers::registry()) footer += fmt::format("  {:<8} {}\n", info.name, info.guarantee);

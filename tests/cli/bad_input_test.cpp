@@ -115,7 +115,8 @@ TEST_CASE("a budget below the lower bound is proved infeasible, with what is fea
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());
   // d needs c, a and itself: 50 bytes; a, b, c, d in order need 60, and computing a again before d needs 50.
-  check_error(run_command({"solve", graph, "--budget", "49"}), 3, {"49", "lower bound is 50", "feasible is 50"});
+  check_error(run_command({"solve", graph, "--budget", "49"}), 3,
+              {"into 49 bytes: the lower bound is 50", "feasible is 50"});
   check_error(run_command({"solve", graph, "--solver", "none", "--budget", "49"}), 3, {"50"});
   check_error(run_command({"run", graph, "--alignment", "1", "--budget", "49"}), 3, {"49", "50"});
 
@@ -128,6 +129,19 @@ TEST_CASE("a budget below the lower bound is proved infeasible, with what is fea
   CHECK(json["peak_bytes"].is_null());
   CHECK(json["valid"] == false);
   CHECK(json["error"].get<std::string>().find("lower bound") != std::string::npos);
+}
+
+TEST_CASE("run counts with sizes rounded up to the alignment, and says so") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  check_error(run_command({"run", graph, "--budget", "700"}), 3,
+              {"700 bytes with sizes rounded up to --alignment 256", "lower bound is 768", "feasible is 768"});
+  const auto json = run_command({"run", graph, "--budget", "700", "--json"}).json();
+  CHECK(json["lower_bound_peak_bytes"] == 768);
+  CHECK(json["least_feasible_bytes"] == 768);
+  CHECK(json["baseline_peak_bytes"] == 768);
+  const Outcome exact = run_command({"run", graph, "--budget", "49", "--alignment", "1"});
+  CHECK(exact.err.find("rounded") == std::string::npos);
 }
 
 TEST_CASE("a budget that a weak solver cannot meet is not found, not infeasible") {
@@ -170,6 +184,22 @@ TEST_CASE("usage errors are one line") {
   SECTION("too small") { check_error(run_command({"model", "ffn", "--layers", "-1"}), 2, {"layers"}); }
   SECTION("time limit") { check_error(run_command({"solve", graph, "--time-limit", "soon"}), 2, {"soon"}); }
   SECTION("alignment") { check_error(run_command({"solve", graph, "--alignment", "0"}), 2, {"--alignment"}); }
+  SECTION("numbers below 1") {
+    for (const std::string command : {"solve", "plan", "run"})
+      check_error(run_command({command, graph, "--alignment", "0"}), 2, {"--alignment", "0 must be at least 1; see"});
+    check_error(run_command({"solve", graph, "--work-limit", "-2"}), 2, {"--work-limit", "must be at least 1; see"});
+    check_error(run_command({"run", graph, "--repeat", "0"}), 2, {"--repeat", "must be at least 1; see"});
+    check_error(run_command({"run", graph, "--repeat", "few"}), 2, {"--repeat", "few"});
+  }
+  SECTION("empty budget") {
+    for (const std::string command : {"info", "solve", "run"}) {
+      check_error(run_command({command, "--budget=", graph}), 2, {"--budget is empty"});
+      check_error(run_command({command, graph, "--budget", ""}), 2, {"--budget", "is empty"});
+    }
+  }
+  SECTION("a schedule and a solver") {
+    check_error(run_command({"run", graph, "--schedule", "s.json", "--solver", "tw"}), 2, {"--schedule", "--solver"});
+  }
   SECTION("left over") { check_error(run_command({"info", graph, "more"}), 2, {"'more'"}); }
   SECTION("model option with a file") { check_error(run_command({"info", graph, "--batch", "3"}), 2, {"--batch"}); }
   SECTION("neither file nor model") { check_error(run_command({"info", "zzzzzzzz"}), 2, {"'zzzzzzzz'", "neither"}); }
@@ -202,6 +232,36 @@ TEST_CASE("an output that cannot be written is said before the work") {
   check_error(run_command({"run", graph, "--budget", "90%", "--report", nowhere}), 2, {nowhere});
   check_error(run_command({"run", graph, "--budget", "90%", "--trace", nowhere}), 2, {nowhere});
   check_error(run_command({"solve", graph, "-o", folder / ""}), 2, {"is a folder"});
+}
+
+TEST_CASE("an output may overwrite neither an input nor another output") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const std::string same = folder / "./g.json", out = folder / "out", out_again = folder / "no/../out";
+  const std::string schedule = folder / "s.json", csv = folder.write("b.csv", "id,lower,upper,size\na,0,2,10\n");
+  REQUIRE(run_command({"solve", graph, "-q", "-o", schedule}).code == 0);
+  std::filesystem::create_directory(folder / "no");
+
+  check_error(run_command({"solve", graph, "-o", same}), 2, {"-o", same, "GRAPH"});
+  check_error(run_command({"info", graph, "--dot", same}), 2, {"--dot", same, "GRAPH"});
+  check_error(run_command({"plan", graph, schedule, "-o", schedule}), 2, {"-o", schedule, "SCHEDULE"});
+  check_error(run_command({"plan", "--buffers", csv, "--csv", csv}), 2, {"--csv", csv, "--buffers"});
+  check_error(run_command({"run", graph, "--schedule", schedule, "--trace", schedule}), 2, {"--trace", "--schedule"});
+
+  check_error(run_command({"solve", graph, "-o", out, "--plan", out_again}), 2, {"-o", "--plan", out_again});
+  check_error(run_command({"model", "ffn", "-o", out, "--dot", out}), 2, {"-o", "--dot", out});
+  check_error(run_command({"run", graph, "--budget", "90%", "--report", out, "--trace", out}), 2,
+              {"--report", "--trace"});
+  CHECK(cairn::test::read_text(graph) == diamond_graph());
+  CHECK_FALSE(std::filesystem::exists(out));
+}
+
+TEST_CASE("a stdout that cannot be written is an error") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"solve", graph}, {"solve", graph, "--json"}, {"--help"}})
+    check_error(cairn::test::Child(words, "/dev/full").wait(), 2, {"stdout"});
 }
 
 TEST_CASE("a CUDA device that is not there is exit code 5, or the build has none") {

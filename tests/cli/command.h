@@ -62,13 +62,14 @@ class Folder {
 /// A running `cairn`, its output caught in files.
 class Child {
  public:
-  explicit Child(const std::vector<std::string>& arguments) {
+  /// `stdout_path`: where stdout goes; empty: into a file that wait() reads.
+  explicit Child(const std::vector<std::string>& arguments, const std::string& stdout_path = "") {
     std::vector<std::string> words = arguments;
     words.insert(words.begin(), CAIRN_BINARY_DIR "/bin/cairn");
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    const std::string out = folder_ / "out", err = folder_ / "err";
+    const std::string out = stdout_path.empty() ? folder_ / "out" : stdout_path, err = folder_ / "err";
     pid_ = fork();
     if (pid_ < 0) throw std::runtime_error("fork failed");
     if (pid_ == 0) {

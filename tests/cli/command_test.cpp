@@ -192,6 +192,39 @@ TEST_CASE("solve with a budget keeps it and says what it costs") {
   CHECK(run_json({"solve", graph, "--budget", "100%"})["budget_bytes"] == 60);
 }
 
+TEST_CASE("the empty graph is solved and run by a schedule without steps") {
+  const Folder folder;
+  const std::string graph = folder.write("e.json", R"({"format":"cairn.graph","version":1,"name":"e","nodes":[]})");
+  for (const auto& solver : solvers::registry()) {
+    INFO(solver.name);
+    const Json json = run_json({"solve", graph, "--budget", "1", "--solver", std::string(solver.name), "-o",
+                                folder / "s.json", "--plan", folder / "p.json"});
+    CHECK(json["steps"] == 0);
+    CHECK(json["planned_bytes"] == 0);
+    CHECK(json["valid"] == true);
+  }
+  for (const Words& how : {Words{"--budget", "1"}, Words{"--schedule", folder / "s.json"}}) {
+    const Json json = run_json(Words{"run", graph} + how);
+    CHECK(json["scheduled"]["steps"] == 0);
+    CHECK(json["outputs_compared"] == 0);
+    const auto table = test::run_command(Words{"run", graph} + how);
+    CHECK(table.out.find("nothing to compare") != std::string::npos);
+  }
+}
+
+TEST_CASE("solve says where the plan does not fit although the peak does") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const Json fits = run_json({"solve", graph, "--budget", "50"});
+  CHECK(fits["plan_fits"] == true);
+  // Rounded up to 256 bytes, three nodes live at once are 768.
+  const Words words = {"solve", graph, "--budget", "512", "--alignment", "256"};
+  const Json json = run_json(words);
+  CHECK(json["planned_bytes"] == 768);
+  CHECK(json["plan_fits"] == false);
+  CHECK(test::run_command(words).out.find("50.0% above the budget; cairn run") != std::string::npos);
+}
+
 TEST_CASE("the same seed and work limit give the same schedule") {
   const Folder folder;
   const Words words = Words{"solve"} + kTinyModels[3] +
@@ -281,6 +314,46 @@ TEST_CASE("run executes graphs without ops by the synthetic kernel") {
   CHECK(json["scheduled"]["measured_peak_bytes"] == 50);
   CHECK(json["scheduled"]["recomputed"] == 1);
   CHECK(json["scheduled"]["cost_increase_pct"].get<double>() == Approx(10));
+}
+
+TEST_CASE("run compares what nobody reads and nobody keeps") {
+  const Folder folder;
+  std::string text = diamond_graph();
+  const std::string keep = R"(,"keep":true)";
+  text.erase(text.find(keep), keep.size());
+  const std::string graph = folder.write("g.json", text);
+  const Json json = run_json({"run", graph, "--budget", "50", "--alignment", "1"});
+  CHECK(json["identical"] == true);
+  CHECK(json["outputs_compared"] == 1);
+  CHECK(json["bytes_compared"] == 0);
+  CHECK(json["scheduled"]["recomputed"] == 1);
+  const auto table = test::run_command({"run", graph, "--budget", "50", "--alignment", "1"});
+  CHECK(table.out.find("1 outputs that nobody reads or keeps compared") != std::string::npos);
+}
+
+TEST_CASE("guards are beside the budget") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const Json json = run_json({"run", graph, "--budget", "50", "--alignment", "1", "--sentinels"});
+  CHECK(json["identical"] == true);
+  CHECK(json["guard_bytes"] == 256);
+  CHECK(json["scheduled"]["predicted_peak_bytes"] == 50);
+  CHECK(json["scheduled"]["planned_bytes"].get<std::int64_t>() > 256);
+  CHECK(test::run_command({"run", "--help"}).out.find("guards add to the arena") != std::string::npos);
+}
+
+TEST_CASE("a plan at its bound is 0.00% above it, and a schedule may name no solver") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  run_json({"solve", graph, "--solver", "none", "-o", folder / "s.json"});
+  CHECK(test::run_command({"plan", graph, folder / "s.json"}).out.find(", 0.00% below") != std::string::npos);
+
+  Json file = Json::parse(test::read_text(folder / "s.json"));
+  file.erase("solver");
+  const std::string unnamed = folder.write("unnamed.json", file.dump());
+  const auto outcome = test::run_command({"run", graph, "--schedule", unnamed, "--budget", "1MiB"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find("solver unknown;") != std::string::npos);
 }
 
 TEST_CASE("a given schedule that does not fit into the budget is refused") {

@@ -67,6 +67,16 @@ TEST_CASE("fit stops where the solver finds nothing") {
   CHECK(asked == std::vector<std::int64_t>{280});
 }
 
+TEST_CASE("the status decides whether a solver succeeded, as the empty graph's schedule has no steps") {
+  solvers::Solution solution;
+  CHECK_FALSE(cli::meets(solution, std::nullopt));
+  solution.status = solvers::Status::optimal;
+  CHECK(cli::meets(solution, std::nullopt));
+  CHECK(cli::meets(solution, 1));
+  solution.peak = 2;
+  CHECK_FALSE(cli::meets(solution, 1));
+}
+
 TEST_CASE("fit gives every round at most half of the time that is left") {
   const core::Graph graph = kept_nodes();
   static double seconds = 0;

@@ -25,6 +25,15 @@ core::Graph large_graph() {
   return builder.build();
 }
 
+/// Runs the command and sends it Ctrl-C while it searches.
+test::Outcome interrupted(const std::vector<std::string>& words) {
+  test::Child child(words);
+  child.wait_for_interrupt_handler();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  child.interrupt();
+  return child.wait();
+}
+
 }  // namespace
 
 TEST_CASE("Ctrl-C in a long solve keeps the best schedule and exits with 130") {
@@ -33,11 +42,8 @@ TEST_CASE("Ctrl-C in a long solve keeps the best schedule and exits with 130") {
   const std::string path = folder.write("large.json", core::graph_to_json(graph));
   const std::string output = folder / "s.json";
 
-  test::Child child({"solve", path, "--solver", "tw", "--time-limit", "10m", "-o", output, "--json"});
-  child.wait_for_interrupt_handler();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  child.interrupt();
-  const test::Outcome outcome = child.wait();
+  const test::Outcome outcome =
+      interrupted({"solve", path, "--solver", "tw", "--time-limit", "10m", "-o", output, "--json"});
 
   INFO(outcome.err);
   REQUIRE(outcome.code == 130);
@@ -49,4 +55,17 @@ TEST_CASE("Ctrl-C in a long solve keeps the best schedule and exits with 130") {
   const auto evaluation = core::evaluate(graph, file.schedule);
   CHECK(evaluation.valid());
   CHECK(json["peak_bytes"] == evaluation.peak);
+}
+
+TEST_CASE("an interrupted search says where its best schedule is above the budget, and how to have it written") {
+  const test::Folder folder;
+  const core::Graph graph = large_graph();
+  const std::string path = folder.write("large.json", core::graph_to_json(graph));
+  const std::string budget = std::to_string(core::peak_lower_bound(graph));
+  for (const char* command : {"solve", "run"}) {
+    const test::Outcome outcome = interrupted({command, path, "--budget", budget, "--solver", "tw"});
+    INFO(outcome.err);
+    CHECK(outcome.code == 130);
+    CHECK(outcome.err.find("above the budget of " + budget + " bytes; give -o") != std::string::npos);
+  }
 }
