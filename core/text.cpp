@@ -158,7 +158,7 @@ std::int64_t parse_budget(std::string_view text, std::int64_t baseline_peak) {
   Wide numerator = value->digits;
   Wide denominator = value->denominator;
   if (value->rest == "%") {
-    if (value->digits != 0 && baseline_peak <= 0) bad_budget(trimmed, "is a share of a baseline peak of 0 bytes");
+    if (value->digits != 0 && baseline_peak <= 0) return 0;  // any schedule of such a graph fits
     numerator *= static_cast<Wide>(std::max<std::int64_t>(baseline_peak, 0));
     denominator *= 100;
   } else if (const auto bytes = unit_bytes(lower_case(value->rest))) {

@@ -17,8 +17,8 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 /// 1536 -> "1.50 KiB".
 std::string format_bytes(std::int64_t bytes);
 
-/// A memory budget as people write it: `1.5GiB`, `200MB`, `12345` (bytes), or `80%` of `baseline_peak`, rounded up.
-/// Throws InputError, saying what is accepted, on anything else and on what is not positive.
+/// A memory budget as people write it: `1.5GiB`, `200MB`, `12345` (bytes), or `80%` of `baseline_peak`, rounded up (0
+/// where that is 0). Throws InputError, saying what is accepted, on anything else and on what is not positive.
 std::int64_t parse_budget(std::string_view text, std::int64_t baseline_peak);
 
 /// A duration as `10s`, `500ms`, `2m`, `1h` or a bare number of seconds; in seconds. Throws InputError.

@@ -54,7 +54,11 @@ void write_file(const std::string& path, std::string_view content) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   const bool in_place = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
-  const std::string target = in_place ? path : fmt::format("{}.part{}", path, ::getpid());
+  // What a link points to is replaced, not the link.
+  const bool is_link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored));
+  const std::string final_path =
+      is_link && !in_place ? std::filesystem::weakly_canonical(path, ignored).string() : path;
+  const std::string target = in_place ? path : fmt::format("{}.part{}", final_path, ::getpid());
   const auto fail = [&](int error) {
     if (!in_place) std::remove(target.c_str());
     throw InputError(fmt::format("{}: cannot be written: {}; choose another output path", path, std::strerror(error)));
@@ -65,7 +69,9 @@ void write_file(const std::string& path, std::string_view content) {
   const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
   const int write_error = errno;
   if (std::fclose(file) != 0 || !written) fail(written ? errno : write_error);
-  if (!in_place && std::rename(target.c_str(), path.c_str()) != 0) fail(errno);
+  if (in_place) return;
+  if (std::filesystem::exists(status)) std::filesystem::permissions(target, status.permissions(), ignored);
+  if (std::rename(target.c_str(), final_path.c_str()) != 0) fail(errno);
 }
 
 Graph load_graph(const std::string& path) { return parse_graph(read_file(path), path); }

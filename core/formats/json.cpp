@@ -17,7 +17,36 @@ std::string Place::text() const {
 
 void Place::fail(std::string_view message) const { throw InputError(fmt::format("{}: {}", text(), message)); }
 
+namespace {
+
+/// Refuses nesting that would exhaust the stack of whoever walks the document. O(bytes).
+void check_depth(std::string_view text, std::string_view origin) {
+  constexpr int kMostDepth = 256;
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_string) {
+      if (text[i] == '\\') {
+        ++i;  // whatever is escaped does not end the string
+      } else if (text[i] == '"') {
+        in_string = false;
+      }
+      continue;
+    }
+    if (text[i] == '"') in_string = true;
+    if (text[i] == '[' || text[i] == '{') ++depth;
+    if (text[i] == ']' || text[i] == '}') --depth;
+    if (depth > kMostDepth) {
+      throw InputError(
+          fmt::format("{}: the JSON is nested more than {} deep, as no file of a known format is", origin, kMostDepth));
+    }
+  }
+}
+
+}  // namespace
+
 Json parse_json(std::string_view text, std::string_view origin) {
+  check_depth(text, origin);
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
@@ -133,10 +162,12 @@ void check_header(const Json& file, std::string_view format, const Place& place,
   const std::int64_t version = require_int(file, "version", place);
   if (version != 1) place.fail(fmt::format("has version {}, but only version 1 can be read", version));
   if (graph == nullptr) return;
+  require(file, "graph", place);
   const std::string made_for = string_or(file, "graph", place, "");
   if (made_for != graph->fingerprint()) {
-    place.fail(fmt::format("was made for another graph (fingerprint '{}', but '{}' has {}); make it again for this one",
-                           made_for, graph->name(), graph->fingerprint()));
+    place.fail(fmt::format("was made for another graph (fingerprint {}, but {} has {}); make it again for this one",
+                           made_for, graph->name().empty() ? "this graph" : "'" + graph->name() + "'",
+                           graph->fingerprint()));
   }
 }
 

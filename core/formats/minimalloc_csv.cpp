@@ -148,12 +148,26 @@ std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::s
   const auto columns = find_columns(row, origin);
   const std::size_t width = row.fields.size();
 
+  // Columns that would change what a valid placement is: honoured or refused, never ignored.
+  const auto optional_column = [&](std::string_view name) {
+    return static_cast<std::size_t>(std::find(row.fields.begin(), row.fields.end(), name) - row.fields.begin());
+  };
+  const std::size_t alignment = optional_column("alignment"), gaps = optional_column("gaps");
+
   std::vector<BufferSpec> specs;
   std::unordered_set<std::string> ids;
   std::int64_t bytes = 0;
   while (reader.next(row)) {
     if (row.fields.size() != width) {
       fail(origin, row.line, fmt::format("has {} columns, but the first line names {}", row.fields.size(), width));
+    }
+    if (alignment < width && !row.fields[alignment].empty() && row.fields[alignment] != "1") {
+      fail(origin, row.line,
+           fmt::format("an alignment of {} for one buffer is not supported; remove the column and use --alignment",
+                       row.fields[alignment]));
+    }
+    if (gaps < width && !row.fields[gaps].empty()) {
+      fail(origin, row.line, "gaps are not supported; split the buffer, or remove the column");
     }
     const auto number = [&](Column c) { return to_number(row.fields[columns[c]], kColumns[c], row, origin); };
     BufferSpec spec{

@@ -432,7 +432,11 @@ class TraceToGraph {
 }  // namespace
 
 Graph graph_from_simrd(std::string_view text, std::string_view origin) {
-  return TraceToGraph(TraceReader(text, origin).read(), origin).convert();
+  Graph graph = TraceToGraph(TraceReader(text, origin).read(), origin).convert();
+  if (graph.node_count() == 0) {
+    throw InputError(fmt::format("{}: the trace ends before any operation of its step; is it truncated?", origin));
+  }
+  return graph;
 }
 
 }  // namespace cairn::core::formats

@@ -133,10 +133,9 @@ TEST_CASE("plans hold every buffer for its lifetime, apart from all others") {
     Random random(seed);
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
-    const Plan plan = plan_memory(graph, schedule,
-                                  {.alignment = setting.alignment,
-                                   .guard_bytes = setting.guard_bytes,
-                                   .work = seed % 2 == 0 ? 20'000 : 0});
+    const Plan plan = plan_memory(
+        graph, schedule,
+        {.alignment = setting.alignment, .guard_bytes = setting.guard_bytes, .work = seed % 2 == 0 ? 20'000 : 0});
     const std::vector<ExpectedStep> steps = expected_steps(graph, schedule, setting.alignment);
     REQUIRE(plan.alignment == setting.alignment);
     check_buffers(plan, steps);
@@ -351,8 +350,7 @@ TEST_CASE("spoiled plans are found out") {
     Random random(seed);
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
-    const Plan plan =
-        plan_memory(graph, schedule, {.alignment = kSettings[seed % 3].alignment, .work = 0});
+    const Plan plan = plan_memory(graph, schedule, {.alignment = kSettings[seed % 3].alignment, .work = 0});
     for (std::size_t i = 0; i < ways.size(); ++i) {
       CAPTURE(seed, ways[i].name);
       const std::optional<Plan> spoiled = ways[i].corrupt(random, graph, schedule, plan);
