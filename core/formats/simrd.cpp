@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "core/formats/internal/json.h"
 
 namespace cairn::core::formats {
