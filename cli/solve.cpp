@@ -20,11 +20,12 @@ struct SolveArguments {
 struct Result {
   core::Schedule schedule;
   core::Evaluation evaluation;
-  core::Plan plan;
+  std::optional<core::Plan> plan;  ///< none for a long schedule after Ctrl-C: people wait for the prompt then
 };
 
 /// Plans the schedule and writes both. The schedule is written first, as planning a long one takes seconds.
 Result finish(const core::Graph& graph, core::Schedule schedule, const SolveArguments& arguments) {
+  constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
   Result result{std::move(schedule), {}, {}};
   if (!arguments.output.empty())
     core::write_file(arguments.output, core::schedule_to_json(graph, result.schedule, arguments.search.solver));
@@ -32,10 +33,11 @@ Result finish(const core::Graph& graph, core::Schedule schedule, const SolveArgu
   options.alignment = arguments.alignment;
   if (catch_interrupt()) options.work = 0;
   result.evaluation = core::evaluate(graph, result.schedule);
+  if (catch_interrupt() && result.schedule.length() > kQuicklyPlanned) return result;
   result.plan = core::plan_memory(graph, result.schedule, options);
-  const std::string defect = core::check_plan(graph, result.schedule, result.plan);
+  const std::string defect = core::check_plan(graph, result.schedule, *result.plan);
   if (!defect.empty()) throw Failure(kDefect, fmt::format("the plan is wrong: {}; please report this", defect));
-  if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(graph, result.plan));
+  if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(graph, *result.plan));
   return result;
 }
 
@@ -56,8 +58,9 @@ Json describe(const Problem& problem, const SolveArguments& arguments, const Che
       if_any([&](const Result& r) { return increase_pct(r.evaluation.cost, problem.baseline.cost); });
   json["recomputed"] = if_any([](const Result& r) { return r.evaluation.recomputed; });
   json["steps"] = if_any([](const Result& r) { return r.schedule.length(); });
-  json["planned_bytes"] = if_any([](const Result& r) { return r.plan.bytes; });
-  json["plan_fits"] = if_any([&](const Result& r) { return plan_fits(problem, r.plan); });
+  json["planned_bytes"] = if_any([](const Result& r) { return r.plan ? Json(r.plan->bytes) : Json(nullptr); });
+  json["plan_fits"] =
+      if_any([&](const Result& r) { return r.plan ? Json(plan_fits(problem, *r.plan)) : Json(nullptr); });
   json["alignment"] = arguments.alignment;
   json["valid"] = result && result->evaluation.valid();
   json["solve_seconds"] = found.seconds;
@@ -77,10 +80,10 @@ std::string table(const Problem& problem, const Json& json, const Result& result
   rows.push_back({"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(result.evaluation.peak),
                                       100 + increase_pct(result.evaluation.peak, problem.baseline.peak),
                                       bytes_text(problem.baseline.peak))});
-  std::string planned = bytes_text(result.plan.bytes);
-  if (!plan_fits(problem, result.plan))
+  std::string planned = bytes_text(result.plan->bytes);
+  if (!plan_fits(problem, *result.plan))
     planned += fmt::format(": {:.1f}% above the budget; cairn run searches for a plan that fits",
-                           increase_pct(result.plan.bytes, *problem.budget));
+                           increase_pct(result.plan->bytes, *problem.budget));
   rows.push_back({"planned", planned});
   rows.push_back({"lower bound", bytes_text(json["lower_bound_peak_bytes"].get<std::int64_t>())});
   rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", result.evaluation.cost,
