@@ -26,6 +26,12 @@ bool looks_like_csv(std::string_view first_line) {
          first_line.find("upper") != std::string_view::npos;
 }
 
+/// /proc/self/fd/1, to which /dev/stdout links: whoever opened it goes on writing to it.
+bool is_descriptor(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::weakly_canonical(path.parent_path(), ignored).string().starts_with("/proc/");
+}
+
 std::string_view without_bom(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   return text;
@@ -50,28 +56,33 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view content) {
-  // Devices and pipes (/dev/stdout) cannot be replaced, only written to.
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  const bool in_place = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
-  // What a link points to is replaced, not the link.
-  const bool is_link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored));
-  const std::string final_path =
-      is_link && !in_place ? std::filesystem::weakly_canonical(path, ignored).string() : path;
-  const std::string target = in_place ? path : fmt::format("{}.part{}", final_path, ::getpid());
+  const fs::file_status status = fs::status(path, ignored);
+  bool in_place = (fs::exists(status) && !fs::is_regular_file(status)) || is_descriptor(path);
+  // What a link points to is replaced, not the link, even where it does not exist yet.
+  fs::path file_path = path;
+  constexpr int kMostLinks = 40;
+  for (int links = 0; !in_place && links < kMostLinks && fs::is_symlink(fs::symlink_status(file_path, ignored));
+       ++links) {
+    file_path = file_path.parent_path() / fs::read_symlink(file_path, ignored);
+    in_place = is_descriptor(file_path);
+  }
+  const std::string target = in_place ? path : fmt::format("{}.part{}", file_path.string(), ::getpid());
   const auto fail = [&](int error) {
     if (!in_place) std::remove(target.c_str());
     throw InputError(fmt::format("{}: cannot be written: {}; choose another output path", path, std::strerror(error)));
   };
 
-  std::FILE* file = std::fopen(target.c_str(), "wb");
+  if (!in_place && fs::is_symlink(fs::symlink_status(file_path, ignored))) fail(ELOOP);
+  std::FILE* file = std::fopen(target.c_str(), in_place ? "ab" : "wb");
   if (file == nullptr) fail(errno);
   const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
   const int write_error = errno;
   if (std::fclose(file) != 0 || !written) fail(written ? errno : write_error);
   if (in_place) return;
-  if (std::filesystem::exists(status)) std::filesystem::permissions(target, status.permissions(), ignored);
-  if (std::rename(target.c_str(), final_path.c_str()) != 0) fail(errno);
+  if (fs::exists(status)) fs::permissions(target, status.permissions(), ignored);
+  if (std::rename(target.c_str(), file_path.c_str()) != 0) fail(errno);
 }
 
 Graph load_graph(const std::string& path) { return parse_graph(read_file(path), path); }

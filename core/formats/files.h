@@ -16,7 +16,8 @@ namespace cairn::core {
 
 /// Whole file as text. Throws InputError.
 std::string read_file(const std::string& path);
-/// Atomic replacement of `path`.
+/// Atomic replacement of `path`, or of what it links to; an existing file's permissions stay. Devices, pipes and open
+/// descriptors (/dev/stdout) are written to, never replaced.
 void write_file(const std::string& path, std::string_view content);
 
 /// Reads a graph in any known format, recognised by content: Cairn JSON, networkx node-link JSON (both dialects), simrd
@@ -45,7 +46,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan);
 Plan load_plan(const std::string& path, const Graph& graph);
 Plan parse_plan(std::string_view text, const std::string& origin, const Graph& graph);
 
-/// MiniMalloc CSV: columns `id`, `lower`, `upper`, `size` by name, in any order; others are ignored.
+/// MiniMalloc CSV: columns `id`, `lower`, `upper`, `size` by name, in any order. An `alignment` other than 1 and
+/// `gaps` are refused, for they would change what fits; other columns are ignored.
 std::vector<BufferSpec> load_minimalloc_csv(const std::string& path);
 std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin);
 /// The same with an `offset` column, from plan_buffers' result.

@@ -17,9 +17,6 @@ std::string Place::text() const {
 
 void Place::fail(std::string_view message) const { throw InputError(fmt::format("{}: {}", text(), message)); }
 
-namespace {
-
-/// Refuses nesting that would exhaust the stack of whoever walks the document. O(bytes).
 void check_depth(std::string_view text, std::string_view origin) {
   constexpr int kMostDepth = 256;
   int depth = 0;
@@ -43,6 +40,17 @@ void check_depth(std::string_view text, std::string_view origin) {
   }
 }
 
+namespace {
+
+/// " (invalid literal)" out of nlohmann's "[json...] parse error at line 1, ...: syntax error while parsing value -
+/// invalid literal; last read: '...'"; empty where the message looks different.
+std::string parser_reason(std::string_view what) {
+  const std::size_t dash = what.find(" - ");
+  if (dash == std::string_view::npos) return {};
+  const std::string_view reason = what.substr(dash + 3);
+  return fmt::format(" ({})", reason.substr(0, reason.find("; last read:")));
+}
+
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view origin) {
@@ -55,9 +63,9 @@ Json parse_json(std::string_view text, std::string_view origin) {
     const std::string_view before = text.substr(0, at);
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const std::size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-    throw InputError(
-        fmt::format("{}: line {}, column {}: {}", origin, line, at - line_begin + 1,
-                    at == text.size() ? "the JSON ends too early; is the file truncated?" : "this is not valid JSON"));
+    throw InputError(fmt::format("{}: line {}, column {}: {}", origin, line, at - line_begin + 1,
+                                 at == text.size() ? "the JSON ends too early; is the file truncated?"
+                                                   : "this is not valid JSON" + parser_reason(error.what())));
   } catch (const Json::exception&) {
     throw InputError(fmt::format("{}: the JSON holds a number beyond double precision", origin));
   }
@@ -67,17 +75,11 @@ std::string dump(const OrderedJson& value) { return value.dump(-1, ' ', false, O
 
 std::string describe(const Json& value) {
   constexpr std::size_t kMostBytes = 40;
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  switch (value.type()) {
-    case Json::value_t::object:
-      return "an object";
-    case Json::value_t::array:
-      return "a list";
-    case Json::value_t::string:
-      return text.size() > kMostBytes ? "a string" : "the string " + text;
-    default:
-      return text;
-  }
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list";
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (!value.is_string()) return text;
+  return text.size() > kMostBytes ? "a string" : "the string " + text;
 }
 
 const Json* find(const Json& object, const char* key) {

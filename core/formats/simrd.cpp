@@ -3,18 +3,19 @@
 //
 // What a trace becomes:
 // - A storage is what has bytes; tensors, their copies and views are references to one. A view makes no node: it
-// touches
-//   no data, and a node that reads the storage would be a second reader that forbids in-place updates. Its time is
-//   added to the node that made the storage (views must be made again with it), or to the next node for a view of a
-//   constant, so the baseline cost is the sum of all times in the trace.
+//   touches no data, and a node that reads the storage would be a second reader that forbids in-place updates. Its
+//   time is added to the node that made the storage (views must be made again with it), or to the next node for a view
+//   of a constant, so the baseline cost is the sum of all times in the trace.
 // - CONSTANT (and whatever exists before START): resident bytes, each storage once.
 // - CALL: one node. Several results with storage of their own are a bundle, one node with the sum of their bytes. But
 //   results that are still referenced at the end of the trace (weight gradients, mostly) would keep the rest of their
 //   bundle in memory with them, so they become a second node, kept and of cost 0, that reads the first and follows it.
 // - MUTATE: an in-place node that takes over the storage (and what is bundled with it); later readers of any of its
 //   tensors read the new version. scratch = -size where only this node reads the old version; where others read it,
-//   too, both versions count. Several mutated storages are one node each, the first with the time. A mutated constant
-//   is a kept node of size 0 that writes resident memory.
+//   too, both versions count. Several mutated storages are one node each, the first with the time; it reads the old
+//   versions of all of them, so that none can come later than the operation that overwrites it (and the nodes behind
+//   the first, no longer the only readers, count both versions). A mutated constant is a kept node of size 0 that
+//   writes resident memory.
 // - COPY and COPY_FROM add a reference, RELEASE drops one. What is referenced at the end is kept.
 // - Cost = TIME (ns). BACKWARD marks where the backward pass begins. The order is the trace's.
 
@@ -87,6 +88,7 @@ class TraceReader {
   };
 
   void read_line(std::string_view line) {
+    check_depth(line, place_.text());
     line_ = Json::parse(line.begin(), line.end(), nullptr, false);
     if (line_.is_discarded()) place_.fail("this is not a valid JSON object; is the trace truncated?");
     if (!line_.is_object()) place_.fail(fmt::format("must be an object, not {}", describe(line_)));
@@ -342,10 +344,14 @@ class TraceToGraph {
       const bool overwritten = std::find(targets.begin(), targets.end(), bundle_of_[s]) != targets.end();
       if (!overwritten && bundle(s).version != kNoNode) inputs.push_back(bundle(s).version);
     }
+    // The operation itself, the first node, needs all of them.
+    for (const std::size_t target : targets) {
+      if (bundles_[target].version != kNoNode) inputs.push_back(bundles_[target].version);
+    }
     for (const std::size_t target : targets) {
       Bundle& bundle = bundles_[target];
-      if (bundle.version != kNoNode) inputs.push_back(bundle.version);
       const bool first = target == targets.front();
+      if (!first && bundle.version != kNoNode) inputs.push_back(bundle.version);
       const NodeId node =
           first ? add_node(operation, std::move(inputs)) : builder_.add(named(operation, ".also", std::move(inputs)));
       if (!bundle.resident) builder_.node(node).inplace = bundle.version;

@@ -1,4 +1,10 @@
 // Inputs and outputs that once went wrong.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 #include <filesystem>
 #include <string>
 
@@ -19,27 +25,49 @@ std::string error_of_graph(const std::string& text) {
   return {};
 }
 
-TEST_CASE("deeply nested JSON is one error, and brackets inside strings do not count") {
+TEST_CASE("deeply nested JSON is one error, and brackets inside strings do not count", "[formats]") {
   const std::string deep(100'000, '[');
   CHECK(error_of_graph(deep + std::string(deep.size(), ']')).find("nested") != std::string::npos);
   const std::string named = R"({"format":"cairn.graph","version":1,"nodes":[{"name":")" + deep + R"(\"[","size":1}]})";
   CHECK(error_of_graph(named).empty());
+  // The lines of a trace, too.
+  const std::string start = R"({"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"})";
+  CHECK(
+      error_of_graph(start + "\n" + deep + std::string(deep.size(), ']')).find("g.json: line 2: the JSON is nested") ==
+      0);
 }
 
-TEST_CASE("a trace without operations is truncated") {
+TEST_CASE("a trace without operations is truncated", "[formats]") {
   CHECK(error_of_graph("{\"ANNOTATION\":\"START\",\"INSTRUCTION\":\"ANNOTATE\"}\n"
                        "{\"INSTRUCTION\":\"CONSTANT\",\"NAME\":\"x\"}\n"
                        "{\"INSTRUCTION\":\"MEMORY\",\"MEMORY\":\"8\",\"NAME\":\"x\"}\n")
             .find("truncated") != std::string::npos);
+  CHECK(error_of_graph(R"({"ANNOTATION":"START","INSTRUCTION":"ANNOTATE"})").find("truncated") != std::string::npos);
+  CHECK(error_of_graph("{\"INSTRUCTION\":\"CONSTANT\",\"NAME\":\"x\"}\n"
+                       "{\"INSTRUCTION\":\"MEMORY\",\"MEMORY\":\"8\",\"NAME\":\"x\"}\n")
+            .find("truncated") != std::string::npos);
 }
 
-TEST_CASE("columns that would change a placement are refused, not ignored") {
+TEST_CASE("invalid JSON is reported with the parser's reason on one line", "[formats]") {
+  const auto check = [](const std::string& text, const std::string& end) {
+    const std::string message = error_of_graph(text);
+    INFO(message);
+    CHECK(message.ends_with(end));
+    CHECK(message.find('\n') == std::string::npos);
+  };
+  check(R"({"a":tru})", "line 1, column 9: this is not valid JSON (invalid literal)");
+  check(R"({"a":1,})", "this is not valid JSON (unexpected '}'; expected string literal)");
+  check("{\"a\":\"b\nc\"}", "must be escaped to \\u000A or \\n)");
+  check(R"({"a":)", "the JSON ends too early; is the file truncated?");
+}
+
+TEST_CASE("columns that would change a placement are refused, not ignored", "[formats]") {
   CHECK(parse_minimalloc_csv("id,lower,upper,size,alignment,gaps,hint\na,0,1,4,1,,7\nb,0,1,4,,,\n", "f").size() == 2);
   CHECK_THROWS_AS(parse_minimalloc_csv("id,lower,upper,size,alignment\na,0,1,4,8\n", "f"), InputError);
   CHECK_THROWS_AS(parse_minimalloc_csv("id,lower,upper,size,gaps\na,0,9,4,2-3\n", "f"), InputError);
 }
 
-TEST_CASE("a schedule without the graph's fingerprint says so") {
+TEST_CASE("a schedule without the graph's fingerprint says so", "[formats]") {
   GraphBuilder builder;
   builder.add({.size = 1});
   const Graph graph = builder.build();
@@ -49,10 +77,19 @@ TEST_CASE("a schedule without the graph's fingerprint says so") {
   } catch (const InputError& error) {
     CHECK(std::string(error.what()).find("\"graph\" is missing") != std::string::npos);
   }
+  // A graph without a name is not called ''.
+  try {
+    parse_schedule(R"({"format":"cairn.schedule","version":1,"graph":"0","steps":[0]})", "s.json", graph);
+    FAIL("accepted");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).find("this graph has " + graph.fingerprint()) != std::string::npos);
+    CHECK(std::string(error.what()).find("''") == std::string::npos);
+  }
 }
 
-TEST_CASE("writing follows a link and keeps permissions") {
-  const auto folder = std::filesystem::temp_directory_path() / "cairn_formats_robustness_test";
+TEST_CASE("writing follows a link and keeps permissions", "[formats]") {
+  const auto folder =
+      std::filesystem::temp_directory_path() / fmt::format("cairn_formats_robustness_test_{}", ::getpid());
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   const std::string file = folder / "file", link = folder / "link";
@@ -65,7 +102,44 @@ TEST_CASE("writing follows a link and keeps permissions") {
   CHECK((std::filesystem::status(file).permissions() ==
          (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write)));
   CHECK(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()) == 2);
+
+  // A link to a file that is not there yet, relative to the link's folder.
+  std::filesystem::create_symlink("later", folder / "dangling");
+  write_file(folder / "dangling", "made");
+  CHECK(std::filesystem::is_symlink(folder / "dangling"));
+  CHECK(read_file(folder / "later") == "made");
+  std::filesystem::create_symlink("circle", folder / "circle");
+  CHECK_THROWS_AS(write_file(folder / "circle", "x"), InputError);
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("devices, pipes and open descriptors are written to, not replaced", "[formats]") {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / fmt::format("cairn_formats_devices_test_{}", ::getpid());
+  fs::create_directories(folder);
+
+  write_file("/dev/null", "x");
+  CHECK(fs::is_character_file("/dev/null"));
+
+  const std::string pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  write_file(pipe, "piped");
+  std::array<char, 16> read{};
+  CHECK(::read(reader, read.data(), read.size()) == 5);
+  CHECK(std::string(read.data()) == "piped");
+  ::close(reader);
+  CHECK(fs::is_fifo(pipe));
+
+  // As /dev/stdout redirected to a file: who holds it open sees what was written.
+  const std::string file = folder / "file";
+  const int held = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND, 0600);
+  REQUIRE(::write(held, "a", 1) == 1);
+  write_file(fmt::format("/dev/fd/{}", held), "b");
+  REQUIRE(::write(held, "c", 1) == 1);
+  ::close(held);
+  CHECK(read_file(file) == "abc");
+  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -26,6 +26,9 @@ struct Place {
   [[noreturn]] void fail(std::string_view message) const;
 };
 
+/// Throws InputError where brackets nest so deep that walking the document would exhaust the stack. O(bytes).
+void check_depth(std::string_view text, std::string_view origin);
+
 /// Throws InputError that gives line and column where `text` is no JSON.
 Json parse_json(std::string_view text, std::string_view origin);
 
