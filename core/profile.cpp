@@ -67,13 +67,18 @@ std::string describe(const Graph& graph, const Defect& defect) {
 
 Evaluator::Evaluator(const Graph& graph) : graph_(graph.view()) {}
 
-Evaluation Evaluator::evaluate(std::span<const NodeId> steps) {
-  Evaluation result;
-  result.defect = trace_last_reads(graph_, steps, latest_, last_read_);
-  if (!result.valid()) return result;
-
+Defect Evaluator::trace(std::span<const NodeId> steps) {
+  const Defect defect = trace_last_reads(graph_, steps, latest_, last_read_);
+  if (defect.kind != Defect::Kind::none) return defect;
   freed_.assign(steps.size() + 1, 0);
   for (std::size_t i = 0; i < steps.size(); ++i) freed_[last_read_[i]] += graph_.size[steps[i]];
+  return {};
+}
+
+Evaluation Evaluator::evaluate(std::span<const NodeId> steps) {
+  Evaluation result;
+  result.defect = trace(steps);
+  if (!result.valid()) return result;
 
   std::int64_t live = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -94,10 +99,7 @@ Evaluation Evaluator::evaluate(std::span<const NodeId> steps) {
 }
 
 std::vector<std::int64_t> Evaluator::profile(std::span<const NodeId> steps) {
-  const Defect defect = trace_last_reads(graph_, steps, latest_, last_read_);
-  if (defect.kind != Defect::Kind::none) throw InputError("the schedule is not valid; evaluate() says why");
-  freed_.assign(steps.size() + 1, 0);
-  for (std::size_t i = 0; i < steps.size(); ++i) freed_[last_read_[i]] += graph_.size[steps[i]];
+  if (trace(steps).kind != Defect::Kind::none) throw InputError("the schedule is not valid; evaluate() says why");
   std::vector<std::int64_t> profile{0};
   profile.reserve(2 * steps.size() + 1);
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -44,6 +44,9 @@ class Evaluator {
   std::vector<std::int64_t> profile(std::span<const NodeId> steps);
 
  private:
+  /// Fills the work arrays; what is in them is meaningful only without a defect.
+  Defect trace(std::span<const NodeId> steps);
+
   GraphView graph_;
   std::vector<std::int32_t> latest_;     ///< a node's latest step, -1 for none
   std::vector<std::int32_t> last_read_;  ///< of the occurrence at each step

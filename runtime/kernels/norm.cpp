@@ -68,20 +68,17 @@ void batchnorm(const Call<T>& call) {
   });
 }
 
-template <class T>
-void batchnorm_grad_params(const Call<T>& call) {
+/// dgamma and dbeta: per channel, the sums over rows of dy xhat(r, c) and of dy.
+template <class T, class Normalized>
+void norm_grad_params(const Call<T>& call, const Normalized& xhat) {
   const T* dy = call.arg(0);
-  const T* x = call.arg(1);
   const std::int64_t cols = last_extent(call.shape(0));
   const std::int64_t rows = row_count(call.shape(0));
-  const T* mean = call.arg(2);
-  const T* rstd = mean + cols;
   T* dgamma = call.out;
   T* dbeta = call.out + cols;
   for_blocks(cols, kColumnBlock, [=](std::int64_t begin, std::int64_t end) {
-    const ColumnSums gammas = sum_columns(rows, begin, end, [=](std::int64_t r, std::int64_t c) {
-      return dy[r * cols + c] * ((x[r * cols + c] - mean[c]) * rstd[c]);
-    });
+    const ColumnSums gammas =
+        sum_columns(rows, begin, end, [=](std::int64_t r, std::int64_t c) { return dy[r * cols + c] * xhat(r, c); });
     const ColumnSums betas =
         sum_columns(rows, begin, end, [=](std::int64_t r, std::int64_t c) { return dy[r * cols + c]; });
     for (std::int64_t c = begin; c < end; ++c) {
@@ -89,6 +86,15 @@ void batchnorm_grad_params(const Call<T>& call) {
       dbeta[c] = static_cast<T>(betas[static_cast<std::size_t>(c - begin)]);
     }
   });
+}
+
+template <class T>
+void batchnorm_grad_params(const Call<T>& call) {
+  const T* x = call.arg(1);
+  const std::int64_t cols = last_extent(call.shape(0));
+  const T* mean = call.arg(2);
+  const T* rstd = mean + cols;
+  norm_grad_params(call, [=](std::int64_t r, std::int64_t c) { return (x[r * cols + c] - mean[c]) * rstd[c]; });
 }
 
 // With dparams = (sum dy xhat, sum dy), the means of g = dy gamma are gamma dparams / rows.
@@ -145,24 +151,11 @@ void layernorm(const Call<T>& call) {
 
 template <class T>
 void layernorm_grad_params(const Call<T>& call) {
-  const T* dy = call.arg(0);
   const T* x = call.arg(1);
   const T* stats = call.arg(2);
   const std::int64_t cols = last_extent(call.shape(0));
-  const std::int64_t rows = row_count(call.shape(0));
-  T* dgamma = call.out;
-  T* dbeta = call.out + cols;
-  for_blocks(cols, kColumnBlock, [=](std::int64_t begin, std::int64_t end) {
-    const ColumnSums gammas = sum_columns(rows, begin, end, [=](std::int64_t r, std::int64_t c) {
-      return dy[r * cols + c] * ((x[r * cols + c] - stats[2 * r]) * stats[2 * r + 1]);
-    });
-    const ColumnSums betas =
-        sum_columns(rows, begin, end, [=](std::int64_t r, std::int64_t c) { return dy[r * cols + c]; });
-    for (std::int64_t c = begin; c < end; ++c) {
-      dgamma[c] = static_cast<T>(gammas[static_cast<std::size_t>(c - begin)]);
-      dbeta[c] = static_cast<T>(betas[static_cast<std::size_t>(c - begin)]);
-    }
-  });
+  norm_grad_params(call,
+                   [=](std::int64_t r, std::int64_t c) { return (x[r * cols + c] - stats[2 * r]) * stats[2 * r + 1]; });
 }
 
 template <class T>

@@ -28,7 +28,6 @@ class GreedyWalk {
         if (!drop_best(i)) break;
       }
       execute(i);
-      if (steps_[i].next == kEnd) break;
     }
     core::Schedule schedule;
     for (std::int32_t i = 0; i != kEnd; i = steps_[i].next) schedule.steps.push_back(steps_[i].node);
