@@ -1,18 +1,72 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "cli/common.h"
+#include "cli/execute.h"
+#include "core/graph.h"
+#include "core/plan.h"
+#include "core/precision.h"
+#include "core/schedule.h"
+
 namespace cairn::cli {
 
-/// The machine that executes.
-struct Backend {
-  std::string name;    ///< host or cuda
-  std::string device;  ///< in words
+/// What to execute, and how.
+struct ExecuteRequest {
+  const core::Graph& graph;
+  const core::Schedule& schedule;
+  const core::Plan& plan;
+  core::Precision precision = core::Precision::fp32;
+  std::uint64_t seed = 0;
+  std::int64_t guard_bytes = 0;  ///< of the plan; above 0: sentinels are checked
+  bool poison = false;
+  int repeats = 1;            ///< see median_report
+  double rounding_noise = 0;  ///< runtime::ExecuteOptions::rounding_noise; the host alone has it
 };
 
-/// `host`, `cuda`, or `auto`: the best that can execute. Throws InputError for another name, DeviceError where the
+/// The machine that executes.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string name() const = 0;    ///< host or cuda
+  virtual std::string device() const = 0;  ///< in words
+  /// Who computes convolutions, where that is a choice.
+  virtual std::string note() const { return ""; }
+
+  /// The graph as this machine executes it in that precision: how tensors are stored, and the scratch that its kernels
+  /// need. Throws InputError where the machine does not have the precision.
+  virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
+
+  /// Executes a prepared graph; arena and resident tensors are gone when this returns. Throws DeviceError where they do
+  /// not fit into memory, and Failure(kInterrupted) on Ctrl-C.
+  virtual Execution execute(const ExecuteRequest& request) = 0;
+
+  /// Seconds of one step of a small graph (runtime::sample_graph): warmed up, the median of several.
+  virtual double time_step(const core::Graph& graph, core::Precision precision) = 0;
+  /// Bytes of the largest cache, which a sample must exceed to be as cold as a real step.
+  virtual std::int64_t cache_bytes() const = 0;
+};
+
+/// `host`, `cuda`, or `auto`: CUDA where it can execute. Throws InputError for another name, DeviceError where the
 /// named one is missing.
-Backend choose_backend(std::string_view name);
+std::unique_ptr<Backend> open_backend(std::string_view name);
+
+std::unique_ptr<Backend> open_host_backend();
+/// Only in builds with CUDA. Throws DeviceError where there is no device.
+std::unique_ptr<Backend> open_cuda_backend();
+/// Why there is no device; empty where there is one. Only in builds with CUDA.
+std::string why_no_device();
+
+/// A graph named on the command line, and as a backend executes it.
+struct PreparedGraph {
+  core::Graph given;
+  core::Precision precision = core::Precision::fp32;
+  core::Graph prepared;
+};
+PreparedGraph prepare_graph(const GraphSource& source, Backend& backend, const PrecisionChoice& choice);
 
 }  // namespace cairn::cli

@@ -138,6 +138,22 @@ const CLI::Validator& at_least_one() {
   return validator;
 }
 
+void PrecisionChoice::add_to(CLI::App& app) {
+  app.add_option("--precision", precision,
+                 "fp32 (default); tf32 (products on CUDA round their factors); bf16 (tensors stored as bf16, sums in "
+                 "fp32; CUDA)");
+}
+
+core::Precision PrecisionChoice::find(const core::Graph& graph) const {
+  if (!precision.empty()) return core::precision_from_string(precision);
+  return core::stores_bf16(graph) ? core::Precision::bf16 : core::Precision::fp32;
+}
+
+void BackendChoice::add_to(CLI::App& app) {
+  app.add_option("--backend", backend, "host, cuda or auto")->capture_default_str();
+  PrecisionChoice::add_to(app);
+}
+
 void add_budget(CLI::App& app, std::string& budget, const std::string& help) {
   app.add_option("-b,--budget", budget, help)->check([](const std::string& text) -> std::string {
     return text.empty() ? "the budget is empty; give bytes, as 1.5GiB or 12345, or 80% of the baseline peak" : "";
@@ -174,7 +190,7 @@ core::Graph GraphSource::build() const {
 }
 
 core::Graph GraphSource::load() const {
-  if (is_model(name)) return build();
+  if (is_model()) return build();
   if (!std::filesystem::exists(name) && name.find_first_of("./\\") == std::string::npos)
     throw core::InputError(fmt::format("'{}' is neither a file nor a model{}; 'cairn models' lists the models", name,
                                        core::did_you_mean(name, model_names())));
@@ -187,10 +203,21 @@ core::Graph GraphSource::load() const {
   return core::load_graph(name);
 }
 
-NamedPath GraphSource::input() const { return {"GRAPH", is_model(name) ? "" : name}; }
+NamedPath GraphSource::input() const { return {"GRAPH", is_model() ? "" : name}; }
 
-Problem::Problem(const GraphSource& source, const std::string& budget_text) : graph(source.load()), name(graph.name()) {
-  if (name.empty()) name = source.name;
+core::Graph GraphSource::stored_as(const core::Graph& loaded, core::Precision precision) const {
+  const core::Graph graph = core::with_precision(loaded, precision);
+  const bool estimated = is_model() && precision != core::Precision::fp32;
+  return estimated ? core::with_roofline_costs(graph, core::roofline_of(precision)) : graph;
+}
+
+bool GraphSource::is_model() const { return cli::is_model(name); }
+
+Problem::Problem(const GraphSource& source, const std::string& budget_text)
+    : Problem(source.load(), source.name, budget_text) {}
+
+Problem::Problem(core::Graph graph_in, const std::string& fallback, const std::string& budget_text)
+    : graph(std::move(graph_in)), name(graph.name().empty() ? fallback : graph.name()) {
   baseline = core::evaluate(graph, core::baseline_schedule(graph));
   lower_bound = core::peak_lower_bound(graph);
   if (!budget_text.empty()) budget = core::parse_budget(budget_text, baseline.peak);

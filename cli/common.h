@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/graph.h"
 #include "core/plan.h"
+#include "core/precision.h"
 #include "core/profile.h"
 #include "core/schedule.h"
 #include "solvers/registry.h"
@@ -52,6 +53,7 @@ Subcommand add_model(CLI::App& root);
 Subcommand add_info(CLI::App& root);
 Subcommand add_solve(CLI::App& root);
 Subcommand add_plan(CLI::App& root);
+Subcommand add_measure(CLI::App& root);
 Subcommand add_run(CLI::App& root);
 Subcommand add_bench(CLI::App& root);
 
@@ -75,6 +77,20 @@ double increase_pct(std::int64_t value, std::int64_t base);
 
 /// For numbers that must be 1 or more.
 const CLI::Validator& at_least_one();
+
+/// Adds --precision.
+struct PrecisionChoice {
+  std::string precision;  ///< empty: as the graph is stored
+  void add_to(CLI::App& app);
+  /// Throws InputError that suggests the nearest name.
+  core::Precision find(const core::Graph& graph) const;
+};
+
+/// Adds --backend and --precision.
+struct BackendChoice : PrecisionChoice {
+  std::string backend = "auto";
+  void add_to(CLI::App& app);
+};
 
 /// Adds --budget, which may be absent but not empty.
 void add_budget(CLI::App& app, std::string& budget, const std::string& help);
@@ -103,6 +119,9 @@ struct GraphSource {
   core::Graph build() const;
   /// Loads the file or builds the model. Throws InputError.
   core::Graph load() const;
+  /// What load() gave, stored as `precision` wants it; a model's costs are estimates for that precision, a file's stay.
+  core::Graph stored_as(const core::Graph& loaded, core::Precision precision) const;
+  bool is_model() const;
   /// The file that load() reads; its path is empty for a model.
   NamedPath input() const;
 };
@@ -127,6 +146,9 @@ struct Problem {
 
   /// `budget` is as people write it, a percentage being of the baseline peak; empty: none.
   Problem(const GraphSource& source, const std::string& budget_text);
+  /// The same of a graph that was loaded before, e.g. as a backend prepared it; `fallback` names it where it has no
+  /// name.
+  Problem(core::Graph graph, const std::string& fallback, const std::string& budget_text);
   /// The keys that `info`, `solve` and `run` have in common.
   Json describe() const;
   /// The same with sizes rounded up, as a plan with that alignment needs them; the graph has no residents.

@@ -2,28 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <utility>
 
 #include "cli/common.h"
+#include "core/bf16.h"
 
 namespace cairn::cli {
 
-Execution execute(runtime::Program program, runtime::ExecuteOptions options, int repeats) {
-  options.before_step = [](const runtime::Instruction& instruction) {
-    if (catch_interrupt()) throw Failure(kInterrupted, fmt::format("interrupted at step {}", instruction.step));
-  };
-  runtime::HostExecutor executor(std::move(program), options);
-  Execution execution;
-  execution.report = executor.run(true);
-  for (int i = 1; i < repeats; ++i) {
-    runtime::StepReport report = executor.run(true);
-    if (report.seconds < execution.report.seconds) execution.report = std::move(report);
-  }
-  for (const auto& output : executor.outputs())
-    execution.outputs.push_back({output.node, {output.bytes.begin(), output.bytes.end()}});
-  execution.sinks = executor.sink_digests();
-  return execution;
+std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& outputs) {
+  std::vector<KeptBytes> kept;
+  for (const auto& output : outputs) kept.push_back({output.node, {output.bytes.begin(), output.bytes.end()}});
+  return kept;
 }
 
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b) {
@@ -45,6 +36,85 @@ Comparison compare(const core::Graph& graph, const Execution& a, const Execution
     if (!(a.sinks[i] == b.sinks[i])) comparison.different.push_back(graph.name(a.sinks[i].node));
   }
   return comparison;
+}
+
+namespace {
+
+double value_at(const std::vector<std::byte>& bytes, core::ElementType type, std::size_t i) {
+  float value = 0;
+  core::Bf16 half;
+  if (type == core::ElementType::bf16) {
+    std::memcpy(&half, bytes.data() + i * sizeof(half), sizeof(half));
+    value = static_cast<float>(half);
+  } else {
+    std::memcpy(&value, bytes.data() + i * sizeof(value), sizeof(value));
+  }
+  return static_cast<double>(value);
+}
+
+double relative_error(const std::vector<std::byte>& bytes, core::ElementType type,
+                      const std::vector<std::byte>& reference) {
+  const std::size_t count = bytes.size() / static_cast<std::size_t>(core::element_bytes(type));
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = value_at(bytes, type, i), y = value_at(reference, core::ElementType::f32, i);
+    difference += (x - y) * (x - y);
+    norm += y * y;
+  }
+  return std::sqrt(norm > 0 ? difference / norm : difference);
+}
+
+}  // namespace
+
+double rounding_of(core::Precision precision) {
+  switch (precision) {
+    case core::Precision::fp32:
+      return 0x1p-19;  // sums of a thousand terms in another order
+    case core::Precision::tf32:
+      return 0x1p-10;
+    case core::Precision::bf16:
+      return 0x1p-8;
+  }
+  return 0;
+}
+
+Closeness compare_close(const core::Graph& graph, const Execution& execution, const Execution& host,
+                        const Execution& disturbed, core::Precision precision) {
+  constexpr double kFactor = 16;
+  constexpr double kDecidable = 0.5;
+  if (execution.outputs.size() != host.outputs.size() || disturbed.outputs.size() != host.outputs.size())
+    throw Failure(kDefect, fmt::format("{} kept outputs, but the host has {}; please report this",
+                                       execution.outputs.size(), host.outputs.size()));
+  Closeness result;
+  double worst_ratio = 0;
+  for (std::size_t i = 0; i < host.outputs.size(); ++i) {
+    const KeptBytes& output = execution.outputs[i];
+    const std::vector<std::byte>& expected = host.outputs[i].bytes;
+    const core::Op* op = graph.op(output.node);
+    double error = 0, allowed = 0;
+    if (op == nullptr) {
+      error = output.bytes == expected ? 0 : 1;
+    } else {
+      error = relative_error(output.bytes, op->type, expected);
+      allowed = kFactor *
+                (rounding_of(precision) + relative_error(disturbed.outputs[i].bytes, core::ElementType::f32, expected));
+    }
+    ++result.outputs;
+    const bool finite = std::isfinite(error);
+    // Rounding may have changed the output beyond comparison, but not by more than it was seen to.
+    if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
+      ++result.undecided;
+      continue;
+    }
+    if (!(error <= allowed)) result.close = false;
+    const double ratio = finite ? error / std::max(allowed, 1e-30) : HUGE_VAL;
+    if (ratio <= worst_ratio) continue;
+    worst_ratio = ratio;
+    result.worst_error = error;
+    result.worst_allowed = allowed;
+    result.worst_output = graph.name(output.node);
+  }
+  return result;
 }
 
 std::optional<double> loss_of(const core::Graph& graph, const Execution& execution) {

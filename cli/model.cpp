@@ -11,6 +11,7 @@ struct ModelArguments {
   Console console;
   GraphSource source;
   GraphOutputs outputs;
+  PrecisionChoice precision;
 };
 
 std::int64_t weight_count(const core::Graph& graph) {
@@ -22,7 +23,8 @@ std::int64_t weight_count(const core::Graph& graph) {
 
 int write_model(const ModelArguments& arguments) {
   require_outputs(arguments.outputs.paths(), {});
-  const core::Graph graph = arguments.source.build();
+  const core::Graph model = arguments.source.build();
+  const core::Graph graph = arguments.source.stored_as(model, arguments.precision.find(model));
   arguments.outputs.write(graph);
 
   const auto baseline = core::evaluate(graph, core::baseline_schedule(graph));
@@ -57,6 +59,7 @@ Subcommand add_model(CLI::App& root) {
   auto arguments = std::make_shared<ModelArguments>();
   arguments->console.add_to(*app);
   arguments->outputs.add_to(*app);
+  arguments->precision.add_to(*app);
   arguments->source.add_to(*app, "NAME");
   app->footer(
       "Examples:\n"

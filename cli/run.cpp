@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "cli/backend.h"
 #include "cli/common.h"
@@ -21,10 +23,11 @@ struct RunArguments {
   Console console;
   GraphSource source;
   Search search;
-  std::string budget, schedule, backend = "auto", report, trace, output, plan;
+  BackendChoice backend;
+  std::string budget, schedule, report, trace, output, plan;
   std::int64_t alignment = 256;
   int repeats = 1;
-  bool poison = false, sentinels = false;
+  bool poison = false, sentinels = false, check = false;
 
   core::PlanOptions plan_options() const {
     core::PlanOptions options;
@@ -69,8 +72,19 @@ Decision plan_baseline(const core::Graph& graph, const RunArguments& arguments) 
   return decide(graph, "baseline", std::move(schedule), std::move(plan), arguments);
 }
 
-Decision read_decision(const Problem& problem, const RunArguments& arguments) {
-  auto file = core::load_schedule(arguments.schedule, problem.graph);
+/// A schedule made for the graph as it was given, or as this backend executes it, which may differ in scratch.
+core::ScheduleFile load_schedule(const PreparedGraph& graph, const RunArguments& arguments) {
+  if (graph.given.fingerprint() == graph.prepared.fingerprint())
+    return core::load_schedule(arguments.schedule, graph.given);
+  try {
+    return core::load_schedule(arguments.schedule, graph.prepared);
+  } catch (const core::InputError&) {
+    return core::load_schedule(arguments.schedule, graph.given);
+  }
+}
+
+Decision read_decision(const Problem& problem, const PreparedGraph& graph, const RunArguments& arguments) {
+  auto file = load_schedule(graph, arguments);
   core::Plan plan = core::plan_memory(problem.graph, file.schedule, arguments.plan_options());
   if (problem.budget && plan.bytes > *problem.budget)
     throw Failure(kNotFound,
@@ -80,10 +94,10 @@ Decision read_decision(const Problem& problem, const RunArguments& arguments) {
                 arguments);
 }
 
-void write_schedule(const Problem& problem, const RunArguments& arguments, const core::Schedule& schedule,
+/// For the graph as it was given: a schedule does not depend on the scratch of this backend's kernels.
+void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
                     const std::string& solver) {
-  if (!arguments.output.empty())
-    core::write_file(arguments.output, core::schedule_to_json(problem.graph, schedule, solver));
+  if (!arguments.output.empty()) core::write_file(arguments.output, core::schedule_to_json(given, schedule, solver));
 }
 
 /// `rounded` is the problem that was searched: its sizes are rounded up, so what does not fit may be the rounding.
@@ -111,7 +125,7 @@ void write_schedule(const Problem& problem, const RunArguments& arguments, const
   throw not_found_failure(rounded, least, std::move(details));
 }
 
-Decision search_decision(const Problem& problem, const RunArguments& arguments) {
+Decision search_decision(const Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   Problem rounded = problem.rounded_up(arguments.alignment);
   solvers::SolveOptions options = arguments.search.options();
   Fit fit;
@@ -126,7 +140,7 @@ Decision search_decision(const Problem& problem, const RunArguments& arguments) 
   if (catch_interrupt()) {
     const bool none = fit.solution.schedule.steps.empty();
     const auto schedule = none ? core::baseline_schedule(problem.graph) : fit.solution.schedule;
-    write_schedule(problem, arguments, schedule, arguments.search.solver);
+    write_schedule(given, arguments, schedule, arguments.search.solver);
     const std::int64_t peak = core::evaluate(rounded.graph, schedule).peak;
     throw Failure(
         kInterrupted,
@@ -143,14 +157,56 @@ Decision search_decision(const Problem& problem, const RunArguments& arguments) 
   return decision;
 }
 
-Execution execute_decision(const core::Graph& graph, const Decision& decision, const RunArguments& arguments) {
-  runtime::ExecuteOptions options;
-  options.seed = arguments.search.seed;
-  options.poison = arguments.poison;
-  options.sentinels = arguments.sentinels;
-  return execute(runtime::compile(graph, decision.schedule, decision.plan, arguments.guard_bytes()), std::move(options),
-                 arguments.repeats);
+Execution execute_decision(Backend& backend, core::Precision precision, const core::Graph& graph,
+                           const Decision& decision, const RunArguments& arguments) {
+  return backend.execute({.graph = graph,
+                          .schedule = decision.schedule,
+                          .plan = decision.plan,
+                          .precision = precision,
+                          .seed = arguments.search.seed,
+                          .guard_bytes = arguments.guard_bytes(),
+                          .poison = arguments.poison,
+                          .repeats = arguments.repeats});
 }
+
+/// Compares with the graph as it was given, executed by the host in fp32.
+Closeness check_with_host(const PreparedGraph& graph, core::Precision precision, const Execution& execution,
+                          const RunArguments& arguments) {
+  const auto host = open_host_backend();
+  const core::Graph reference = host->prepare(graph.given, core::Precision::fp32);
+  core::PlanOptions options = arguments.plan_options();
+  options.work = 0;
+  const core::Schedule schedule = core::baseline_schedule(reference);
+  const core::Plan plan = core::plan_memory(reference, schedule, options);
+  ExecuteRequest request{.graph = reference, .schedule = schedule, .plan = plan, .seed = arguments.search.seed};
+  const Execution expected = host->execute(request);
+  request.rounding_noise = rounding_of(precision);
+  return compare_close(graph.prepared, execution, expected, host->execute(request), precision);
+}
+
+Json describe(const Closeness& closeness) {
+  return {{"outputs", closeness.outputs},
+          {"undecided", closeness.undecided},
+          {"worst_output", closeness.worst_output},
+          {"worst_error", closeness.worst_error},
+          {"allowed_error", closeness.worst_allowed},
+          {"passed", closeness.close}};
+}
+
+std::string host_check_text(const Json& check) {
+  if (check.is_null()) return "";
+  const auto undecided = check["undecided"].get<std::int64_t>();
+  const std::string rest =
+      undecided > 0 ? fmt::format("; {} too sensitive to rounding to be compared", undecided) : std::string();
+  if (check["worst_output"].get<std::string>().empty())
+    return fmt::format("{} kept outputs have the host's bits{}\n", check["outputs"].get<std::int64_t>() - undecided,
+                       rest);
+  return fmt::format("{} kept outputs agree with the host's; the worst, '{}', within {:.1e} (allowed {:.1e}){}\n",
+                     check["outputs"].get<std::int64_t>() - undecided, check["worst_output"].get<std::string>(),
+                     check["worst_error"].get<double>(), check["allowed_error"].get<double>(), rest);
+}
+
+double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
 
 Json describe(const Decision& decision, const Execution& execution) {
   Json json;
@@ -160,7 +216,9 @@ Json describe(const Decision& decision, const Execution& execution) {
   json["measured_peak_bytes"] = execution.report.measured_peak_bytes;
   json["live_peak_bytes"] = execution.report.live_peak_bytes;
   json["cost"] = decision.evaluation.cost;
+  json["predicted_seconds"] = static_cast<double>(decision.evaluation.cost) / 1e9;
   json["seconds"] = execution.report.seconds;
+  json["op_seconds_sum"] = std::accumulate(execution.report.op_seconds.begin(), execution.report.op_seconds.end(), 0.0);
   json["steps"] = decision.schedule.length();
   json["recomputed"] = decision.evaluation.recomputed;
   return json;
@@ -196,8 +254,13 @@ std::string table(const Problem& problem, const Json& json, const Comparison& co
                fmt::format("{:+.2f}%", increase_pct(decision.evaluation.cost, baseline.evaluation.cost))});
   add("steps", {std::to_string(baseline.schedule.length()), std::to_string(decision.schedule.length()),
                 fmt::format("{} recomputed", decision.evaluation.recomputed)});
-  add("time", {fmt::format("{:.3f} s", baseline_run.report.seconds), fmt::format("{:.3f} s", run.report.seconds),
-               fmt::format("{:+.1f}%", 100 * (run.report.seconds / std::max(baseline_run.report.seconds, 1e-9) - 1))});
+  const auto milliseconds = [&](std::string name, double before, double after) {
+    add(std::move(name), {fmt::format("{:.3f} ms", before * 1e3), fmt::format("{:.3f} ms", after * 1e3),
+                          fmt::format("{:+.1f}%", percent_above(after, before))});
+  };
+  milliseconds("predicted time", static_cast<double>(baseline.evaluation.cost) / 1e9,
+               static_cast<double>(decision.evaluation.cost) / 1e9);
+  milliseconds("time", baseline_run.report.seconds, run.report.seconds);
 
   std::string text =
       fmt::format("{}: {} nodes, {} edges, on {} ({})\n", problem.name, problem.graph.node_count(),
@@ -210,6 +273,7 @@ std::string table(const Problem& problem, const Json& json, const Comparison& co
   if (json["guard_bytes"].get<std::int64_t>() > 0)
     text += fmt::format("planned with guards; without them, as the budget counts, {}\n",
                         bytes_text(decision.budgeted_bytes));
+  text += host_check_text(json["host_check"]);
   return text + comparison_text(comparison);
 }
 
@@ -233,7 +297,7 @@ std::string report_page(const Problem& problem, const Backend& backend, const De
   core::ReportData data;
   data.graph = problem.name;
   data.solver = decision.solver;
-  data.device = backend.device;
+  data.device = backend.device();
   data.version = core::kVersion;
   data.nodes = graph.node_count();
   data.edges = graph.edge_count();
@@ -258,35 +322,55 @@ int run(const RunArguments& arguments) {
                    {"--report", arguments.report},
                    {"--trace", arguments.trace}},
                   {arguments.source.input(), {"--schedule", arguments.schedule}});
-  const Backend backend = choose_backend(arguments.backend);
+  const auto backend = open_backend(arguments.backend.backend);
   arguments.search.find();
-  const Problem problem(arguments.source, arguments.budget);
-  const Decision decision =
-      arguments.schedule.empty() ? search_decision(problem, arguments) : read_decision(problem, arguments);
-  write_schedule(problem, arguments, decision.schedule, decision.solver);
+  const PreparedGraph graph = prepare_graph(arguments.source, *backend, arguments.backend);
+  const core::Precision precision = graph.precision;
+  if (arguments.check && core::stores_bf16(graph.given))
+    throw core::InputError(
+        "--check compares with the host, which executes fp32 only; give the graph in fp32 and "
+        "--precision bf16");
+  const Problem problem(graph.prepared, arguments.source.name, arguments.budget);
+  const Decision decision = arguments.schedule.empty() ? search_decision(problem, graph.given, arguments)
+                                                       : read_decision(problem, graph, arguments);
+  write_schedule(graph.given, arguments, decision.schedule, decision.solver);
   if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(problem.graph, decision.plan));
 
   catch_interrupt();
   const Decision baseline = plan_baseline(problem.graph, arguments);
-  const Execution baseline_run = execute_decision(problem.graph, baseline, arguments);
-  const Execution scheduled_run = execute_decision(problem.graph, decision, arguments);
+  const Execution baseline_run = execute_decision(*backend, precision, problem.graph, baseline, arguments);
+  const Execution scheduled_run = execute_decision(*backend, precision, problem.graph, decision, arguments);
   const Comparison comparison = compare(problem.graph, baseline_run, scheduled_run);
 
   Json json = problem.describe();
   json["solver"] = decision.solver;
   json.update(decision.search);
-  json["backend"] = backend.name;
-  json["device"] = backend.device;
+  json["backend"] = backend->name();
+  json["device"] = backend->device();
+  if (const std::string note = backend->note(); !note.empty()) json["note"] = note;
+  json["precision"] = core::to_string(precision);
   json["alignment"] = arguments.alignment;
   json["guard_bytes"] = arguments.guard_bytes();
   json["baseline"] = describe(baseline, baseline_run);
   json["scheduled"] = describe(decision, scheduled_run);
   json["scheduled"]["cost_increase_pct"] = increase_pct(decision.evaluation.cost, baseline.evaluation.cost);
+  json["scheduled"]["time_increase_pct"] = percent_above(scheduled_run.report.seconds, baseline_run.report.seconds);
   const auto loss = loss_of(problem.graph, scheduled_run);
   json["loss"] = loss ? Json(*loss) : Json(nullptr);
   json["identical"] = comparison.identical();
   json["outputs_compared"] = comparison.outputs;
   json["bytes_compared"] = comparison.bytes;
+  json["host_check"] = nullptr;
+  if (arguments.check) {
+    const Closeness closeness = check_with_host(graph, precision, scheduled_run, arguments);
+    json["host_check"] = describe(closeness);
+    if (!closeness.close)
+      throw Failure(kDefect,
+                    fmt::format("output '{}' differs from the host's by {:.2e} of its norm, and rounding explains no "
+                                "more than {:.2e}; please report this",
+                                closeness.worst_output, closeness.worst_error, closeness.worst_allowed),
+                    std::move(json));
+  }
 
   if (!arguments.trace.empty()) {
     std::vector<double> op_ns;
@@ -294,7 +378,7 @@ int run(const RunArguments& arguments) {
     core::write_file(arguments.trace, core::perfetto_trace(problem.graph, decision.schedule, decision.plan, op_ns));
   }
   if (!arguments.report.empty())
-    core::write_file(arguments.report, report_page(problem, backend, baseline, baseline_run, decision, scheduled_run,
+    core::write_file(arguments.report, report_page(problem, *backend, baseline, baseline_run, decision, scheduled_run,
                                                    comparison.identical()));
   if (!comparison.identical())
     throw Failure(kDefect,
@@ -316,7 +400,7 @@ Subcommand add_run(CLI::App& root) {
   add_budget(*app, arguments->budget, "bytes of the arena: 1.5GiB, 200MB, 12345 or 50% of the baseline peak");
   arguments->search.add_to(*app, "20s");
   app->add_option("--schedule", arguments->schedule, "run this schedule file instead of searching one");
-  app->add_option("--backend", arguments->backend, "host, cuda or auto")->capture_default_str();
+  arguments->backend.add_to(*app);
   app->add_option("--report", arguments->report, "HTML page to write: memory over time, the plan, the table");
   app->add_option("--trace", arguments->trace, "Chrome/Perfetto trace to write, with measured times");
   app->add_option("-o,--output", arguments->output, "schedule file to write");
@@ -324,10 +408,14 @@ Subcommand add_run(CLI::App& root) {
   app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets are multiples of")
       ->capture_default_str()
       ->check(at_least_one());
-  app->add_option("--repeat", arguments->repeats, "executions of baseline and schedule; the fastest is reported")
+  app->add_option("--repeat", arguments->repeats,
+                  "executions of baseline and schedule; the median time is reported, of several without the first")
       ->capture_default_str()
       ->check(at_least_one());
   app->add_flag("--poison", arguments->poison, "overwrite every buffer when it dies: a read after free shows");
+  app->add_flag(
+      "--check", arguments->check,
+      "compare every kept output with the host's in fp32; what may differ is measured by disturbing the host");
   app->add_flag("--sentinels", arguments->sentinels,
                 "check a guard behind every buffer after each step; the guards add to the arena, beside the budget");
   arguments->source.add_to(*app);

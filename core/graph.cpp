@@ -172,20 +172,6 @@ void check_scratch(const std::vector<Node>& nodes, const std::vector<std::int32_
   }
 }
 
-/// Ids and labels are int32 residents, every other argument is fp32.
-bool wants_integers(OpKind kind, std::size_t arg) {
-  switch (kind) {
-    case OpKind::embedding:
-      return arg == 0;
-    case OpKind::embedding_grad:
-    case OpKind::cross_entropy:
-    case OpKind::cross_entropy_grad:
-      return arg == 1;
-    default:
-      return false;
-  }
-}
-
 class OpChecker {
  public:
   OpChecker(const std::vector<Node>& nodes, const std::vector<Resident>& residents)
@@ -214,7 +200,8 @@ class OpChecker {
     std::vector<Shape> shapes;
     for (std::size_t i = 0; i < op.args.size(); ++i) shapes.push_back(arg_shape(v, op, i));
     check_op(op, shapes);
-    const std::int64_t bytes = 4 * element_count(op.shape);
+    check_types(op);
+    const std::int64_t bytes = element_bytes(op.type) * element_count(op.shape);
     if (op.writes < 0) {
       if (nodes_[v].size != bytes) {
         throw InputError(fmt::format("its shape needs {} bytes, but its size is {}", bytes, nodes_[v].size));
@@ -222,8 +209,9 @@ class OpChecker {
       return;
     }
     const Resident& target = resident(op.writes);
-    if (target.bytes() != bytes || target.type != Resident::Type::f32) {
-      throw InputError(fmt::format("it writes resident '{}', which is no fp32 tensor of {} bytes", target.name, bytes));
+    if (target.bytes() != bytes || target.type != op.type) {
+      throw InputError(fmt::format("it writes resident '{}', which is no {} tensor of {} bytes", target.name,
+                                   to_string(op.type), bytes));
     }
     if (nodes_[v].size != 0) throw InputError("it writes a resident, so its size must be 0");
     if (writer_[op.writes] != kNoNode) {
@@ -233,12 +221,32 @@ class OpChecker {
     writer_[op.writes] = v;
   }
 
+  /// Of a checked op: every tensor is stored as its place wants it.
+  void check_types(const Op& op) const {
+    // Some outputs are f32 in any graph; the storage of the others shows in the first argument.
+    const bool shows = output_type(op.kind, ElementType::bf16) == ElementType::bf16;
+    const ElementType storage = shows ? op.type : type_of(op.args[0]);
+    if (storage == ElementType::i32 || op.type != output_type(op.kind, storage)) {
+      throw InputError(fmt::format("its output cannot be of type {}", to_string(op.type)));
+    }
+    for (std::size_t i = 0; i < op.args.size(); ++i) {
+      const ElementType wanted = arg_type(op.kind, i, storage);
+      if (type_of(op.args[i]) != wanted) {
+        throw InputError(fmt::format("argument {} must be of type {}", i, to_string(wanted)));
+      }
+    }
+  }
+
+  ElementType type_of(const Operand& arg) const {
+    return arg.kind == Operand::Kind::resident ? resident(arg.index).type : nodes_[arg.index].op->type;
+  }
+
   Shape arg_shape(NodeId v, const Op& op, std::size_t i) {
     const Operand& arg = op.args[i];
-    const bool integers = wants_integers(op.kind, i);
+    const bool integers = arg_type(op.kind, i, ElementType::f32) == ElementType::i32;
     if (arg.kind == Operand::Kind::resident) {
       const Resident& tensor = resident(arg.index);
-      if ((tensor.type == Resident::Type::i32) != integers) {
+      if ((tensor.type == ElementType::i32) != integers) {
         throw InputError(fmt::format("argument {} must be of type {}", i, integers ? "i32" : "f32"));
       }
       reader_[arg.index] = v;
@@ -286,6 +294,21 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t word) {
 
 }  // namespace
 
+Node node_of(const Graph& graph, NodeId v) {
+  Node node;
+  node.name = graph.name(v);
+  node.size = graph.size(v);
+  node.cost = graph.cost(v);
+  node.scratch = graph.scratch(v);
+  node.keep = graph.keep(v);
+  node.backward = graph.backward(v);
+  node.forward = graph.forward(v);
+  node.inplace = graph.inplace(v);
+  node.inputs.assign(graph.inputs(v).begin(), graph.inputs(v).end());
+  if (graph.op(v) != nullptr) node.op = *graph.op(v);
+  return node;
+}
+
 Graph::Graph() {
   static const auto empty = std::make_shared<const Data>();
   data_ = empty;
@@ -317,6 +340,15 @@ std::string Graph::fingerprint() const {
   return fmt::format("{:016x}", h);
 }
 
+GraphBuilder::GraphBuilder(const Graph& graph) : name_(graph.name()) {
+  for (NodeId v = 0; v < graph.node_count(); ++v) nodes_.push_back(node_of(graph, v));
+  std::int64_t listed = 0;
+  for (const Resident& resident : graph.residents()) listed += resident.bytes();
+  residents_.assign(graph.residents().begin(), graph.residents().end());
+  extra_resident_bytes_ = graph.resident_bytes() - listed;
+  if (graph.order_was_given()) set_order({graph.input_order().begin(), graph.input_order().end()});
+}
+
 GraphBuilder::GraphBuilder(std::string name) : name_(std::move(name)) {}
 
 NodeId GraphBuilder::add(Node node) {
@@ -337,6 +369,7 @@ std::int32_t GraphBuilder::add_resident(Resident resident) {
 }
 
 const Resident& GraphBuilder::resident(std::int32_t index) const { return residents_.at(index); }
+Resident& GraphBuilder::resident(std::int32_t index) { return residents_.at(index); }
 void GraphBuilder::add_resident_bytes(std::int64_t bytes) {
   // What overflows is out of range too: build() says so.
   if (__builtin_add_overflow(extra_resident_bytes_, bytes, &extra_resident_bytes_)) extra_resident_bytes_ = -1;
@@ -463,18 +496,12 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
   }
   GraphBuilder builder(graph.name());
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    Node node;
-    node.name = graph.name(v);
+    Node node = node_of(graph, v);
+    node.op.reset();
     node.size = align_up(graph.size(v), alignment);
     // Where storage is taken over, what the output adds to it is rounded, so that the result stays legal.
     node.scratch = graph.scratch(v) >= 0 ? align_up(graph.scratch(v), alignment)
                                          : align_up(graph.size(v) + graph.scratch(v), alignment) - node.size;
-    node.cost = graph.cost(v);
-    node.keep = graph.keep(v);
-    node.backward = graph.backward(v);
-    node.forward = graph.forward(v);
-    node.inplace = graph.inplace(v);
-    node.inputs.assign(graph.inputs(v).begin(), graph.inputs(v).end());
     builder.add(std::move(node));
   }
   builder.add_resident_bytes(graph.resident_bytes());

@@ -96,10 +96,15 @@ class Graph {
   GraphView view_{};
 };
 
+/// The description from which `graph` was given node v.
+Node node_of(const Graph& graph, NodeId v);
+
 /// Collects nodes, then validates. Nodes may name inputs that are added later.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "");
+  /// Starts from everything that `graph` holds, under the same node and resident ids, to be changed and built again.
+  explicit GraphBuilder(const Graph& graph);
 
   NodeId add(Node node);
   void add_input(NodeId node, NodeId input);  ///< node must have been added
@@ -108,6 +113,7 @@ class GraphBuilder {
 
   std::int32_t add_resident(Resident resident);
   const Resident& resident(std::int32_t index) const;
+  Resident& resident(std::int32_t index);
   /// Resident bytes beyond those of the residents that were added.
   void add_resident_bytes(std::int64_t bytes);
 

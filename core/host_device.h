@@ -1,8 +1,17 @@
 #pragma once
 
-/// CAIRN_HD marks a function that both the host compiler and nvcc build. No other header looks at __CUDACC__.
+/// CAIRN_HD marks a function that both the host compiler and nvcc build; CAIRN_UNROLL asks for the loop behind it to be
+/// unrolled on a device; CAIRN_DEVICE_PASS is defined while nvcc translates for a device. No other header looks at
+/// __CUDACC__ or __CUDA_ARCH__.
 #ifdef __CUDACC__
 #define CAIRN_HD __host__ __device__
 #else
 #define CAIRN_HD
+#endif
+
+#ifdef __CUDA_ARCH__
+#define CAIRN_DEVICE_PASS
+#define CAIRN_UNROLL _Pragma("unroll")
+#else
+#define CAIRN_UNROLL
 #endif

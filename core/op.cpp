@@ -492,6 +492,46 @@ std::int64_t element_count(const Shape& shape) {
   return empty ? 0 : product;
 }
 
+std::string_view to_string(ElementType type) {
+  constexpr std::array<std::string_view, 3> kNames{"f32", "i32", "bf16"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+ElementType output_type(OpKind kind, ElementType storage) {
+  switch (kind) {
+    case OpKind::batchnorm_stats:
+    case OpKind::batchnorm_grad_params:
+    case OpKind::layernorm_stats:
+    case OpKind::layernorm_grad_params:
+    case OpKind::cross_entropy:
+    case OpKind::mse:
+      return ElementType::f32;
+    default:
+      return storage;
+  }
+}
+
+ElementType arg_type(OpKind kind, std::size_t arg, ElementType storage) {
+  switch (kind) {
+    case OpKind::embedding:
+      return arg == 0 ? ElementType::i32 : storage;
+    case OpKind::embedding_grad:
+    case OpKind::cross_entropy:
+    case OpKind::cross_entropy_grad:
+      return arg == 1 ? ElementType::i32 : storage;
+    case OpKind::batchnorm:
+    case OpKind::layernorm:
+      return arg >= 1 ? ElementType::f32 : storage;
+    case OpKind::batchnorm_grad_params:
+    case OpKind::layernorm_grad_params:
+    case OpKind::batchnorm_grad_input:
+    case OpKind::layernorm_grad_input:
+      return arg >= 2 ? ElementType::f32 : storage;
+    default:
+      return storage;
+  }
+}
+
 std::string_view to_string(OpKind kind) { return info(kind).name; }
 
 OpKind op_kind_from_string(std::string_view name) {

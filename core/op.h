@@ -14,7 +14,14 @@ using Shape = std::vector<std::int64_t>;
 /// Product of the extents. Throws InputError on a negative extent or when the product exceeds 2^60.
 std::int64_t element_count(const Shape& shape);
 
-/// What a node computes. Tensors are fp32 and dense, row-major; ids and labels are int32 and resident.
+/// How a tensor's elements are stored; arithmetic on bf16 is done in fp32.
+enum class ElementType : std::uint8_t { f32, i32, bf16 };
+
+constexpr std::int64_t element_bytes(ElementType type) { return type == ElementType::bf16 ? 2 : 4; }
+std::string_view to_string(ElementType type);
+
+/// What a node computes. Tensors are dense, row-major, and stored as fp32 or, for a whole graph, as bf16, but for those
+/// that output_type and arg_type below name; ids and labels are int32 and resident.
 /// "rows x cols" below means: cols = last extent, rows = all others multiplied.
 enum class OpKind : std::uint8_t {
   // A: batch*m*k elements, B: batch*k*n, out batch*m*n, each batch contiguous. out = alpha * op(A) op(B) (+ bias[n]).
@@ -110,7 +117,8 @@ struct Op {
   Shape shape;                ///< of the output
   std::vector<Operand> args;  ///< in the kind's order; may name the same node twice
   OpAttrs attrs;
-  std::int32_t writes = -1;  ///< resident tensor that this node fills (its size is then 0), or -1: the arena
+  ElementType type = ElementType::f32;  ///< of the output: output_type() of the graph's storage
+  std::int32_t writes = -1;             ///< resident tensor that this node fills (its size is then 0), or -1: the arena
 
   bool operator==(const Op&) const = default;
 };
@@ -118,7 +126,7 @@ struct Op {
 /// A tensor that is in memory for the whole step and is never scheduled.
 struct Resident {
   enum class Role : std::uint8_t { weight, weight_grad, optimizer, data, constant };
-  enum class Type : std::uint8_t { f32, i32 };
+  using Type = ElementType;
   enum class Init : std::uint8_t {
     zeros,
     ones,
@@ -135,9 +143,15 @@ struct Resident {
   double scale = 1.0;
   std::int32_t gradient_of = -1;  ///< for weight_grad: the resident weight
 
-  std::int64_t bytes() const { return 4 * element_count(shape); }
+  std::int64_t bytes() const { return element_bytes(type) * element_count(shape); }
   bool operator==(const Resident&) const = default;
 };
+
+/// How the output of a kind is stored in a graph whose tensors are stored as `storage` (f32 or bf16): statistics of
+/// norms, gradients of their parameters, and losses are always f32.
+ElementType output_type(OpKind kind, ElementType storage);
+/// The same for argument `arg`: statistics and parameters of norms are f32, ids and labels i32.
+ElementType arg_type(OpKind kind, std::size_t arg, ElementType storage);
 
 /// Checks arity, shapes and attributes, so that a kernel may index without checking. Throws InputError. O(rank).
 void check_op(const Op& op, std::span<const Shape> arg_shapes);

@@ -24,6 +24,13 @@ std::string reason_for(cudaError_t error) {
   switch (error) {
     case cudaErrorInsufficientDriver:
       return driver_reason();
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice:
+      return std::string("the NVIDIA driver does not fit this build: ") + cudaGetErrorString(error) +
+             "; update the driver";
+    case cudaErrorDevicesUnavailable:
+      return "another process holds the device for itself, or it is in a mode that allows no computation";
     case cudaErrorNoDevice:
       return "no CUDA device is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES";
     default:
@@ -69,6 +76,7 @@ Probe probe() {
   device.sm_major = properties.major;
   device.sm_minor = properties.minor;
   device.multiprocessors = properties.multiProcessorCount;
+  device.l2_bytes = properties.l2CacheSize;
   return {true, "", std::move(device)};
 }
 

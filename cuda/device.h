@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+
+#include "core/graph.h"
 
 namespace cairn::cuda {
 
@@ -14,6 +17,7 @@ struct DeviceInfo {
   int sm_major = 0;             ///< compute capability
   int sm_minor = 0;
   int multiprocessors = 0;
+  std::int64_t l2_bytes = 0;
 };
 
 /// Whether kernels of this build can run here.
@@ -26,5 +30,44 @@ struct Probe {
 /// Looks for a usable device; never throws and prints nothing. The first call in a process creates the CUDA context
 /// (some 100 ms). Synchronises nothing. Thread-safe.
 Probe probe();
+
+class Machine;
+
+/// A GPU that is ready to execute: its libraries are started, and what they chose for a shape is remembered, so that
+/// the same op gives the same bits in every program. Executors refer to it and must not outlive it. For one thread at a
+/// time.
+class Device {
+ public:
+  struct Options {
+    /// Most bytes of workspace that a library may take for one op. It becomes the op's scratch: more makes some
+    /// products faster, and the plan taller.
+    std::int64_t workspace_limit_bytes = std::int64_t{32} << 20;
+  };
+
+  /// Takes the first visible device. Throws DeviceError with the probe's reason where there is none.
+  explicit Device(const Options& options);
+  Device() : Device(Options{}) {}
+  Device(Device&&) noexcept;
+  Device& operator=(Device&&) noexcept;
+  ~Device();
+
+  const DeviceInfo& info() const;
+  /// Bytes that an allocation could get now.
+  std::int64_t free_bytes() const;
+  /// Who computes convolutions: "cuDNN", or "im2col, as " and why there is no cuDNN.
+  std::string convolutions() const;
+
+  /// Bytes of scratch that this device's kernels need for the op of v, library workspaces included.
+  std::int64_t scratch_bytes(const core::Graph& graph, core::NodeId v, bool tf32);
+  /// The graph with that scratch for every node that has an op, as a program for this device needs it. A node whose
+  /// scratch is negative, in place, keeps it.
+  core::Graph with_scratch(const core::Graph& graph, bool tf32);
+
+  Machine& machine();  ///< of the implementation
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace cairn::cuda

@@ -15,11 +15,10 @@
 #include "core/error.h"
 #include "core/graph.h"
 #include "core/text.h"
+#include "runtime/patterns.h"
 
 namespace cairn::runtime {
 namespace {
-
-constexpr int kPaint = 0xA5;
 
 std::optional<std::int64_t> number_in(const char* path) {
   std::ifstream file(path);
@@ -72,12 +71,12 @@ Arena::Arena(std::int64_t bytes, std::int64_t alignment) : bytes_(bytes) {
   if (base_ == nullptr) {
     throw core::DeviceError(fmt::format("the system refused an arena of {}", core::format_bytes(bytes)));
   }
-  std::memset(base_, kPaint, static_cast<std::size_t>(bytes));
+  std::memset(base_, kArenaPaint, static_cast<std::size_t>(bytes));
 }
 
 std::int64_t Arena::touched() const {
   std::int64_t end = bytes_;
-  while (end > 0 && base_[end - 1] == std::byte{kPaint}) --end;
+  while (end > 0 && base_[end - 1] == std::byte{kArenaPaint}) --end;
   return end;
 }
 

@@ -53,10 +53,17 @@ CAIRN_HD T gelu_grad(T dy, T x) {
   return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
 }
 
-/// Whether dropout of probability p keeps an element.
-CAIRN_HD inline bool dropout_keeps(std::uint64_t seed, std::uint64_t stream, std::uint64_t element, double p) {
-  return unit_interval(random_bits(seed, stream, element)) >= p;
-}
+/// Which elements a dropout of probability p keeps: those for which random_bits(seed, stream, element), as a number in
+/// [0, 1), is at least p. Compared as integers, which is exact.
+struct DropoutMask {
+  std::uint64_t key = 0;        ///< of seed and stream
+  std::uint64_t threshold = 0;  ///< p 2^53, rounded up
+
+  DropoutMask(std::uint64_t seed, std::uint64_t stream, double p)
+      : key(mix(mix(seed, 0), stream)), threshold(static_cast<std::uint64_t>(std::ceil(p * 0x1p53))) {}
+
+  CAIRN_HD bool keeps(std::uint64_t element) const { return mix(key, element) >> 11 >= threshold; }
+};
 
 /// (x - mean) * rstd, then gamma and beta.
 template <class T>

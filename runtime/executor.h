@@ -16,6 +16,9 @@ struct ExecuteOptions {
   std::uint64_t seed = 1;  ///< of the resident tensors' initial values
   bool poison = false;     ///< fills a buffer with 0xFF (NaN) bytes when it dies: a read after free shows in the result
   bool sentinels = false;  ///< needs a program with guard_bytes > 0: checks the gap behind every buffer after each step
+  /// Multiplies every element that an op or a resident's initial value gives by 1 + rounding_noise * u, u in [-1, 1) a
+  /// hash of node and element: what rounding of that size does to the outputs (Monte Carlo arithmetic).
+  double rounding_noise = 0;
   /// Called before every step, e.g. for traces; an empty function costs nothing.
   std::function<void(const Instruction&)> before_step;
 };

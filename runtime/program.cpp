@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/precision.h"
 #include "runtime/kernels.h"
 #include "runtime/residents.h"
 
@@ -22,6 +23,16 @@ void check_guards(core::Plan plan, std::int64_t guard_bytes) {
   }
 }
 
+void check_alignment(const Graph& graph, const core::Plan& plan, std::int64_t needed) {
+  bool any_op = false;
+  for (NodeId v = 0; v < graph.node_count(); ++v) any_op = any_op || graph.op(v) != nullptr;
+  if (any_op && plan.alignment % needed != 0) {
+    throw core::InputError(
+        fmt::format("the plan's alignment is {}, but the kernels need a multiple of {}: plan with an alignment of 256",
+                    plan.alignment, needed));
+  }
+}
+
 /// The buffers of a plan by the step at which they are born, nullptr where a step has none.
 struct BuffersByStep {
   std::vector<const Buffer*> output, scratch;
@@ -33,8 +44,9 @@ struct BuffersByStep {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan)
-      : graph_(graph),
+  Compiler(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan, const CompileOptions& options)
+      : options_(options),
+        graph_(graph),
         schedule_(schedule),
         plan_(plan),
         buffers_(plan, schedule.steps.size()),
@@ -58,7 +70,7 @@ class Compiler {
  private:
   Instruction instruction(std::int64_t step, Program& program) {
     const NodeId v = schedule_.steps[step];
-    if (!seen_[v]) check_executable(v);
+    if (!seen_[v]) check_scratch(v);
     Instruction out;
     out.node = v;
     out.step = step;
@@ -124,20 +136,10 @@ class Compiler {
     return dying;
   }
 
-  void check_executable(NodeId v) const {
+  void check_scratch(NodeId v) const {
     const core::Op* op = graph_.op(v);
     if (op == nullptr) return;
-    if (plan_.alignment % static_cast<std::int64_t>(sizeof(float)) != 0) {
-      throw core::InputError(
-          fmt::format("the plan's alignment is {}, but fp32 ops need a multiple of 4: plan with an alignment of 256",
-                      plan_.alignment));
-    }
-    std::vector<core::Shape> shapes;
-    for (const core::Operand& arg : op->args) {
-      const bool resident = arg.kind == core::Operand::Kind::resident;
-      shapes.push_back(resident ? graph_.residents()[arg.index].shape : graph_.op(arg.index)->shape);
-    }
-    const std::int64_t needed = core::op_work(*op, shapes).scratch;
+    const std::int64_t needed = options_.scratch_need(graph_, v);
     if (needed > std::max<std::int64_t>(0, graph_.scratch(v))) {
       throw core::InputError(fmt::format("node '{}': op {} needs {} bytes of scratch, but the graph gives it {}",
                                          graph_.name(v), core::to_string(op->kind), needed, graph_.scratch(v)));
@@ -155,6 +157,7 @@ class Compiler {
     }
   }
 
+  const CompileOptions& options_;
   const Graph& graph_;
   const core::Schedule& schedule_;
   const core::Plan& plan_;
@@ -165,18 +168,27 @@ class Compiler {
 
 }  // namespace
 
-Program compile(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan, std::int64_t guard_bytes) {
+std::int64_t host_scratch(const Graph& graph, NodeId v) {
+  return core::op_work(*graph.op(v), core::arg_shapes(graph, v)).scratch;
+}
+
+Program compile(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
+                const CompileOptions& options) {
   if (const std::string wrong = core::check_plan(graph, schedule, plan); !wrong.empty()) {
     throw core::InputError(fmt::format("the plan does not fit the schedule: {}", wrong));
   }
-  if (guard_bytes < 0) throw core::InputError(fmt::format("guards of {} bytes are not possible", guard_bytes));
-  check_guards(plan, guard_bytes);
+  if (options.guard_bytes < 0) {
+    throw core::InputError(fmt::format("guards of {} bytes are not possible", options.guard_bytes));
+  }
+  check_guards(plan, options.guard_bytes);
+  check_alignment(graph, plan, options.address_alignment);
   Program program;
   program.graph = graph;
   program.arena_bytes = plan.bytes;
   program.alignment = plan.alignment;
-  program.guard_bytes = guard_bytes;
-  Compiler(graph, schedule, plan).compile_into(program);
+  program.guard_bytes = options.guard_bytes;
+  program.tf32 = options.tf32;
+  Compiler(graph, schedule, plan, options).compile_into(program);
   return program;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/graph.h"
@@ -50,12 +51,25 @@ struct Program {
   std::int64_t arena_bytes = 0;  ///< the plan's bytes
   std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;
+  bool tf32 = false;  ///< products may round fp32 factors to TF32
+};
+
+/// Bytes of scratch that a backend's kernels need for the op of a node.
+using ScratchNeed = std::function<std::int64_t(const core::Graph&, core::NodeId)>;
+/// That of the host's kernels (core::op_work).
+std::int64_t host_scratch(const core::Graph& graph, core::NodeId v);
+
+struct CompileOptions {
+  std::int64_t guard_bytes = 0;  ///< gaps that the plan left behind every buffer
+  bool tf32 = false;             ///< Program::tf32
+  ScratchNeed scratch_need = host_scratch;
+  std::int64_t address_alignment = 4;  ///< bytes; what the backend's kernels need
 };
 
 /// Checks the plan against the schedule (core::check_plan), guards included, and that the kernels can execute it:
-/// scratch large enough, addresses aligned for fp32, in place only where runtime::can_overwrite. Then resolves
+/// scratch large enough, addresses aligned, in place only where runtime::can_overwrite. Then resolves
 /// addresses. Throws InputError. O(T + sum of in-degrees + the cost of check_plan).
 Program compile(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
-                std::int64_t guard_bytes = 0);
+                const CompileOptions& options = {});
 
 }  // namespace cairn::runtime

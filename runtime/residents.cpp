@@ -6,10 +6,14 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <type_traits>
 
+#include "core/bf16.h"
 #include "core/error.h"
 #include "core/graph.h"
+#include "core/precision.h"
 #include "runtime/element.h"
+#include "runtime/kernels/internal/integers.h"
 #include "runtime/kernels/internal/parallel.h"
 
 namespace cairn::runtime {
@@ -39,7 +43,8 @@ class Filler {
   Filler(const Resident& resident, std::int32_t index, std::uint64_t seed)
       : resident_(resident), index_(index), seed_(seed) {}
 
-  void fill(float* values) const {
+  template <class T>
+  void fill_numbers(T* values) const {
     const std::int64_t count = core::element_count(resident_.shape);
     const std::int64_t channels = resident_.shape.empty() ? 1 : resident_.shape.back();
     switch (resident_.init) {
@@ -58,7 +63,7 @@ class Filler {
     }
   }
 
-  void fill(std::int32_t* values) const {
+  void fill_integers(std::int32_t* values) const {
     const std::int64_t count = core::element_count(resident_.shape);
     switch (resident_.init) {
       case Resident::Init::zeros:
@@ -80,7 +85,13 @@ class Filler {
 
   template <class T, class F>
   static void set(T* values, std::int64_t count, const F& value) {
-    kernels::for_elements(count, [=](std::int64_t i) { values[i] = static_cast<T>(value(i)); });
+    kernels::for_elements(count, [=](std::int64_t i) {
+      if constexpr (std::is_same_v<T, core::Bf16>) {
+        values[i] = core::Bf16(static_cast<float>(value(i)));
+      } else {
+        values[i] = static_cast<T>(value(i));
+      }
+    });
   }
 
   void fill_below(std::int32_t* values, std::int64_t count) const {
@@ -101,31 +112,65 @@ class Filler {
 
 void fill_resident(const Resident& resident, std::int32_t index, std::uint64_t seed, std::span<std::byte> bytes) {
   const Filler filler(resident, index, seed);
-  if (resident.type == Resident::Type::f32) {
-    filler.fill(reinterpret_cast<float*>(bytes.data()));
-  } else {
-    filler.fill(reinterpret_cast<std::int32_t*>(bytes.data()));
+  switch (resident.type) {
+    case core::ElementType::f32:
+      return filler.fill_numbers(reinterpret_cast<float*>(bytes.data()));
+    case core::ElementType::bf16:
+      return filler.fill_numbers(reinterpret_cast<core::Bf16*>(bytes.data()));
+    case core::ElementType::i32:
+      return filler.fill_integers(reinterpret_cast<std::int32_t*>(bytes.data()));
   }
 }
 
-std::int64_t Residents::bytes_needed(std::span<const Resident> residents) {
-  std::int64_t total = 0;
-  for (const Resident& resident : residents) {
-    if (is_executed(resident)) total += core::align_up(resident.bytes(), kAlignment);
+std::int64_t index_limit(const core::Graph& graph, core::NodeId v) {
+  const core::Op& op = *graph.op(v);
+  const std::vector<core::Shape> shapes = core::arg_shapes(graph, v);
+  switch (op.kind) {
+    case core::OpKind::embedding:
+      return shapes[1][0];
+    case core::OpKind::embedding_grad:
+      return op.shape[0];
+    default:  // the labels of a loss
+      return shapes[0].empty() ? 1 : shapes[0].back();
   }
-  return total;
 }
+
+void check_indices(const core::Graph& graph, std::int32_t index, std::span<const std::byte> bytes) {
+  const core::Resident& resident = graph.residents()[index];
+  if (resident.type != core::ElementType::i32) return;
+  const auto* values = reinterpret_cast<const std::int32_t*>(bytes.data());
+  const std::int64_t count = core::element_count(resident.shape);
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    const core::Op* op = graph.op(v);
+    if (op == nullptr || std::find(op->args.begin(), op->args.end(), core::Operand::resident(index)) == op->args.end())
+      continue;
+    try {
+      kernels::check_range("value", values, count, index_limit(graph, v));
+    } catch (const core::Error& error) {
+      throw core::Error(fmt::format("node '{}' reads resident '{}': {}", graph.name(v), resident.name, error.what()));
+    }
+  }
+}
+
+ResidentLayout::ResidentLayout(std::span<const Resident> residents) {
+  for (const Resident& resident : residents) {
+    const bool executed = is_executed(resident);
+    offsets.push_back(executed ? bytes : -1);
+    if (executed) bytes += core::align_up(resident.bytes(), kAlignment);
+  }
+}
+
+std::int64_t Residents::bytes_needed(std::span<const Resident> residents) { return ResidentLayout(residents).bytes; }
 
 Residents::Residents(std::span<const Resident> residents, std::uint64_t seed)
     : arena_(bytes_needed(residents), kAlignment) {
-  std::int64_t offset = 0;
+  const ResidentLayout layout(residents);
   tensors_.resize(residents.size());
   for (std::size_t i = 0; i < residents.size(); ++i) {
     if (!is_executed(residents[i])) continue;
     const std::int64_t bytes = residents[i].bytes();
-    tensors_[i] = {arena_.at(offset, bytes), static_cast<std::size_t>(bytes)};
+    tensors_[i] = {arena_.at(layout.offsets[i], bytes), static_cast<std::size_t>(bytes)};
     fill_resident(residents[i], static_cast<std::int32_t>(i), seed, tensors_[i]);
-    offset += core::align_up(bytes, kAlignment);
   }
 }
 

@@ -1,6 +1,7 @@
 // Cairn's own graph format. Beyond the keys of a plain graph a file may hold
 //   "residents": [{"name", "role", "type", "shape", "init", "scale", "gradient_of": index of a resident}]
-//   a node's "op": {"kind", "shape", "args": ["n3", "r0"], "writes": index of a resident, attributes by their names}
+//   a node's "op": {"kind", "shape", "type", "args": ["n3", "r0"], "writes": index of a resident, attributes by their
+//   names}
 // where n3 is node 3 and r0 resident 0. Keys at their default values are left out; unknown keys are ignored.
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ namespace formats {
 namespace {
 
 constexpr std::array<std::string_view, 5> kRoles{"weight", "weight_grad", "optimizer", "data", "constant"};
-constexpr std::array<std::string_view, 2> kTypes{"f32", "i32"};
+constexpr std::array<std::string_view, 3> kTypes{"f32", "i32", "bf16"};
 constexpr std::array<std::string_view, 6> kInits{"zeros", "ones", "normal", "uniform", "norm_params", "sinusoid"};
 
 // Resident bytes stay in the range in which the graph can add them up.
@@ -119,6 +120,7 @@ Op read_op(const Json& json, std::int64_t node_count, std::int64_t resident_coun
     place.fail(error.what());
   }
   op.shape = read_ints(json, "shape", place);
+  op.type = static_cast<ElementType>(read_name(json, "type", kTypes, place));
   if (const Json* args = find_array(json, "args", place)) {
     for (const Json& arg : *args) op.args.push_back(read_operand(arg, node_count, resident_count, place));
   }
@@ -195,6 +197,7 @@ OrderedJson op_to_json(const Op& op) {
   for (const Operand& arg : op.args) {
     args.push_back(fmt::format("{}{}", arg.kind == Operand::Kind::node ? 'n' : 'r', arg.index));
   }
+  if (op.type != ElementType::f32) json["type"] = kTypes[static_cast<std::size_t>(op.type)];
   if (op.writes >= 0) json["writes"] = op.writes;
   OpAttrs standard;
   OrderedJson defaults;

@@ -58,9 +58,9 @@ void dropout(const Call<T>& call) {
   const T* x = call.arg(0);
   T* out = call.out;
   const auto factor = static_cast<T>(1 / (1 - a.p));
-  for_elements(elements(call.op.shape), [&, x, out, factor](std::int64_t i) {
-    out[i] = dropout_keeps(a.seed, a.stream, static_cast<std::uint64_t>(i), a.p) ? x[i] * factor : T(0);
-  });
+  const DropoutMask mask(a.seed, a.stream, a.p);
+  for_elements(elements(call.op.shape),
+               [=](std::int64_t i) { out[i] = mask.keeps(static_cast<std::uint64_t>(i)) ? x[i] * factor : T(0); });
 }
 
 CAIRN_INSTANTIATE_KERNEL(add);

@@ -75,6 +75,7 @@ class Child {
     if (pid_ == 0) {
       const int out_fd = open(out.c_str(), O_WRONLY | O_CREAT, 0600);
       const int err_fd = open(err.c_str(), O_WRONLY | O_CREAT, 0600);
+      setenv("CUDA_VISIBLE_DEVICES", "-1", 1);  // the same on machines with and without a GPU
       dup2(out_fd, STDOUT_FILENO);
       dup2(err_fd, STDERR_FILENO);
       execv(argv[0], argv.data());

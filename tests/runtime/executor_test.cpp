@@ -266,7 +266,7 @@ TEST_CASE("a program that reaches outside its arena is refused") {
   CHECK_THROWS_AS(HostExecutor(program), core::InputError);
 }
 
-TEST_CASE("before_step sees every instruction; op times are given when asked for") {
+TEST_CASE("before_step sees every instruction, and op times are given when asked for") {
   const Perceptron p = perceptron();
   std::vector<NodeId> seen;
   std::int64_t recomputed = 0;

@@ -105,7 +105,7 @@ inline core::Schedule with_recomputation(const Perceptron& p) {
 inline runtime::Program compiled(const core::Graph& graph, const core::Schedule& schedule, std::int64_t alignment = 256,
                                  std::int64_t guard_bytes = 0) {
   const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes});
-  return runtime::compile(graph, schedule, plan, guard_bytes);
+  return runtime::compile(graph, schedule, plan, {.guard_bytes = guard_bytes});
 }
 
 using Bytes = std::vector<std::byte>;

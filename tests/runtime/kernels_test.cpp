@@ -231,7 +231,7 @@ TEST_CASE("layer norm: mean, deviation and normalised values per row") {
   }
 }
 
-TEST_CASE("maxpool and its gradient; the first maximum wins") {
+TEST_CASE("maxpool and its gradient, where the first maximum wins") {
   struct Case {
     std::int64_t n, h, w, c, kernel, stride, pad;
   };

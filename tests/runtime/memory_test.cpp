@@ -117,7 +117,7 @@ TEST_CASE("random initial values have their moments and depend on seed and index
   CHECK(*most > 2.99f);
 }
 
-TEST_CASE("integers are drawn below their scale; other initialisations of integers are refused") {
+TEST_CASE("integers are drawn below their scale, other initialisations of integers are refused") {
   Resident ids{
       .name = "ids", .shape = {5000}, .type = Resident::Type::i32, .init = Resident::Init::uniform, .scale = 7};
   Bytes bytes(20000);
@@ -162,7 +162,7 @@ TEST_CASE("the synthetic output follows from every byte of every input, their or
   CHECK(synthetic(3, {swapped, b}, 500) != reference);
 }
 
-TEST_CASE("a shorter synthetic output is the start of a longer one; empty ones are fine") {
+TEST_CASE("a shorter synthetic output is the start of a longer one, and empty ones are fine") {
   const Bytes input = some_bytes(10);
   const Bytes whole = synthetic(1, {input}, 100);
   for (const std::size_t size : {0, 1, 7, 8, 9, 99}) {

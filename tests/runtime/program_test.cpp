@@ -32,7 +32,7 @@ Op unary(OpKind kind, core::Shape shape, Operand arg, core::OpAttrs attrs = {}) 
 
 std::string compile_error(const Graph& graph, const core::Plan& plan, std::int64_t guard_bytes = 0) {
   try {
-    runtime::compile(graph, core::baseline_schedule(graph), plan, guard_bytes);
+    runtime::compile(graph, core::baseline_schedule(graph), plan, {.guard_bytes = guard_bytes});
   } catch (const core::InputError& error) {
     return error.what();
   }

@@ -1,0 +1,82 @@
+// Compiled only in builds with CUDA.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/backend.h"
+#include "cli/common.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "cuda/device.h"
+#include "cuda/executor.h"
+#include "runtime/measure.h"
+
+namespace cairn::cli {
+namespace {
+
+bool is_tf32(core::Precision precision) { return precision == core::Precision::tf32; }
+
+void stop_if_interrupted() {
+  if (catch_interrupt()) throw Failure(kInterrupted, "interrupted between two steps");
+}
+
+class CudaBackend : public Backend {
+ public:
+  std::string name() const override { return "cuda"; }
+  std::string device() const override {
+    const cuda::DeviceInfo& info = device_.info();
+    return fmt::format("{}, sm_{}{}, {}", info.name, info.sm_major, info.sm_minor,
+                       core::format_bytes(info.total_bytes));
+  }
+  std::string note() const override { return "convolutions by " + device_.convolutions(); }
+
+  core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
+    return device_.with_scratch(graph, is_tf32(precision));
+  }
+
+  Execution execute(const ExecuteRequest& request) override {
+    stop_if_interrupted();
+    cuda::ExecutorOptions options;
+    options.seed = request.seed;
+    options.poison = request.poison;
+    options.sentinels = request.guard_bytes > 0;
+    cuda::Executor executor(
+        device_,
+        runtime::compile(request.graph, request.schedule, request.plan,
+                         cuda::compile_options(device_, is_tf32(request.precision), request.guard_bytes)),
+        options);
+    Execution execution;
+    execution.report = median_report(request.repeats, [&] {
+      stop_if_interrupted();
+      return executor.run();
+    });
+    // The events that take the times of single ops are kept out of the step that is reported.
+    execution.report.op_seconds = executor.run(true).op_seconds;
+    execution.outputs = keep_bytes(executor.outputs());
+    execution.sinks = executor.sink_digests();
+    return execution;
+  }
+
+  double time_step(const core::Graph& graph, core::Precision precision) override {
+    constexpr double kSeconds = 0.005;
+    stop_if_interrupted();
+    const core::Schedule schedule = core::baseline_schedule(graph);
+    const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = 256, .work = 0});
+    cuda::Executor executor(
+        device_, runtime::compile(graph, schedule, plan, cuda::compile_options(device_, is_tf32(precision))));
+    return median_of_runs(executor, kSeconds);
+  }
+
+  std::int64_t cache_bytes() const override { return device_.info().l2_bytes; }
+
+ private:
+  cuda::Device device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> open_cuda_backend() { return std::make_unique<CudaBackend>(); }
+
+std::string why_no_device() { return cuda::probe().reason; }
+
+}  // namespace cairn::cli

@@ -1,0 +1,113 @@
+#include "core/precision.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cairn::core {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames{"fp32", "tf32", "bf16"};
+
+/// Bytes that op_work counts as fp32, as they are stored: most of the traffic is of the type of the largest tensor.
+OpWork stored_work(const Graph& graph, NodeId v) {
+  const Op& op = *graph.op(v);
+  const std::vector<Shape> shapes = arg_shapes(graph, v);
+  OpWork work = op_work(op, shapes);
+  std::int64_t largest = element_count(op.shape);
+  ElementType type = op.type;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const std::int64_t count = element_count(shapes[i]);
+    const ElementType stored = type_of(graph, op.args[i]);
+    if (count < largest || stored == ElementType::i32) continue;
+    largest = count;
+    type = stored;
+  }
+  if (type == ElementType::bf16) work.bytes /= 2;
+  return work;
+}
+
+}  // namespace
+
+std::string_view to_string(Precision precision) { return kNames[static_cast<std::size_t>(precision)]; }
+
+Precision precision_from_string(std::string_view name) {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<Precision>(i);
+  }
+  throw InputError(fmt::format("precision '{}' must be fp32, tf32 or bf16{}", name, did_you_mean(name, kNames)));
+}
+
+bool stores_bf16(const Graph& graph) {
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.op(v) != nullptr && graph.op(v)->type == ElementType::bf16) return true;
+  }
+  return false;
+}
+
+Graph with_precision(const Graph& graph, Precision precision) {
+  const bool is_bf16 = stores_bf16(graph);
+  if (precision != Precision::bf16) {
+    if (is_bf16)
+      throw InputError(
+          fmt::format("'{}' stores its tensors as bf16, so it cannot run in {}; drop --precision or build "
+                      "the graph again",
+                      graph.name(), to_string(precision)));
+    return graph;
+  }
+  if (is_bf16) return graph;
+  constexpr ElementType kStorage = ElementType::bf16;
+  GraphBuilder builder(graph);
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    Node& node = builder.node(v);
+    if (!node.op) continue;
+    node.op->type = output_type(node.op->kind, kStorage);
+    if (node.op->writes < 0) {
+      const std::int64_t fp32_size = node.size;
+      node.size = element_bytes(node.op->type) * element_count(node.op->shape);
+      // What an in-place output adds to the storage that it takes shrinks with it.
+      if (node.scratch < 0) node.scratch = node.scratch * node.size / fp32_size;
+    } else {
+      builder.resident(node.op->writes).type = node.op->type;
+    }
+    for (std::size_t i = 0; i < node.op->args.size(); ++i) {
+      const Operand& arg = node.op->args[i];
+      if (arg.kind == Operand::Kind::resident) builder.resident(arg.index).type = arg_type(node.op->kind, i, kStorage);
+    }
+  }
+  return builder.build();
+}
+
+Graph with_roofline_costs(const Graph& graph, const Roofline& roofline) {
+  GraphBuilder builder(graph);
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.op(v) != nullptr) builder.node(v).cost = roofline.cost(stored_work(graph, v));
+  }
+  return builder.build();
+}
+
+Roofline roofline_of(Precision precision) {
+  Roofline roofline;
+  if (precision == Precision::tf32) roofline.flops_per_ns = 495'000;
+  if (precision == Precision::bf16) roofline.flops_per_ns = 990'000;
+  return roofline;
+}
+
+std::vector<Shape> arg_shapes(const Graph& graph, NodeId v) {
+  std::vector<Shape> shapes;
+  for (const Operand& arg : graph.op(v)->args) {
+    const bool resident = arg.kind == Operand::Kind::resident;
+    shapes.push_back(resident ? graph.residents()[arg.index].shape : graph.op(arg.index)->shape);
+  }
+  return shapes;
+}
+
+ElementType type_of(const Graph& graph, const Operand& operand) {
+  return operand.kind == Operand::Kind::resident ? graph.residents()[operand.index].type
+                                                 : graph.op(operand.index)->type;
+}
+
+}  // namespace cairn::core

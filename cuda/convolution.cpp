@@ -1,0 +1,382 @@
+#include "cuda/internal/convolution.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#ifdef CAIRN_HAS_CUDNN
+#include "cuda/internal/cudnn_library.h"
+#endif
+
+namespace cairn::cuda {
+namespace {
+
+using core::ElementType;
+using runtime::device::ConvKind;
+using runtime::device::ConvOperands;
+using runtime::device::ConvShape;
+
+std::string extents(std::initializer_list<std::int64_t> values) {
+  std::string text;
+  for (const std::int64_t value : values) text += (text.empty() ? "" : "x") + std::to_string(value);
+  return text;
+}
+
+std::string describe(const ConvShape& shape) {
+  constexpr std::array kKinds = {"convolution", "convolution's input gradient", "convolution's weight gradient"};
+  return std::string(kKinds.at(static_cast<std::size_t>(shape.kind))) + " of x " +
+         extents({shape.images, shape.in_h, shape.in_w, shape.in_c}) + ", w " +
+         extents({shape.out_c, shape.kernel_h, shape.kernel_w, shape.in_c}) + ", y " +
+         extents({shape.images, shape.out_h, shape.out_w, shape.out_c}) + ", stride " + std::to_string(shape.stride) +
+         ", pad " + std::to_string(shape.pad) + " (" + std::string(core::to_string(shape.type)) +
+         (shape.tf32 ? ", TF32)" : ")");
+}
+
+[[noreturn]] void fail(const ConvShape& shape, const std::string& reason) {
+  cudaGetLastError();  // cuDNN may leave one behind
+  throw core::DeviceError(describe(shape) + ": " + reason);
+}
+
+#ifdef CAIRN_HAS_CUDNN
+
+struct CudnnFailure {
+  cudnnStatus_t status;
+};
+
+void check(cudnnStatus_t status) {
+  if (status != CUDNN_STATUS_SUCCESS) throw CudnnFailure{status};
+}
+
+/// The type by which an attribute is passed.
+constexpr cudnnBackendAttributeType_t attribute_type(std::int64_t) { return CUDNN_TYPE_INT64; }
+constexpr cudnnBackendAttributeType_t attribute_type(float) { return CUDNN_TYPE_FLOAT; }
+constexpr cudnnBackendAttributeType_t attribute_type(void*) { return CUDNN_TYPE_VOID_PTR; }
+constexpr cudnnBackendAttributeType_t attribute_type(cudnnHandle_t) { return CUDNN_TYPE_HANDLE; }
+constexpr cudnnBackendAttributeType_t attribute_type(cudnnDataType_t) { return CUDNN_TYPE_DATA_TYPE; }
+constexpr cudnnBackendAttributeType_t attribute_type(cudnnConvolutionMode_t) { return CUDNN_TYPE_CONVOLUTION_MODE; }
+constexpr cudnnBackendAttributeType_t attribute_type(cudnnBackendHeurMode_t) { return CUDNN_TYPE_HEUR_MODE; }
+
+/// Owns a descriptor of the backend API. Attributes are set between its making and finalize(). Throws CudnnFailure.
+class Descriptor {
+ public:
+  explicit Descriptor(cudnnBackendDescriptorType_t type) {
+    cudnnBackendDescriptor_t created = nullptr;
+    check(cudnn().create_descriptor(type, &created));
+    descriptor_.reset(created);
+  }
+
+  cudnnBackendDescriptor_t get() const { return descriptor_.get(); }
+  void finalize() { check(cudnn().finalize(get())); }
+
+  template <typename Value, std::size_t N>
+  void set(cudnnBackendAttributeName_t name, const std::array<Value, N>& values) {
+    check(cudnn().set_attribute(get(), name, attribute_type(Value{}), N, values.data()));
+  }
+  template <typename Value>
+  void set(cudnnBackendAttributeName_t name, Value value) {
+    set(name, std::array{value});
+  }
+  void set(cudnnBackendAttributeName_t name, const Descriptor& other) {
+    const cudnnBackendDescriptor_t descriptor = other.get();
+    check(cudnn().set_attribute(get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &descriptor));
+  }
+
+  std::int64_t get_integer(cudnnBackendAttributeName_t name) const {
+    std::int64_t value = 0, count = 0;
+    check(cudnn().get_attribute(get(), name, CUDNN_TYPE_INT64, 1, &count, &value));
+    return value;
+  }
+
+ private:
+  struct Deleter {
+    void operator()(cudnnBackendDescriptor_t descriptor) const noexcept { cudnn().destroy_descriptor(descriptor); }
+  };
+  std::unique_ptr<void, Deleter> descriptor_;
+};
+
+/// A tensor named by its place among the operands (first, second, out), in cuDNN's order of axes: images or filters,
+/// channels, height, width. The channels lie innermost.
+enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
+
+Descriptor make_tensor(Uid uid, ElementType type, std::int64_t outer, std::int64_t height, std::int64_t width,
+                       std::int64_t channels) {
+  constexpr std::int64_t kAlignment = 16;
+  Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type == ElementType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT);
+  tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::array{outer, channels, height, width});
+  tensor.set(CUDNN_ATTR_TENSOR_STRIDES,
+             std::array{height * width * channels, std::int64_t{1}, width * channels, channels});
+  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, std::int64_t{uid});
+  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment);
+  tensor.finalize();
+  return tensor;
+}
+
+Descriptor make_convolution(const ConvShape& shape) {
+  Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2});
+  convolution.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::array<std::int64_t, 2>{1, 1});
+  convolution.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::array{shape.stride, shape.stride});
+  convolution.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::array{shape.pad, shape.pad});
+  convolution.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::array{shape.pad, shape.pad});
+  convolution.finalize();
+  return convolution;
+}
+
+/// What differs between the three kinds: the operation, its attributes, and which operand is x, w and y.
+struct KindNames {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
+  Uid x_uid, w_uid, y_uid;
+};
+
+KindNames names_of(ConvKind kind) {
+  switch (kind) {
+    case ConvKind::grad_input:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+              kOut,
+              kSecond,
+              kFirst};
+    case ConvKind::grad_weight:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+              kSecond,
+              kOut,
+              kFirst};
+    case ConvKind::forward:
+      break;
+  }
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+          kFirst,
+          kSecond,
+          kOut};
+}
+
+/// A graph of one operation, with everything that it is made of.
+struct OperationGraph {
+  OperationGraph(const ConvShape& shape, cudnnHandle_t handle) : OperationGraph(shape, names_of(shape.kind), handle) {}
+
+  Descriptor x, w, y, convolution;
+  Descriptor operation;
+  Descriptor graph{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
+
+ private:
+  OperationGraph(const ConvShape& shape, const KindNames& names, cudnnHandle_t handle)
+      : x(make_tensor(names.x_uid, shape.type, shape.images, shape.in_h, shape.in_w, shape.in_c)),
+        w(make_tensor(names.w_uid, shape.type, shape.out_c, shape.kernel_h, shape.kernel_w, shape.in_c)),
+        y(make_tensor(names.y_uid, shape.type, shape.images, shape.out_h, shape.out_w, shape.out_c)),
+        convolution(make_convolution(shape)),
+        operation(names.operation) {
+    operation.set(names.convolution, convolution);
+    operation.set(names.x, x);
+    operation.set(names.w, w);
+    operation.set(names.y, y);
+    operation.set(names.alpha, 1.0f);
+    operation.set(names.beta, 0.0f);
+    operation.finalize();
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+    graph.finalize();
+  }
+};
+
+/// Engines for the graph, each with its settings, best first.
+std::vector<Descriptor> engine_configs(const OperationGraph& graph, cudnnBackendHeurMode_t mode) {
+  Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.graph);
+  heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+  heuristic.finalize();
+  std::int64_t count = 0;
+  check(cudnn().get_attribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count,
+                              nullptr));
+  std::vector<Descriptor> configs;
+  std::vector<cudnnBackendDescriptor_t> handles;
+  for (std::int64_t i = 0; i < count; ++i)
+    handles.push_back(configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
+  std::int64_t filled = 0;
+  if (count > 0)
+    check(cudnn().get_attribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count,
+                                &filled, handles.data()));
+  configs.erase(configs.begin() + std::min(count, filled), configs.end());
+  return configs;
+}
+
+/// Whether the engine gives the same bits every time, multiplies what the shape allows it to, and sums in fp32.
+bool acceptable(const Descriptor& config, const ConvShape& shape) {
+  const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t handle = engine.get();
+  std::int64_t count = 0;
+  check(cudnn().get_attribute(config.get(), CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                              &handle));
+  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
+  check(cudnn().get_attribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes.size(),
+                              &count, notes.data()));
+  const bool exact_factors = shape.type == ElementType::f32 && !shape.tf32;  // tensor cores would round them to TF32
+  return std::none_of(notes.begin(), notes.begin() + std::min<std::int64_t>(count, notes.size()), [&](auto note) {
+    return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC || note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
+           note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
+           (exact_factors && note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  });
+}
+
+/// How cuDNN computes one shape. The graph and the engine are kept as long as the plan that was made of them.
+struct Plan {
+  OperationGraph graph;
+  Descriptor config;
+  Descriptor plan;
+  std::int64_t workspace = 0;
+};
+
+Descriptor make_plan(const Descriptor& config, cudnnHandle_t handle) {
+  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+  plan.finalize();
+  return plan;
+}
+
+std::optional<Plan> choose_plan(const ConvShape& shape, cudnnHandle_t handle, std::int64_t workspace_limit) {
+  OperationGraph graph(shape, handle);
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    std::vector<Descriptor> configs;
+    try {
+      configs = engine_configs(graph, mode);
+    } catch (const CudnnFailure&) {
+      continue;  // the heuristic does not know the shape; the other one may
+    }
+    for (Descriptor& config : configs) {
+      try {
+        if (!acceptable(config, shape)) continue;
+        Descriptor plan = make_plan(config, handle);
+        const std::int64_t workspace = plan.get_integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+        if (workspace <= workspace_limit) return Plan{std::move(graph), std::move(config), std::move(plan), workspace};
+      } catch (const CudnnFailure&) {
+        // this engine does not take the shape after all
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void execute(const Plan& plan, const ConvOperands& operands, void* workspace, cudnnHandle_t handle) {
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::array<std::int64_t, 3>{kFirst, kSecond, kOut});
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+           std::array{const_cast<void*>(operands.first), const_cast<void*>(operands.second), operands.out});
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
+  pack.finalize();
+  check(cudnn().execute(handle, plan.plan.get(), pack.get()));
+}
+
+struct HandleDeleter {
+  void operator()(cudnnHandle_t handle) const noexcept { cudnn().destroy(handle); }
+};
+
+#endif
+
+}  // namespace
+
+#ifdef CAIRN_HAS_CUDNN
+
+struct Convolutions::Impl {
+  std::int64_t workspace_limit;
+  std::string why_not = cudnn().why_not;
+  std::unique_ptr<cudnnContext, HandleDeleter> handle = nullptr;
+  std::map<ConvShape, std::optional<Plan>> plans = {};
+
+  void start() {
+    if (!why_not.empty()) return;
+    cudnnHandle_t created = nullptr;
+    const cudnnStatus_t status = cudnn().create(&created);
+    handle.reset(created);
+    if (status == CUDNN_STATUS_SUCCESS) return;
+    cudaGetLastError();
+    why_not = std::string("cuDNN does not start on this machine: ") + cudnn().error_string(status);
+  }
+
+  const std::optional<Plan>& plan(const ConvShape& shape) {
+    auto found = plans.find(shape);
+    if (found == plans.end()) {
+      std::optional<Plan> chosen;
+      try {
+        if (why_not.empty()) chosen = choose_plan(shape, handle.get(), workspace_limit);
+      } catch (const CudnnFailure&) {
+        // cuDNN takes no such convolution
+      }
+      cudaGetLastError();  // a refused engine may leave an error behind
+      found = plans.emplace(shape, std::move(chosen)).first;
+    }
+    return found->second;
+  }
+
+  std::optional<std::int64_t> workspace(const ConvShape& shape) {
+    const std::optional<Plan>& chosen = plan(shape);
+    return chosen ? std::optional(chosen->workspace) : std::nullopt;
+  }
+
+  void run(const ConvShape& shape, const ConvOperands& operands, void* workspace, cudaStream_t stream) {
+    const std::optional<Plan>& chosen = plan(shape);
+    if (!chosen) fail(shape, why_not.empty() ? "cuDNN has no deterministic plan for it" : why_not);
+    try {
+      check(cudnn().set_stream(handle.get(), stream));
+      execute(*chosen, operands, workspace, handle.get());
+    } catch (const CudnnFailure& failure) {
+      fail(shape, cudnn().error_string(failure.status));
+    }
+  }
+};
+
+#else
+
+struct Convolutions::Impl {
+  std::int64_t workspace_limit;
+  std::string why_not = "this build has no cuDNN: install its headers or set CUDNN_ROOT, and build again";
+
+  void start() {}
+  std::optional<std::int64_t> workspace(const ConvShape&) { return std::nullopt; }
+  void run(const ConvShape& shape, const ConvOperands&, void*, cudaStream_t) { fail(shape, why_not); }
+};
+
+#endif
+
+Convolutions::Convolutions(std::int64_t workspace_limit_bytes)
+    : impl_(new Impl{.workspace_limit = std::max<std::int64_t>(workspace_limit_bytes, 0)}) {
+  impl_->start();
+}
+Convolutions::Convolutions(Convolutions&&) noexcept = default;
+Convolutions& Convolutions::operator=(Convolutions&&) noexcept = default;
+Convolutions::~Convolutions() = default;
+
+bool Convolutions::available() const { return impl_->why_not.empty(); }
+const std::string& Convolutions::why_not() const { return impl_->why_not; }
+
+std::optional<std::int64_t> Convolutions::workspace(const ConvShape& shape) { return impl_->workspace(shape); }
+
+void Convolutions::run(const ConvShape& shape, const ConvOperands& operands, void* workspace, cudaStream_t stream) {
+  impl_->run(shape, operands, workspace, stream);
+}
+
+}  // namespace cairn::cuda

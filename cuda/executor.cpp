@@ -1,0 +1,477 @@
+#include "cuda/executor.h"
+
+#include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "cuda/internal/handles.h"
+#include "cuda/internal/machine.h"
+#include "cuda/internal/machine_step.h"
+#include "runtime/execution.h"
+#include "runtime/liveness.h"
+#include "runtime/residents.h"
+
+namespace cairn::cuda {
+namespace {
+
+using runtime::Instruction;
+using runtime::Program;
+
+constexpr std::int64_t kAddressAlignment = 16;  // kernels move 16 bytes at a time
+constexpr std::int64_t kArenaAlignment = 256;   // what cudaMalloc gives, and what libraries' workspaces need
+
+/// What CUDA itself may still take for graphs and for the kernels of its libraries, which are loaded when first used.
+std::int64_t slack_bytes(const DeviceInfo& device) {
+  constexpr std::int64_t kMost = std::int64_t{512} << 20;
+  return std::min(kMost, device.total_bytes / 8);
+}
+
+/// Lays out small arrays one behind the other in one allocation.
+class Layout {
+ public:
+  template <class T>
+  std::int64_t add(std::int64_t count) {
+    constexpr std::int64_t kAlignment = 256;
+    const std::int64_t offset = core::align_up(bytes_, kAlignment);
+    bytes_ = offset + count * static_cast<std::int64_t>(sizeof(T));
+    return offset;
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::int64_t bytes_ = 0;
+};
+
+/// What an execution keeps on the device beside arena and residents.
+struct ControlLayout {
+  ControlLayout(const Program& program, const runtime::Liveness& lives)
+      : sink_count(static_cast<std::int64_t>(runtime::sinks_of(program.graph).size())),
+        guard_count(static_cast<std::int64_t>(lives.all_checked().size())),
+        part_count(runtime::device::touched_parts(program.arena_bytes)) {
+    hash = layout.add<runtime::device::HashMemory>(1);
+    sinks = layout.add<std::uint64_t>(sink_count);
+    guards = layout.add<std::int64_t>(guard_count);
+    broken = layout.add<std::uint8_t>(guard_count);
+    ends = layout.add<std::int64_t>(part_count);
+  }
+  std::int64_t sink_count, guard_count, part_count;
+  std::int64_t hash = 0, sinks = 0, guards = 0, broken = 0, ends = 0;
+  Layout layout;
+};
+
+/// Every op has the scratch that its kernels take on this device. Returns whether any takes some.
+bool require_scratch(Device& device, const Program& program) {
+  bool any = false;
+  for (const Instruction& instruction : program.instructions) {
+    const core::Op* op = program.graph.op(instruction.node);
+    if (op == nullptr || instruction.recomputation) continue;
+    const std::int64_t needed = device.scratch_bytes(program.graph, instruction.node, program.tf32);
+    if (needed > instruction.scratch.bytes) {
+      throw core::InputError(fmt::format(
+          "node '{}': op {} needs {} bytes of scratch on this device, but the program gives it {}; compile "
+          "it with cuda::compile_options",
+          program.graph.name(instruction.node), core::to_string(op->kind), needed, instruction.scratch.bytes));
+    }
+    any = any || needed > 0;
+  }
+  return any;
+}
+
+Program checked(Device& device, Program program, const ExecutorOptions& options) {
+  runtime::ExecuteOptions debug;
+  debug.sentinels = options.sentinels;
+  runtime::check_program(program, debug);
+  const std::int64_t alignment = require_scratch(device, program) ? kArenaAlignment : kAddressAlignment;
+  if (program.alignment % alignment != 0) {
+    throw core::InputError(
+        fmt::format("the program's alignment is {}, but a device needs a multiple of {}; plan with "
+                    "an alignment of {}",
+                    program.alignment, alignment, kArenaAlignment));
+  }
+  if (options.stream == cudaStreamLegacy) {
+    throw core::InputError(
+        "the legacy default stream cannot be captured; give a stream made with cudaStreamNonBlocking");
+  }
+  if (options.arena != nullptr && options.arena_bytes < program.arena_bytes) {
+    throw core::DeviceError(fmt::format("the given arena has {}, but the program needs {}; lower the budget",
+                                        core::format_bytes(options.arena_bytes),
+                                        core::format_bytes(program.arena_bytes)));
+  }
+  if (options.arena != nullptr && reinterpret_cast<std::uintptr_t>(options.arena) % kArenaAlignment != 0) {
+    throw core::InputError(fmt::format("the given arena is not aligned to {} bytes", kArenaAlignment));
+  }
+  return program;
+}
+
+/// Says what was asked, what is free, and the budget that would fit.
+void require_memory(const Device& device, std::int64_t arena_bytes, std::int64_t beside_bytes) {
+  const std::int64_t free = device.free_bytes();
+  const std::int64_t fitting = free - beside_bytes - slack_bytes(device.info());
+  if (arena_bytes <= fitting) return;
+  const std::string advice = fitting > 0 ? fmt::format("a budget of {} would fit", fitting)
+                                         : std::string("the resident tensors alone do not fit; take a smaller model");
+  throw core::DeviceError(
+      fmt::format("the step needs {} (arena {}, resident tensors {}), but only {} are free on {}; {}",
+                  core::format_bytes(arena_bytes + beside_bytes), core::format_bytes(arena_bytes),
+                  core::format_bytes(beside_bytes), core::format_bytes(free), device.info().name, advice));
+}
+
+/// Names what is launched, for profilers.
+class Range {
+ public:
+  explicit Range(const std::string& name) { nvtxRangePushA(name.c_str()); }
+  ~Range() { nvtxRangePop(); }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+};
+
+/// Sets the stream of a machine for as long as it lives.
+class OnStream {
+ public:
+  OnStream(Machine& machine, cudaStream_t stream) : machine_(machine), before_(machine.stream()) {
+    machine.set_stream(stream);
+  }
+  ~OnStream() { machine_.set_stream(before_); }
+  OnStream(const OnStream&) = delete;
+  OnStream& operator=(const OnStream&) = delete;
+
+ private:
+  Machine& machine_;
+  cudaStream_t before_;
+};
+
+/// Waits for a stream when it goes: work that was enqueued may still use the memory that is freed next.
+class WaitAtEnd {
+ public:
+  explicit WaitAtEnd(const cudaStream_t& stream) : stream_(stream) {}
+  ~WaitAtEnd() {
+    if (stream_ != nullptr && cudaStreamSynchronize(stream_) != cudaSuccess) cudaGetLastError();
+  }
+  WaitAtEnd(const WaitAtEnd&) = delete;
+  WaitAtEnd& operator=(const WaitAtEnd&) = delete;
+
+ private:
+  const cudaStream_t& stream_;
+};
+
+/// A step that takes the time of every instruction.
+struct TimedStep {
+  std::vector<Event> events;  ///< one before every instruction and one at the end
+  GraphExec replay;
+};
+
+}  // namespace
+
+runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t guard_bytes) {
+  runtime::CompileOptions options;
+  options.guard_bytes = guard_bytes;
+  options.tf32 = tf32;
+  options.address_alignment = kArenaAlignment;
+  options.scratch_need = [&device, tf32](const core::Graph& graph, core::NodeId v) {
+    return device.scratch_bytes(graph, v, tf32);
+  };
+  return options;
+}
+
+struct Executor::State {
+  State(Device& device, Program program_in, const ExecutorOptions& options_in)
+      : machine(device.machine()),
+        program(checked(device, std::move(program_in), options_in)),
+        options(options_in),
+        lives(runtime::liveness(program, options.sentinels)),
+        control_layout(program, lives),
+        resident_layout(program.graph.residents()) {
+    const std::int64_t beside = resident_layout.bytes + control_layout.layout.bytes();
+    require_memory(device, options.arena == nullptr ? program.arena_bytes : 0, beside);
+    if (options.stream == nullptr) own_stream = make_stream();
+    stream = options.stream == nullptr ? own_stream.get() : static_cast<cudaStream_t>(options.stream);
+    if (options.arena == nullptr) own_arena = device_memory(program.arena_bytes);
+    memory.arena = options.arena == nullptr ? own_arena.get() : options.arena;
+    residents = device_memory(resident_layout.bytes);
+    control = device_memory(control_layout.layout.bytes());
+    set_addresses();
+    fill_memory();
+    upload_residents();
+    begin = make_event(cudaEventDefault);
+    end = make_event(cudaEventDefault);
+    for (const Instruction& instruction : program.instructions) labels.push_back(describe(instruction));
+    step.emplace(machine, program, lives, options.poison, memory);
+    run_checking_every_node();
+    if (options.launch == Launch::graph) replay = capture(nullptr);
+  }
+
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  template <class T>
+  T* control_at(std::int64_t offset) const {
+    return reinterpret_cast<T*>(control.get() + offset);
+  }
+
+  void set_addresses() {
+    for (const std::int64_t offset : resident_layout.offsets) {
+      memory.residents.push_back(offset < 0 ? nullptr : residents.get() + offset);
+    }
+    memory.hash = control_at<runtime::device::HashMemory>(control_layout.hash);
+    memory.sink_digests = control_at<std::uint64_t>(control_layout.sinks);
+    memory.guard_offsets = control_at<std::int64_t>(control_layout.guards);
+    memory.broken_guards = control_at<std::uint8_t>(control_layout.broken);
+  }
+
+  void fill_memory() {
+    const OnStream on(machine, stream);
+    if (program.arena_bytes > 0) machine.fill(memory.arena, runtime::kArenaPaint, program.arena_bytes);
+    machine.fill(control.get(), 0, control_layout.layout.bytes());
+    std::vector<std::int64_t> offsets;
+    for (const runtime::Guard& guard : lives.all_checked()) offsets.push_back(guard.offset);
+    upload(offsets.data(), control.get() + control_layout.guards, sizeof(std::int64_t) * offsets.size());
+    check(cudaStreamSynchronize(stream), "painting the arena");
+  }
+
+  void upload(const void* from, void* to, std::size_t bytes) const {
+    if (bytes == 0) return;
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "a copy to the device");
+    check(cudaStreamSynchronize(stream), "a copy to the device");
+  }
+
+  void download(const void* from, void* to, std::size_t bytes) const {
+    if (bytes == 0) return;
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "a copy from the device");
+    check(cudaStreamSynchronize(stream), "a copy from the device");
+  }
+
+  void upload_residents() {
+    const auto tensors = program.graph.residents();
+    std::vector<std::byte> staging;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (memory.residents[i] == nullptr) continue;
+      staging.resize(static_cast<std::size_t>(tensors[i].bytes()));
+      const auto index = static_cast<std::int32_t>(i);
+      runtime::fill_resident(tensors[i], index, options.seed, staging);
+      runtime::check_indices(program.graph, index, staging);
+      upload(staging.data(), memory.residents[i], staging.size());
+    }
+  }
+
+  std::string describe(const Instruction& instruction) const {
+    const core::Op* op = program.graph.op(instruction.node);
+    return fmt::format("{} {}{}", op == nullptr ? "synthetic" : core::to_string(op->kind),
+                       program.graph.name(instruction.node), instruction.recomputation ? " again" : "");
+  }
+
+  [[noreturn]] void fail_at(const Instruction& instruction, const char* what) const {
+    throw core::DeviceError(fmt::format("step {}, {}: {}", instruction.step, describe(instruction), what));
+  }
+
+  void issue(const Instruction& instruction, bool dirty_scratch = false) {
+    const Range range(labels[static_cast<std::size_t>(instruction.step)]);
+    try {
+      step->issue(instruction, dirty_scratch);
+    } catch (const core::DeviceError& error) {
+      fail_at(instruction, error.what());
+    }
+  }
+
+  /// `events`: as TimedStep has them, recorded within the step; may be null.
+  void issue_all(const std::vector<Event>* events) {
+    const OnStream on(machine, stream);
+    record(begin);
+    step->begin();
+    for (const Instruction& instruction : program.instructions) {
+      if (events != nullptr) record((*events)[static_cast<std::size_t>(instruction.step)]);
+      issue(instruction);
+    }
+    if (events != nullptr) record(events->back());
+    record(end);
+  }
+
+  void record(const Event& event) const {
+    // External: inside a captured graph, too, the event takes the time of this place.
+    const unsigned flags = options.launch == Launch::graph ? cudaEventRecordExternal : cudaEventRecordDefault;
+    check(cudaEventRecordWithFlags(event.get(), stream, flags), "an event");
+  }
+
+  /// The first step: it loads the kernels, which must not happen during a capture, and finds the node of a kernel that
+  /// fails, which a replay cannot tell.
+  void run_checking_every_node() {
+    const OnStream on(machine, stream);
+    step->begin();
+    wait();
+    for (const Instruction& instruction : program.instructions) {
+      issue(instruction, true);
+      const cudaError_t status = cudaStreamSynchronize(stream);
+      if (status == cudaSuccess) continue;
+      cudaGetLastError();
+      fail_at(instruction, cudaGetErrorString(status));
+    }
+    require_whole_guards();
+  }
+
+  GraphExec capture(const std::vector<Event>* events) {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the capture of a step");
+    cudaGraph_t captured = nullptr;
+    try {
+      issue_all(events);
+    } catch (...) {
+      cudaStreamEndCapture(stream, &captured);
+      CapturedGraph dropped(captured);
+      cudaGetLastError();
+      throw;
+    }
+    check(cudaStreamEndCapture(stream, &captured), "the capture of a step");
+    const CapturedGraph graph(captured);
+    cudaGraphExec_t exec = nullptr;
+    check(cudaGraphInstantiate(&exec, graph.get(), 0), "the graph of a step");
+    GraphExec owner(exec);
+    check(cudaGraphUpload(exec, stream), "the graph of a step");
+    check(cudaStreamSynchronize(stream), "the graph of a step");
+    return owner;
+  }
+
+  void enqueue() {
+    if (options.launch == Launch::graph) {
+      check(cudaGraphLaunch(replay.get(), stream), "the replay of a step");
+    } else {
+      issue_all(nullptr);
+    }
+  }
+
+  double run_timed() {
+    enqueue();
+    wait();
+    return seconds_between(begin, end);
+  }
+
+  TimedStep timed_step() {
+    TimedStep result;
+    for (std::size_t i = 0; i <= program.instructions.size(); ++i)
+      result.events.push_back(make_event(cudaEventDefault));
+    if (options.launch == Launch::graph) result.replay = capture(&result.events);
+    return result;
+  }
+
+  std::vector<double> time_every_op() {
+    if (!timed) timed = timed_step();
+    if (options.launch == Launch::graph) {
+      check(cudaGraphLaunch(timed->replay.get(), stream), "the replay of a timed step");
+    } else {
+      issue_all(&timed->events);
+    }
+    wait();
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+      seconds.push_back(seconds_between(timed->events[i], timed->events[i + 1]));
+    }
+    return seconds;
+  }
+
+  static double seconds_between(const Event& from, const Event& to) {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, from.get(), to.get()), "the time between events");
+    return static_cast<double>(milliseconds) / 1e3;
+  }
+
+  void wait() const {
+    const cudaError_t status = cudaStreamSynchronize(stream);
+    if (status == cudaSuccess) return;
+    cudaGetLastError();
+    throw core::DeviceError(
+        fmt::format("a kernel of the step failed: {}; every node ran once before, one by one, so "
+                    "look for memory that changed since",
+                    cudaGetErrorString(status)));
+  }
+
+  void require_whole_guards() {
+    std::vector<std::uint8_t> broken(lives.all_checked().size());
+    download(memory.broken_guards, broken.data(), broken.size());
+    for (const Instruction& instruction : program.instructions) {
+      const auto guards = lives.checked(instruction.step);
+      const auto first = static_cast<std::size_t>(guards.empty() ? 0 : lives.checked_begin(instruction.step));
+      for (std::size_t i = 0; i < guards.size(); ++i) {
+        if (broken[first + i] != 0) throw core::Error(runtime::broken_guard_message(program, instruction, guards[i]));
+      }
+    }
+  }
+
+  std::int64_t touched() {
+    const OnStream on(machine, stream);
+    find_touched(machine, memory.arena, program.arena_bytes, runtime::kArenaPaint,
+                 control_at<std::int64_t>(control_layout.ends));
+    std::vector<std::int64_t> ends(static_cast<std::size_t>(control_layout.part_count));
+    download(control.get() + control_layout.ends, ends.data(), sizeof(std::int64_t) * ends.size());
+    return ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end());
+  }
+
+  Machine& machine;
+  Program program;
+  ExecutorOptions options;
+  runtime::Liveness lives;
+  ControlLayout control_layout;
+  runtime::ResidentLayout resident_layout;
+  Stream own_stream;
+  cudaStream_t stream = nullptr;
+  DeviceMemory own_arena, residents, control;
+  runtime::device::StepMemory memory;
+  Event begin, end;
+  std::vector<std::string> labels;  ///< of every instruction, for profilers
+  std::optional<MachineStep> step;
+  GraphExec replay;
+  std::optional<TimedStep> timed;
+  std::vector<std::vector<std::byte>> output_bytes;  ///< what outputs() shows
+  WaitAtEnd wait_at_end{stream};                     // last, so that it goes first, after a failed construction too
+};
+
+Executor::Executor(Device& device, Program program, const ExecutorOptions& options)
+    : state_(std::make_unique<State>(device, std::move(program), options)) {}
+Executor::~Executor() = default;
+Executor::Executor(Executor&&) noexcept = default;
+Executor& Executor::operator=(Executor&&) noexcept = default;
+
+const Program& Executor::program() const { return state_->program; }
+
+runtime::StepReport Executor::run(bool time_ops) {
+  runtime::StepReport report;
+  report.seconds = state_->run_timed();
+  if (time_ops) report.op_seconds = state_->time_every_op();
+  state_->require_whole_guards();
+  report.measured_peak_bytes = runtime::measured_peak_bytes(state_->program, state_->options.poison,
+                                                            state_->lives.high_water_bytes, state_->touched());
+  report.live_peak_bytes = state_->lives.live_peak_bytes;
+  return report;
+}
+
+void Executor::enqueue() { state_->enqueue(); }
+
+std::vector<runtime::Output> Executor::outputs() {
+  state_->wait();
+  state_->output_bytes.clear();
+  std::vector<runtime::Output> outputs;
+  for (const runtime::KeptOutput& kept : state_->program.kept) {
+    auto& bytes = state_->output_bytes.emplace_back(static_cast<std::size_t>(kept.location.bytes));
+    state_->download(state_->step->address(kept.location), bytes.data(), bytes.size());
+    outputs.push_back({kept.node, bytes});
+  }
+  return outputs;
+}
+
+std::vector<runtime::SinkDigest> Executor::sink_digests() {
+  state_->wait();
+  std::vector<runtime::SinkDigest> sinks = runtime::sinks_of(state_->program.graph);
+  std::vector<std::uint64_t> digests(sinks.size());
+  state_->download(state_->memory.sink_digests, digests.data(), sizeof(std::uint64_t) * digests.size());
+  for (std::size_t i = 0; i < sinks.size(); ++i) sinks[i].digest = digests[i];
+  return sinks;
+}
+
+std::int64_t Executor::bytes_beside_arena(const Program& program, bool sentinels) {
+  const ControlLayout control(program, runtime::liveness(program, sentinels));
+  return runtime::ResidentLayout(program.graph.residents()).bytes + control.layout.bytes();
+}
+
+}  // namespace cairn::cuda

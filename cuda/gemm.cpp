@@ -1,0 +1,210 @@
+#include "cuda/internal/gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "core/error.h"
+#include "cuda/internal/cublas_library.h"
+
+namespace cairn::cuda {
+namespace {
+
+using core::ElementType;
+using runtime::device::GemmOperands;
+using runtime::device::GemmShape;
+
+std::string describe(const GemmShape& shape) {
+  std::string text = "matrix product of m " + std::to_string(shape.m) + ", n " + std::to_string(shape.n) + ", k " +
+                     std::to_string(shape.k) + ", batch " + std::to_string(shape.batch) + " (" +
+                     std::string(core::to_string(shape.type));
+  if (shape.tf32) text += ", TF32";
+  if (shape.trans_a) text += ", A transposed";
+  if (shape.trans_b) text += ", B transposed";
+  if (shape.bias) text += ", bias";
+  if (shape.accumulate) text += ", accumulated";
+  return text + ")";
+}
+
+void check_shape(const GemmShape& shape) {
+  const bool typed = shape.type == ElementType::f32 || shape.type == ElementType::bf16;
+  if (!typed || std::min({shape.batch, shape.m, shape.n, shape.k}) < 1 || (shape.bias && shape.accumulate))
+    throw core::InputError(describe(shape) + ": no such product is defined");
+}
+
+/// How cuBLASLt computes one shape.
+struct Product {
+  ProductDesc desc;
+  MatrixLayout left, right, out;
+  cublasLtMatmulAlgo_t algorithm{};
+  std::size_t workspace = 0;
+};
+
+/// Sets attributes of one product's descriptors; every failure names the shape.
+class ProductBuilder {
+ public:
+  explicit ProductBuilder(const GemmShape& shape) : shape_(shape) {}
+
+  void check(cublasStatus_t status) const {
+    cuda::check(status, [&] { return describe(shape_); });
+  }
+
+  ProductDesc desc(cublasComputeType_t compute) const {
+    cublasLtMatmulDesc_t desc = nullptr;
+    check(lt_.create_desc(&desc, compute, CUDA_R_32F));
+    return ProductDesc(desc);
+  }
+
+  /// A dense column-major matrix of rows x columns in each batch.
+  MatrixLayout layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) const {
+    cublasLtMatrixLayout_t created = nullptr;
+    check(
+        lt_.create_layout(&created, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), rows));
+    MatrixLayout layout(created);
+    if (shape_.batch > 1) {
+      set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch_count());
+      set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, rows * columns);
+    }
+    return layout;
+  }
+
+  ProductPreference preference() const {
+    cublasLtMatmulPreference_t preference = nullptr;
+    check(lt_.create_preference(&preference));
+    return ProductPreference(preference);
+  }
+
+  template <typename Value>
+  void set(const ProductDesc& desc, cublasLtMatmulDescAttributes_t name, const Value& value) const {
+    check(lt_.set_desc(desc.get(), name, &value, sizeof(value)));
+  }
+  template <typename Value>
+  void set(const MatrixLayout& layout, cublasLtMatrixLayoutAttribute_t name, const Value& value) const {
+    check(lt_.set_layout(layout.get(), name, &value, sizeof(value)));
+  }
+  template <typename Value>
+  void set(const ProductPreference& preference, cublasLtMatmulPreferenceAttributes_t name, const Value& value) const {
+    check(lt_.set_preference(preference.get(), name, &value, sizeof(value)));
+  }
+
+ private:
+  std::int32_t batch_count() const {
+    if (shape_.batch > std::numeric_limits<std::int32_t>::max())
+      throw core::DeviceError(describe(shape_) + ": cuBLAS takes no batch of more than 2^31 - 1");
+    return static_cast<std::int32_t>(shape_.batch);
+  }
+
+  const GemmShape& shape_;
+  const CublasLt& lt_ = cublas_lt();
+};
+
+/// Every operand begins at a multiple of this many bytes.
+constexpr std::uint32_t kAlignment = 16;
+
+void choose_algorithm(const GemmShape& shape, const ProductBuilder& builder, cublasLtHandle_t handle,
+                      std::int64_t workspace_limit, Product& product) {
+  const ProductPreference preference = builder.preference();
+  builder.set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace_limit));
+  for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    builder.set(preference, name, kAlignment);
+  // Where k is split, the parts may only be summed from fp32 in the workspace, by a step of its own and thus in a fixed
+  // order. The other schemes hold the parts in the output's type, which rounds bf16 sums more than once; of INPLACE it
+  // is moreover not documented in which order the parts arrive. (That no part arrives, NONE, is 0 and always allowed.)
+  builder.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+              static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+
+  std::array<cublasLtMatmulHeuristicResult_t, 8> results{};  // fastest first
+  int count = 0;
+  const cublasStatus_t status =
+      cublas_lt().heuristic(handle, product.desc.get(), product.left.get(), product.right.get(), product.out.get(),
+                            product.out.get(), preference.get(), results.size(), results.data(), &count);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) builder.check(status);
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
+    const cublasLtMatmulHeuristicResult_t& result = results[static_cast<std::size_t>(i)];
+    if (result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > static_cast<std::size_t>(workspace_limit))
+      continue;
+    product.algorithm = result.algo;
+    product.workspace = result.workspaceSize;
+    return;
+  }
+  throw core::DeviceError(describe(shape) + ": cuBLAS has no algorithm for it within " +
+                          std::to_string(workspace_limit) + " bytes of workspace");
+}
+
+// cuBLASLt is column-major. A dense row-major r x c matrix X, read column-major with leading dimension c, is X^T (c x
+// r). So C, read thus, is C^T, and C^T = op(B)^T op(A)^T: an n x m product whose left factor is op(B)^T (n x k) and
+// whose right factor is op(A)^T (k x m).
+//   Left:  B stored k x n reads as n x k, which is op(B)^T; stored n x k (trans_b) it reads as k x n: to be transposed.
+//   Right: A stored m x k reads as k x m, which is op(A)^T; stored k x m (trans_a) it reads as m x k: to be transposed.
+// The epilogue adds element i of the bias to all of row i of C^T, which is column i of C; it has n of them, as ours.
+Product make_product(const GemmShape& shape, cublasLtHandle_t handle, std::int64_t workspace_limit) {
+  check_shape(shape);
+  const bool bf16 = shape.type == ElementType::bf16;
+  const cudaDataType_t type = bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  const ProductBuilder builder(shape);
+
+  Product product;
+  product.desc = builder.desc(shape.tf32 && !bf16 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
+  builder.set(product.desc, CUBLASLT_MATMUL_DESC_TRANSA, shape.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  builder.set(product.desc, CUBLASLT_MATMUL_DESC_TRANSB, shape.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (shape.bias) {
+    builder.set(product.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    // The choice looks at the alignment of this pointer, and at nothing behind it.
+    builder.set(product.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment});
+  }
+  product.left = shape.trans_b ? builder.layout(type, shape.k, shape.n) : builder.layout(type, shape.n, shape.k);
+  product.right = shape.trans_a ? builder.layout(type, shape.m, shape.k) : builder.layout(type, shape.k, shape.m);
+  product.out = builder.layout(type, shape.n, shape.m);
+  choose_algorithm(shape, builder, handle, workspace_limit, product);
+  return product;
+}
+
+CublasLtHandle make_handle() {
+  cublasLtHandle_t handle = nullptr;
+  check(cublas_lt().create(&handle), [] { return std::string("cuBLAS does not start on this machine"); });
+  return CublasLtHandle(handle);
+}
+
+}  // namespace
+
+struct Gemms::Impl {
+  std::int64_t workspace_limit;
+  CublasLtHandle handle = make_handle();
+  std::map<GemmShape, Product> products = {};
+
+  const Product& product(const GemmShape& shape) {
+    auto found = products.find(shape);
+    if (found == products.end())
+      found = products.emplace(shape, make_product(shape, handle.get(), workspace_limit)).first;
+    return found->second;
+  }
+};
+
+Gemms::Gemms(std::int64_t workspace_limit_bytes)
+    : impl_(new Impl{.workspace_limit = std::max<std::int64_t>(workspace_limit_bytes, 0)}) {}
+Gemms::Gemms(Gemms&&) noexcept = default;
+Gemms& Gemms::operator=(Gemms&&) noexcept = default;
+Gemms::~Gemms() = default;
+
+std::int64_t Gemms::workspace(const GemmShape& shape) {
+  return static_cast<std::int64_t>(impl_->product(shape).workspace);
+}
+
+void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* workspace, cudaStream_t stream) {
+  const Product& product = impl_->product(shape);
+  const CublasLt& lt = cublas_lt();
+  const auto what = [&] { return describe(shape); };
+  if (shape.bias)
+    check(lt.set_desc(product.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias, sizeof(operands.bias)),
+          what);
+  const float beta = shape.accumulate ? 1 : 0;  // with 0, what C holds is not read
+  check(lt.matmul(impl_->handle.get(), product.desc.get(), &operands.alpha, operands.b, product.left.get(), operands.a,
+                  product.right.get(), &beta, operands.c, product.out.get(), operands.c, product.out.get(),
+                  &product.algorithm, workspace, product.workspace, stream),
+        what);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "cuda/internal/error.h"
+
+/// Owners of what the CUDA runtime hands out: move-only, empty by default, and they never throw when they let go.
+namespace cairn::cuda {
+
+template <auto kDestroy>
+struct RuntimeDeleter {
+  template <typename T>
+  void operator()(T* handle) const noexcept {
+    if (kDestroy(handle) != cudaSuccess) cudaGetLastError();  // left behind, it would be blamed on the next call
+  }
+};
+
+template <typename Handle, auto kDestroy>
+using RuntimeOwner = std::unique_ptr<std::remove_pointer_t<Handle>, RuntimeDeleter<kDestroy>>;
+
+using Stream = RuntimeOwner<cudaStream_t, &cudaStreamDestroy>;
+using Event = RuntimeOwner<cudaEvent_t, &cudaEventDestroy>;
+using CapturedGraph = RuntimeOwner<cudaGraph_t, &cudaGraphDestroy>;
+using GraphExec = RuntimeOwner<cudaGraphExec_t, &cudaGraphExecDestroy>;
+using DeviceMemory = RuntimeOwner<std::byte*, &cudaFree>;
+using PinnedMemory = RuntimeOwner<std::byte*, &cudaFreeHost>;
+
+/// A stream that does not wait for the default stream. Throws DeviceError.
+inline Stream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a CUDA stream");
+  return Stream(stream);
+}
+
+/// `flags` as cudaEventCreateWithFlags has them: cudaEventDefault for an event that takes the time. Throws DeviceError.
+inline Event make_event(unsigned flags = cudaEventDisableTiming) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, flags), "a CUDA event");
+  return Event(event);
+}
+
+/// Not initialised, aligned to 256 bytes; no bytes are no memory. Throws DeviceError that names the size.
+inline DeviceMemory device_memory(std::int64_t bytes) {
+  void* memory = nullptr;
+  if (bytes > 0)
+    check(cudaMalloc(&memory, static_cast<std::size_t>(bytes)), std::to_string(bytes) + " bytes of device memory");
+  return DeviceMemory(static_cast<std::byte*>(memory));
+}
+
+/// Page-locked host memory, which the device copies without a detour; otherwise as device_memory.
+inline PinnedMemory pinned_memory(std::int64_t bytes) {
+  void* memory = nullptr;
+  if (bytes > 0)
+    check(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), std::to_string(bytes) + " bytes of pinned memory");
+  return PinnedMemory(static_cast<std::byte*>(memory));
+}
+
+}  // namespace cairn::cuda

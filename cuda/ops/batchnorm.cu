@@ -1,0 +1,7 @@
+#include "cuda/internal/machine.cuh"
+#include "runtime/device/batchnorm.h"
+
+namespace cairn::runtime::device {
+template void batchnorm(cuda::Machine&, Call&);
+template void batchnorm(Sizing<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

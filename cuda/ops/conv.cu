@@ -1,0 +1,7 @@
+#include "cuda/internal/machine.cuh"
+#include "runtime/device/conv.h"
+
+namespace cairn::runtime::device {
+template void conv(cuda::Machine&, Call&);
+template void conv(Sizing<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

@@ -1,0 +1,7 @@
+#include "cuda/internal/machine.cuh"
+#include "runtime/device/elementwise.h"
+
+namespace cairn::runtime::device {
+template void elementwise(cuda::Machine&, Call&);
+template void elementwise(Sizing<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

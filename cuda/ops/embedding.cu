@@ -1,0 +1,7 @@
+#include "cuda/internal/machine.cuh"
+#include "runtime/device/embedding.h"
+
+namespace cairn::runtime::device {
+template void embedding(cuda::Machine&, Call&);
+template void embedding(Sizing<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

@@ -1,0 +1,7 @@
+#include "cuda/internal/machine.cuh"
+#include "runtime/device/loss.h"
+
+namespace cairn::runtime::device {
+template void loss(cuda::Machine&, Call&);
+template void loss(Sizing<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

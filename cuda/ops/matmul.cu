@@ -1,0 +1,7 @@
+#include "cuda/internal/machine.cuh"
+#include "runtime/device/matmul.h"
+
+namespace cairn::runtime::device {
+template void matmul(cuda::Machine&, Call&);
+template void matmul(Sizing<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

@@ -1,0 +1,7 @@
+#include "cuda/internal/machine.cuh"
+#include "runtime/device/shape.h"
+
+namespace cairn::runtime::device {
+template void shape(cuda::Machine&, Call&);
+template void shape(Sizing<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

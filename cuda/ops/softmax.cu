@@ -1,0 +1,7 @@
+#include "cuda/internal/machine.cuh"
+#include "runtime/device/softmax.h"
+
+namespace cairn::runtime::device {
+template void softmax(cuda::Machine&, Call&);
+template void softmax(Sizing<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

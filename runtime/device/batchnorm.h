@@ -1,0 +1,155 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/host_device.h"
+#include "runtime/device/columns.h"
+#include "runtime/device/families.h"
+#include "runtime/device/loaded.h"
+#include "runtime/device/machine.h"
+
+/// x is [rows, C]; stats [2, C] (mean, rstd), params [2, C] (gamma, beta) and dparams [2, C] (dgamma, dbeta) are fp32.
+namespace cairn::runtime::device {
+
+struct RowSums : SumFormula {
+  static constexpr int kInputs = 1, kSums = 1;
+  CAIRN_HD void add(Row, Column, const float (&x)[1], float, float (&sums)[1]) const { sums[0] += x[0]; }
+};
+
+/// Mean and sum of squared differences from it: by Welford's updates in a thread, joined as by Chan, Golub and LeVeque,
+/// so that neither a large mean nor an outlier costs digits.
+struct ColumnMoments : PlainFormula {
+  static constexpr int kInputs = 1, kSums = 2;
+  float eps;
+
+  CAIRN_HD void add(Row, Column, const float (&x)[1], float count, float (&sums)[2]) const {
+    const float d = x[0] - sums[0];
+    sums[0] += d * (1 / count);
+    sums[1] += d * (x[0] - sums[0]);
+  }
+  CAIRN_HD void join(float (&sums)[2], float count, const float (&other)[2], float other_count) const {
+    const float share = other_count / (count + other_count);
+    const float d = other[0] - sums[0];
+    sums[0] += d * share;
+    sums[1] += other[1] + d * d * (count * share);
+  }
+  CAIRN_HD void finish(std::int64_t, float rows, float (&sums)[2]) const {
+    sums[1] = 1 / std::sqrt(sums[1] / rows + eps);
+  }
+};
+
+/// Sums of dy (x - mean) and of dy; the first times rstd is dgamma.
+struct BatchnormGradSums : SumFormula {
+  static constexpr int kInputs = 2, kSums = 2;
+  struct Column {
+    float mean;
+  };
+  const float* stats;
+  std::int64_t cols;
+
+  template <int W>
+  CAIRN_HD void begin(std::int64_t piece, Column (&columns)[W]) const {
+    float mean[W];
+    load_floats(stats, piece, mean);
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) columns[i].mean = mean[i];
+  }
+  CAIRN_HD void add(Row, const Column& column, const float (&dy_x)[2], float, float (&sums)[2]) const {
+    sums[0] += dy_x[0] * (dy_x[1] - column.mean);
+    sums[1] += dy_x[0];
+  }
+  CAIRN_HD void finish(std::int64_t c, float, float (&sums)[2]) const { sums[0] *= stats[cols + c]; }
+};
+
+struct BatchnormMap : PlainFormula {
+  static constexpr int kInputs = 1;
+  struct Column {
+    float mean, factor, beta;
+  };
+  const float* stats;
+  const float* params;
+  std::int64_t cols;
+
+  template <int W>
+  CAIRN_HD void begin(std::int64_t piece, Column (&columns)[W]) const {
+    float mean[W], rstd[W], gamma[W], beta[W];
+    load_floats(stats, piece, mean);
+    load_floats(stats + cols, piece, rstd);
+    load_floats(params, piece, gamma);
+    load_floats(params + cols, piece, beta);
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) columns[i] = {mean[i], rstd[i] * gamma[i], beta[i]};
+  }
+  CAIRN_HD float operator()(Row, const Column& column, const float (&x)[1]) const {
+    return (x[0] - column.mean) * column.factor + column.beta;
+  }
+};
+
+/// normalize_grad with the means gamma dbeta / rows and gamma dgamma / rows; gamma is taken out.
+struct BatchnormGradMap : PlainFormula {
+  static constexpr int kInputs = 2;
+  struct Column {
+    float mean, factor, mean_dy, slope;
+  };
+  const float* stats;
+  const float* params;
+  const float* dparams;
+  std::int64_t cols;
+  float inverse_rows;
+
+  template <int W>
+  CAIRN_HD void begin(std::int64_t piece, Column (&columns)[W]) const {
+    float mean[W], rstd[W], gamma[W], dgamma[W], dbeta[W];
+    load_floats(stats, piece, mean);
+    load_floats(stats + cols, piece, rstd);
+    load_floats(params, piece, gamma);
+    load_floats(dparams, piece, dgamma);
+    load_floats(dparams + cols, piece, dbeta);
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) {
+      columns[i] = {mean[i], rstd[i] * gamma[i], dbeta[i] * inverse_rows, rstd[i] * dgamma[i] * inverse_rows};
+    }
+  }
+  CAIRN_HD float operator()(Row, const Column& column, const float (&dy_x)[2]) const {
+    return column.factor * (dy_x[0] - column.mean_dy - (dy_x[1] - column.mean) * column.slope);
+  }
+};
+
+template <class Machine>
+void batchnorm(Machine& machine, Call& call) {
+  using core::OpKind;
+  const bool reduces = call.op.kind == OpKind::reduce_rows;
+  const std::int64_t cols = reduces ? call.attrs().cols : last_extent(call.shape(0));
+  const std::int64_t rows = reduces ? call.attrs().rows : row_count(call.shape(0));
+  with_storage(call.args[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* first = call.arg<T>(0);
+    switch (call.op.kind) {
+      case OpKind::reduce_rows:
+        return reduce_columns<T>(machine, call.scratch, RowSums{}, {first}, call.output<T>(), rows, cols);
+      case OpKind::batchnorm_stats:
+        return reduce_columns<T>(machine, call.scratch, ColumnMoments{{}, static_cast<float>(call.attrs().eps)},
+                                 {first}, call.output<float>(), rows, cols);
+      case OpKind::batchnorm_grad_params:
+        return reduce_columns<T>(machine, call.scratch, BatchnormGradSums{{}, call.arg<float>(2), cols},
+                                 {first, call.arg<T>(1)}, call.output<float>(), rows, cols);
+      case OpKind::batchnorm:
+        return map_columns<T>(machine, BatchnormMap{{}, call.arg<float>(1), call.arg<float>(2), cols}, {first},
+                              call.output<T>(), rows, cols);
+      case OpKind::batchnorm_grad_input:
+        return map_columns<T>(machine,
+                              BatchnormGradMap{{},
+                                               call.arg<float>(2),
+                                               call.arg<float>(3),
+                                               call.arg<float>(4),
+                                               cols,
+                                               static_cast<float>(1 / static_cast<double>(rows))},
+                              {first, call.arg<T>(1)}, call.output<T>(), rows, cols);
+      default:
+        return;
+    }
+  });
+}
+
+}  // namespace cairn::runtime::device

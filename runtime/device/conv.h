@@ -1,0 +1,352 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/host_device.h"
+#include "runtime/device/families.h"
+#include "runtime/device/grid.h"
+#include "runtime/device/machine.h"
+
+/// Convolutions: by a library where the machine has one for the shape, else as matrix products over patches, the
+/// kernel_h x kernel_w x in_channels inputs of each output pixel, which are gathered into scratch for a tile of images
+/// at a time. 1x1 kernels need no patches.
+namespace cairn::runtime::device {
+
+/// Bytes of patches that a tile aims at.
+inline constexpr std::int64_t kConvTileBytes = std::int64_t{64} << 20;
+
+/// Whole images, so that each element of dx belongs to one tile.
+struct ConvTiles {
+  std::int64_t images = 0;  ///< of a tile; the last may have fewer
+  std::int64_t count = 0;
+};
+
+/// About equal tiles of at most `limit` bytes of patches, but at least so many images that the y of every tile begins
+/// at 16 bytes, as products want it.
+inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
+  const std::int64_t width = core::element_bytes(s.type);
+  const std::int64_t y_bytes = s.out_h * s.out_w * s.out_c * width;
+  const std::int64_t patch_bytes = s.out_h * s.out_w * s.kernel_h * s.kernel_w * s.in_c * width;
+  std::int64_t step = 1;
+  while (y_bytes * step % 16 != 0) step *= 2;
+  const std::int64_t fitting = std::max<std::int64_t>(1, limit / patch_bytes);
+  const std::int64_t even = blocks_of(s.images, blocks_of(s.images, fitting));
+  ConvTiles tiles;
+  tiles.images = std::min(s.images, blocks_of(even, step) * step);
+  tiles.count = blocks_of(s.images, tiles.images);
+  return tiles;
+}
+
+/// patches = what the windows see of x, zero outside. Places: image, row and column of y, row of the kernel, chunk of
+/// the kernel's row: a window sees neighbouring pixels of a row of x as one run.
+template <class T, int W>
+struct GatherPatches : StoreInOrder<T, W> {
+  const T* x;
+  Slide rows, cols;
+  std::int64_t chunks;  ///< of the channels of a pixel
+
+  CAIRN_HD Chunk<T, W> load(const Place<5>& place) const {
+    const std::int64_t row = rows.origin(place.at[1]) + place.at[3];
+    const std::int64_t chunk = cols.origin(place.at[2]) * chunks + place.at[4];
+    const std::int64_t line = cols.extent() * chunks;
+    if (row < 0 || row >= rows.extent() || chunk < 0 || chunk >= line) return {};
+    return load_chunk<W>(x, (place.at[0] * rows.extent() + row) * line + chunk);
+  }
+};
+
+/// dx: every element adds its places in the patches, in ascending order of windows. Places: image, row, column, chunk
+/// of channels.
+template <class T, int W>
+struct AddPatches : StoreInOrder<T, W> {
+  const T* patches;
+  Slide rows, cols;
+  std::int64_t chunks;        ///< of the channels of a pixel
+  std::int64_t patch_chunks;  ///< of a patch
+
+  CAIRN_HD Chunk<T, W> load(const Place<4>& place) const {
+    constexpr int kAhead = 4;
+    // The next window sees the same pixel `stride` places further left.
+    const std::int64_t to_next = patch_chunks - cols.stride() * chunks;
+    const Range y = rows.over(place.at[1]), x = cols.over(place.at[2]);
+    float sums[W] = {};
+    for (std::int32_t row = y.begin; row < y.end; ++row) {
+      const std::int64_t window = (place.at[0] * rows.windows() + row) * cols.windows() + x.begin;
+      const std::int64_t of_kernel =
+          (place.at[1] - rows.origin(row)) * cols.kernel() + place.at[2] - cols.origin(x.begin);
+      std::int64_t chunk = window * patch_chunks + of_kernel * chunks + place.at[3];
+      for (std::int32_t col = x.begin; col < x.end; col += kAhead) {
+        Chunk<T, W> terms[kAhead] = {};
+        CAIRN_UNROLL
+        for (int k = 0; k < kAhead; ++k) {
+          if (col + k < x.end) terms[k] = load_chunk<W>(patches, chunk + k * to_next);
+        }
+        chunk += kAhead * to_next;
+        CAIRN_UNROLL
+        for (int k = 0; k < kAhead; ++k) {
+          CAIRN_UNROLL
+          for (int i = 0; i < W; ++i) sums[i] += to_float(terms[k].value[i]);
+        }
+      }
+    }
+    Chunk<T, W> result;
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) result.value[i] = from_float<T>(sums[i]);
+    return result;
+  }
+};
+
+/// y += bias, in place. Places: pixel, chunk of channels.
+template <class T, int W>
+struct AddBias : StoreInOrder<T, W> {
+  const T* bias;
+  std::int64_t chunks;
+  CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
+    Chunk<T, W> y = load_chunk<W>(static_cast<const T*>(this->out), place.at[0] * chunks + place.at[1]);
+    const Chunk<T, W> b = load_chunk<W>(bias, place.at[1]);
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) y.value[i] = from_float<T>(to_float(y.value[i]) + to_float(b.value[i]));
+    return y;
+  }
+};
+
+/// The sum of tensors that lie `stride` chunks apart, in order. Places: chunk.
+template <class T, int W>
+struct SumTensors : StoreInOrder<T, W> {
+  const T* first;
+  std::int64_t count, stride;
+  CAIRN_HD Chunk<T, W> load(const Place<1>& place) const {
+    Chunk<float, W> sums = {};
+    add_chunks<2>(first, place.at[0], stride, count, sums);
+    Chunk<T, W> result;
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) result.value[i] = from_float<T>(sums.value[i]);
+    return result;
+  }
+};
+
+/// A convolution as products; T is the storage type of `s`.
+template <class T, class Machine>
+class LoweredConv {
+ public:
+  LoweredConv(Machine& machine, Call& call, const ConvShape& s, std::int64_t tile_bytes)
+      : machine_(machine),
+        call_(call),
+        s_(s),
+        tiles_(conv_tiles(s, tile_bytes)),
+        rows_(s.in_h, s.out_h, s.kernel_h, s.stride, s.pad),
+        cols_(s.in_w, s.out_w, s.kernel_w, s.stride, s.pad),
+        pixels_(s.out_h * s.out_w),
+        patch_(s.kernel_h * s.kernel_w * s.in_c) {
+    // Without patches there is nothing to cut.
+    if (pointwise()) tiles_ = {s.images, 1};
+  }
+
+  /// y = patches w^T (+ bias).
+  void forward(const T* x, const T* w, const T* bias, T* y) {
+    T* patches = take_patches();
+    void* workspace = take_workspace();
+    for_tiles([&](std::int64_t first, std::int64_t images) {
+      const T* a = gathered(x, first, images, patches);
+      machine_.gemm(product(images), {.a = a, .b = w, .bias = bias, .c = at(y, first * pixels_ * s_.out_c)}, workspace);
+    });
+  }
+
+  /// Patches of dx = dy w. They are stored as T, and added in fp32.
+  void grad_input(const T* dy, const T* w, T* dx) {
+    T* patches = take_patches();
+    void* workspace = take_workspace();
+    for_tiles([&](std::int64_t first, std::int64_t images) {
+      T* const dx_tile = at(dx, first * s_.in_h * s_.in_w * s_.in_c);
+      T* const c = pointwise() ? dx_tile : patches;
+      machine_.gemm(product(images), {.a = at(dy, first * pixels_ * s_.out_c), .b = w, .c = c}, workspace);
+      if (!pointwise()) add_patches(patches, images, dx_tile);
+    });
+  }
+
+  /// dw = dy^T patches, summed over tiles: of fp32 in dw itself. Of bf16 every tile's product has a place of its own,
+  /// which rounds it once, and the sum of these is fp32 and rounded once, so that the error does not grow with the
+  /// number of tiles as it would if a sum in dw were rounded after each.
+  void grad_weight(const T* dy, const T* x, T* dw) {
+    T* patches = take_patches();
+    void* workspace = take_workspace();
+    constexpr std::int64_t kWidth = Pack<T>::kWidth;
+    const std::int64_t count = s_.out_c * patch_;
+    const std::int64_t stride = blocks_of(count, kWidth) * kWidth;
+    const bool apart = s_.type == core::ElementType::bf16 && tiles_.count > 1;
+    T* const products = apart ? call_.scratch.template take<T>(tiles_.count * stride) : dw;
+    for_tiles([&](std::int64_t first, std::int64_t images) {
+      const T* b = gathered(x, first, images, patches);
+      T* const c = apart ? at(products, first / tiles_.images * stride) : dw;
+      machine_.gemm(product(images, !apart && first > 0), {.a = at(dy, first * pixels_ * s_.out_c), .b = b, .c = c},
+                    workspace);
+    });
+    if (!apart) return;
+    with_width<T>(rows_are_packed<T>(count), [&](auto width) {
+      constexpr int kChunk = decltype(width)::value;
+      for_places<1>(machine_, Grid<1>({count / kChunk}),
+                    SumTensors<T, kChunk>{{dw}, products, tiles_.count, stride / kChunk});
+    });
+  }
+
+ private:
+  bool pointwise() const { return s_.kernel_h == 1 && s_.kernel_w == 1 && s_.stride == 1 && s_.pad == 0; }
+
+  /// While scratch is counted there are no tensors.
+  template <class U>
+  static U* at(U* tensor, std::int64_t offset) {
+    return tensor == nullptr ? nullptr : tensor + offset;
+  }
+
+  template <class F>
+  void for_tiles(const F& body) {
+    for (std::int64_t first = 0; first < s_.images; first += tiles_.images) {
+      body(first, std::min(tiles_.images, s_.images - first));
+    }
+  }
+
+  GemmShape product(std::int64_t images, bool accumulate = false) const {
+    GemmShape shape;
+    shape.tf32 = s_.tf32;
+    shape.type = s_.type;
+    shape.accumulate = accumulate;
+    switch (s_.kind) {
+      case ConvKind::forward:
+        shape.trans_b = true;
+        shape.bias = call_.args.size() == 3;
+        shape.m = images * pixels_;
+        shape.n = s_.out_c;
+        shape.k = patch_;
+        break;
+      case ConvKind::grad_input:
+        shape.m = images * pixels_;
+        shape.n = patch_;
+        shape.k = s_.out_c;
+        break;
+      case ConvKind::grad_weight:
+        shape.trans_a = true;
+        shape.m = s_.out_c;
+        shape.n = patch_;
+        shape.k = images * pixels_;
+        break;
+    }
+    return shape;
+  }
+
+  T* take_patches() { return pointwise() ? nullptr : call_.scratch.template take<T>(tiles_.images * pixels_ * patch_); }
+
+  /// One for all products, which differ in the last tile and in whether they accumulate.
+  void* take_workspace() {
+    std::int64_t bytes = 0;
+    for_tiles([&](std::int64_t first, std::int64_t images) {
+      if (first != 0 && first != tiles_.images && images == tiles_.images) return;
+      const bool accumulate = s_.kind == ConvKind::grad_weight && s_.type == core::ElementType::f32 && first > 0;
+      bytes = std::max(bytes, machine_.gemm_workspace(product(images, accumulate)));
+    });
+    return call_.scratch.template take<std::byte>(bytes);
+  }
+
+  /// The patches of images [first, first + images).
+  const T* gathered(const T* x, std::int64_t first, std::int64_t images, T* patches) {
+    const T* const tile = at(x, first * s_.in_h * s_.in_w * s_.in_c);
+    if (pointwise()) return tile;
+    with_width<T>(rows_are_packed<T>(s_.in_c), [&](auto width) {
+      constexpr int kWidth = decltype(width)::value;
+      const std::int64_t chunks = s_.in_c / kWidth;
+      for_places<kCopyUnroll<kWidth>>(machine_,
+                                      Grid<5>({images, s_.out_h, s_.out_w, s_.kernel_h, s_.kernel_w * chunks}),
+                                      GatherPatches<T, kWidth>{{patches}, tile, rows_, cols_, chunks});
+    });
+    return patches;
+  }
+
+  void add_patches(const T* patches, std::int64_t images, T* dx) {
+    with_width<T>(rows_are_packed<T>(s_.in_c), [&](auto width) {
+      constexpr int kWidth = decltype(width)::value;
+      const std::int64_t chunks = s_.in_c / kWidth;
+      for_places<1>(machine_, Grid<4>({images, s_.in_h, s_.in_w, chunks}),
+                    AddPatches<T, kWidth>{{dx}, patches, rows_, cols_, chunks, patch_ / kWidth});
+    });
+  }
+
+  Machine& machine_;
+  Call& call_;
+  ConvShape s_;
+  ConvTiles tiles_;
+  Slide rows_, cols_;
+  std::int64_t pixels_;  ///< of y in one image
+  std::int64_t patch_;   ///< elements of a patch
+};
+
+inline ConvShape conv_shape(const Call& call) {
+  using core::OpKind;
+  const OpKind kind = call.op.kind;
+  const Extents first = call.shape(0), second = call.shape(1), out = call.out_shape();
+  const Extents x = kind == OpKind::conv2d ? first : kind == OpKind::conv2d_grad_input ? out : second;
+  const Extents w = kind == OpKind::conv2d_grad_weight ? out : second;
+  const Extents y = kind == OpKind::conv2d ? out : first;
+  ConvShape s;
+  s.kind = kind == OpKind::conv2d              ? ConvKind::forward
+           : kind == OpKind::conv2d_grad_input ? ConvKind::grad_input
+                                               : ConvKind::grad_weight;
+  s.tf32 = call.tf32;
+  s.type = call.op.type;
+  s.images = x[0];
+  s.in_h = x[1];
+  s.in_w = x[2];
+  s.in_c = x[3];
+  s.kernel_h = w[1];
+  s.kernel_w = w[2];
+  s.out_h = y[1];
+  s.out_w = y[2];
+  s.out_c = y[3];
+  s.stride = call.attrs().stride;
+  s.pad = call.attrs().pad;
+  return s;
+}
+
+template <class T, class Machine>
+void lower_conv(Machine& machine, Call& call, const ConvShape& s, std::int64_t tile_bytes) {
+  LoweredConv<T, Machine> lowered(machine, call, s, tile_bytes);
+  const T *first = call.arg<T>(0), *second = call.arg<T>(1);
+  switch (s.kind) {
+    case ConvKind::forward:
+      return lowered.forward(first, second, call.args.size() == 3 ? call.arg<T>(2) : nullptr, call.output<T>());
+    case ConvKind::grad_input:
+      return lowered.grad_input(first, second, call.output<T>());
+    case ConvKind::grad_weight:
+      return lowered.grad_weight(first, second, call.output<T>());
+  }
+}
+
+template <class T, class Machine>
+void add_bias(Machine& machine, const T* bias, T* y, std::int64_t pixels, std::int64_t channels) {
+  with_width<T>(rows_are_packed<T>(channels), [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    const std::int64_t chunks = channels / kWidth;
+    for_places<kCopyUnroll<kWidth>>(machine, Grid<2>({pixels, chunks}), AddBias<T, kWidth>{{y}, bias, chunks});
+  });
+}
+
+/// conv() with tiles of another size.
+template <class Machine>
+void conv_in_tiles(Machine& machine, Call& call, std::int64_t tile_bytes) {
+  const ConvShape s = conv_shape(call);
+  const auto workspace_bytes = machine.conv_workspace(s);
+  with_storage(s.type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    if (!workspace_bytes) return lower_conv<T>(machine, call, s, tile_bytes);
+    auto* workspace = call.scratch.take<std::byte>(*workspace_bytes);
+    machine.conv(s, {call.args[0].data, call.args[1].data, call.out}, workspace);
+    if (call.args.size() < 3) return;
+    add_bias(machine, call.arg<T>(2), call.output<T>(), s.images * s.out_h * s.out_w, s.out_c);
+  });
+}
+
+template <class Machine>
+void conv(Machine& machine, Call& call) {
+  conv_in_tiles(machine, call, kConvTileBytes);
+}
+
+}  // namespace cairn::runtime::device

@@ -1,0 +1,227 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/host_device.h"
+#include "runtime/device/families.h"
+#include "runtime/device/grid.h"
+#include "runtime/device/machine.h"
+
+namespace cairn::runtime::device {
+
+/// Places: sequence of the batch, place in the sequence, chunk of channels.
+template <class T, int W>
+struct Embedding : StoreInOrder<T, W> {
+  const std::int32_t* ids;
+  const T* table;
+  std::int64_t sequence, chunks;
+
+  CAIRN_HD Chunk<T, W> load(const Place<3>& place) const {
+    const std::int64_t id = ids[place.at[0] * sequence + place.at[1]];
+    return load_chunk<W>(table, id * chunks + place.at[2]);
+  }
+};
+
+/// The same, and adds each place's position. The sum is taken when it is stored, so that the loads of a thread's other
+/// places need not wait for it.
+template <class T, int W>
+struct EmbeddingAtPositions {
+  Embedding<T, W> entries;
+  const T* positions;
+
+  struct Terms {
+    Chunk<T, W> entry, position;
+  };
+  CAIRN_HD Terms load(const Place<3>& place) const {
+    return {entries.load(place), load_chunk<W>(positions, place.at[1] * entries.chunks + place.at[2])};
+  }
+  CAIRN_HD void store(const Place<3>& place, std::int64_t index, const Terms& terms) const {
+    Chunk<T, W> sum;
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) {
+      sum.value[i] = from_float<T>(to_float(terms.entry.value[i]) + to_float(terms.position.value[i]));
+    }
+    entries.store(place, index, sum);
+  }
+};
+
+/// The sorted ids of embedding_grad, cut into segments of so few places that teams have about equal work however often
+/// an id occurs. A row of the table is the sum over a run of equal ids; a run that crosses from a segment into the next
+/// is summed in pieces, which are added in order: every sum is in ascending order of position.
+template <class T, int W>
+struct SortedIds {
+  static constexpr int kThreads = 32;
+  static constexpr std::int64_t kSegment = 16;
+
+  const std::int32_t* ids;     ///< ascending
+  const std::int32_t* places;  ///< rows of dy, ascending where ids are equal
+  float* heads;                ///< [segments, channels]: the piece of a run that began in an earlier segment
+  float* tails;                ///< the piece of a run that begins here and goes on in the next segment
+  T* table;
+  std::int64_t count, chunks;
+  Grid<2> teams;  ///< segment, block of as many chunks as a team has threads; fewer than 2^31, as all teams are
+
+  static Grid<2> teams_of(std::int64_t count, std::int64_t chunks) {
+    return Grid<2>({blocks_of(count, kSegment), blocks_of(chunks, kThreads)});
+  }
+  CAIRN_HD std::int64_t segments() const { return (count + kSegment - 1) / kSegment; }
+  CAIRN_HD std::int64_t begin(std::int64_t segment) const { return segment * kSegment; }
+  CAIRN_HD std::int64_t end(std::int64_t segment) const {
+    const std::int64_t next = (segment + 1) * kSegment;
+    return next < count ? next : count;
+  }
+  CAIRN_HD bool begins_run(std::int64_t i) const { return i == 0 || ids[i - 1] != ids[i]; }
+
+  /// body(segment, chunk) for every chunk of a team.
+  template <class Team, class F>
+  CAIRN_HD void for_chunks(const Team& team, std::int64_t index, const F& body) const {
+    const Place<2> place = teams.template place<true>(index);
+    for (int lane = team.rank(); lane < kThreads; lane += team.size()) {
+      const std::int64_t chunk = place.at[1] * kThreads + lane;
+      if (chunk < chunks) body(place.at[0], chunk);
+    }
+  }
+
+  CAIRN_HD void store_row(std::int32_t id, std::int64_t chunk, const Chunk<float, W>& sum) const {
+    Chunk<T, W> row;
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) row.value[i] = from_float<T>(sum.value[i]);
+    store_chunk(table, id * chunks + chunk, row);
+  }
+};
+
+/// Sums the runs of each segment.
+template <class T, int W>
+struct SumSegments {
+  static constexpr int kThreads = SortedIds<T, W>::kThreads;
+  SortedIds<T, W> sorted;
+  const T* dy;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    sorted.for_chunks(team, index, [&](std::int64_t segment, std::int64_t chunk) { sum(segment, chunk); });
+  }
+
+ private:
+  CAIRN_HD void sum(std::int64_t segment, std::int64_t chunk) const {
+    constexpr int kAhead = 8;
+    const std::int64_t end = sorted.end(segment);
+    bool from_before = !sorted.begins_run(sorted.begin(segment));
+    Chunk<float, W> total = {};
+    for (std::int64_t first = sorted.begin(segment); first < end; first += kAhead) {
+      Chunk<T, W> rows[kAhead] = {};
+      CAIRN_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        if (first + k < end) rows[k] = load_chunk<W>(dy, sorted.places[first + k] * sorted.chunks + chunk);
+      }
+      CAIRN_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        const std::int64_t next = first + k + 1;
+        if (next > end) continue;
+        CAIRN_UNROLL
+        for (int i = 0; i < W; ++i) total.value[i] += to_float(rows[k].value[i]);
+        const bool run_ends = next == sorted.count || sorted.begins_run(next);
+        if (!run_ends && next < end) continue;
+        if (from_before) {
+          store_chunk(sorted.heads, segment * sorted.chunks + chunk, total);
+        } else if (!run_ends) {
+          store_chunk(sorted.tails, segment * sorted.chunks + chunk, total);
+        } else {
+          sorted.store_row(sorted.ids[next - 1], chunk, total);
+        }
+        total = {};
+        from_before = false;
+      }
+    }
+  }
+};
+
+/// Joins the pieces of every run that crosses segments, from the segment where it begins.
+template <class T, int W>
+struct JoinPieces {
+  static constexpr int kThreads = SortedIds<T, W>::kThreads;
+  SortedIds<T, W> sorted;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    sorted.for_chunks(team, index, [&](std::int64_t segment, std::int64_t chunk) { join(segment, chunk); });
+  }
+
+ private:
+  CAIRN_HD void join(std::int64_t segment, std::int64_t chunk) const {
+    const std::int64_t begin = sorted.begin(segment), end = sorted.end(segment);
+    if (end == sorted.count || sorted.begins_run(end)) return;
+    const std::int32_t id = sorted.ids[end];
+    if (begin > 0 && sorted.ids[begin - 1] == id) return;  // began in an earlier segment
+    // The first segment that does not begin with a piece of the run.
+    std::int64_t low = segment + 1, high = sorted.segments();
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (sorted.ids[sorted.begin(middle)] == id) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    const float *tails = sorted.tails, *heads = sorted.heads;
+    Chunk<float, W> total = load_chunk<W>(tails, segment * sorted.chunks + chunk);
+    add_chunks<8>(heads, (segment + 1) * sorted.chunks + chunk, sorted.chunks, low - segment - 1, total);
+    sorted.store_row(id, chunk, total);
+  }
+};
+
+template <class Machine>
+void embedding_rows(Machine& machine, Call& call) {
+  const std::int64_t sequence = last_extent(call.shape(0)), channels = last_extent(call.shape(1));
+  with_storage(call.op.type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    with_width<T>(rows_are_packed<T>(channels), [&](auto width) {
+      constexpr int kWidth = decltype(width)::value;
+      const std::int64_t chunks = channels / kWidth;
+      const Grid<3> grid({row_count(call.shape(0)), sequence, chunks});
+      const Embedding<T, kWidth> entries{
+          {call.output<T>()}, call.arg<std::int32_t>(0), call.arg<T>(1), sequence, chunks};
+      if (call.args.size() == 3) {
+        for_places<kCopyUnroll<kWidth>>(machine, grid, EmbeddingAtPositions<T, kWidth>{entries, call.arg<T>(2)});
+      } else {
+        for_places<kCopyUnroll<kWidth>>(machine, grid, entries);
+      }
+    });
+  });
+}
+
+template <class Machine>
+void embedding_grad(Machine& machine, Call& call) {
+  const std::int64_t count = elements(call.shape(1));
+  const std::int64_t vocabulary = call.out_shape()[0], channels = call.out_shape()[1];
+  auto* ids = call.scratch.take<std::int32_t>(count);
+  auto* places = call.scratch.take<std::int32_t>(count);
+  auto* workspace = call.scratch.take<std::byte>(machine.sort_workspace(count));
+  machine.sort_by_key(call.arg<std::int32_t>(1), ids, places, count, vocabulary, workspace);
+  with_storage(call.op.type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    machine.fill(call.out, 0, vocabulary * channels * static_cast<std::int64_t>(sizeof(T)));
+    with_width<T>(rows_are_packed<T>(channels), [&](auto width) {
+      constexpr int kWidth = decltype(width)::value;
+      using Sorted = SortedIds<T, kWidth>;
+      const std::int64_t chunks = channels / kWidth;
+      Sorted sorted{ids, places, nullptr, nullptr, call.output<T>(), count, chunks, Sorted::teams_of(count, chunks)};
+      const bool in_pieces = sorted.segments() > 1;
+      sorted.heads = call.scratch.take<float>(in_pieces ? sorted.segments() * channels : 0);
+      sorted.tails = call.scratch.take<float>(in_pieces ? sorted.segments() * channels : 0);
+      const std::int64_t teams = sorted.teams.count();
+      machine.launch(SumSegments<T, kWidth>{sorted, call.arg<T>(0)}, teams);
+      if (in_pieces) machine.launch(JoinPieces<T, kWidth>{sorted}, teams);
+    });
+  });
+}
+
+template <class Machine>
+void embedding(Machine& machine, Call& call) {
+  if (call.op.kind == core::OpKind::embedding_grad) return embedding_grad(machine, call);
+  embedding_rows(machine, call);
+}
+
+}  // namespace cairn::runtime::device

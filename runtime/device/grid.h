@@ -1,0 +1,249 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/host_device.h"
+#include "runtime/device/machine.h"
+#include "runtime/device/pack.h"
+
+/// Kernels that compute every chunk of a tensor from its place, each by itself.
+namespace cairn::runtime::device {
+
+/// W neighbouring elements, moved by one access, or by as many of 16 bytes as it takes.
+template <class T, int W>
+struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
+  T value[W];
+};
+
+/// Chunk `index` of a tensor that starts at the alignment of a chunk.
+template <int W, class T>
+CAIRN_HD Chunk<T, W> load_chunk(const T* tensor, std::int64_t index) {
+  return reinterpret_cast<const Chunk<T, W>*>(tensor)[index];
+}
+template <int W, class T>
+CAIRN_HD void store_chunk(T* tensor, std::int64_t index, const Chunk<T, W>& chunk) {
+  reinterpret_cast<Chunk<T, W>*>(tensor)[index] = chunk;
+}
+
+/// total += the chunks at index, index + stride, ...: `count` of them in this order. Each of the kAhead registers is
+/// filled again as soon as its chunk is added, one round before it is needed: compilers for devices move loads that are
+/// only grouped down to their use, where the next would wait for the last.
+template <int kAhead, int W, class T>
+CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
+                         Chunk<float, W>& total) {
+  Chunk<T, W> ahead[kAhead] = {};
+  CAIRN_UNROLL
+  for (int k = 0; k < kAhead; ++k) {
+    if (k < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
+  }
+  for (; count > 0; count -= kAhead) {
+    index += kAhead * stride;
+    CAIRN_UNROLL
+    for (int k = 0; k < kAhead; ++k) {
+      CAIRN_UNROLL
+      for (int i = 0; i < W; ++i) total.value[i] += to_float(ahead[k].value[i]);
+      ahead[k] = {};
+      if (k + kAhead < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
+    }
+  }
+}
+
+/// body(width): the chunk that moves 16 bytes if `packed`, else a single element.
+template <class T, class F>
+void with_width(bool packed, const F& body) {
+  if (packed) {
+    body(std::integral_constant<int, Pack<T>::kWidth>{});
+  } else {
+    body(std::integral_constant<int, 1>{});
+  }
+}
+
+/// Division of integers below 2^32 by a constant from 1 to 2^31: a product and a shift, where a device would take some
+/// twenty instructions.
+class Divisor {
+ public:
+  Divisor() = default;
+  explicit Divisor(std::int64_t value) {
+    const auto d = static_cast<std::uint64_t>(value);
+    while ((std::uint64_t{1} << shift_) < d) ++shift_;
+    factor_ = static_cast<std::uint32_t>((((std::uint64_t{1} << shift_) - d) << 32) / d + 1);
+  }
+  CAIRN_HD std::uint32_t quotient(std::uint32_t n) const {
+    const std::uint64_t product = static_cast<std::uint64_t>(n) * factor_;
+    return static_cast<std::uint32_t>(((product >> 32) + n) >> shift_);
+  }
+
+ private:
+  std::uint32_t factor_ = 1;
+  std::uint32_t shift_ = 0;
+};
+
+template <int N>
+struct Place {
+  std::int64_t at[N];
+};
+
+/// The places of a dense tensor of N axes, in row-major order; its elements are chunks. All extents are at least 1.
+template <int N>
+class Grid {
+ public:
+  explicit Grid(const std::int64_t (&extents)[N]) {
+    for (int axis = 0; axis < N; ++axis) {
+      extent_[axis] = extents[axis];
+      reciprocal_[axis] = 1 / static_cast<double>(extents[axis]);
+      count_ *= extents[axis];
+    }
+    for (int axis = 0; axis < N && narrow(); ++axis) divisor_[axis] = Divisor(extents[axis]);
+  }
+
+  CAIRN_HD std::int64_t count() const { return count_; }
+  /// Whether indices fit 32 bits, which makes their division cheap.
+  CAIRN_HD bool narrow() const { return count_ <= INT32_MAX; }
+  /// The place of an index below count(). kNarrow may be given where narrow().
+  template <bool kNarrow>
+  CAIRN_HD Place<N> place(std::int64_t index) const {
+    Place<N> place;
+    if constexpr (kNarrow) {
+      auto rest = static_cast<std::uint32_t>(index);
+      CAIRN_UNROLL
+      for (int axis = N - 1; axis > 0; --axis) {
+        const std::uint32_t quotient = divisor_[axis].quotient(rest);
+        place.at[axis] = rest - quotient * static_cast<std::uint32_t>(extent_[axis]);
+        rest = quotient;
+      }
+      place.at[0] = rest;
+    } else {
+      // Instead of 64-bit divisions, which are calls: below 2^50, which no memory holds, the product errs by one at
+      // most.
+      CAIRN_UNROLL
+      for (int axis = N - 1; axis > 0; --axis) {
+        const auto quotient = static_cast<std::int64_t>(static_cast<double>(index) * reciprocal_[axis]);
+        const std::int64_t rest = index - quotient * extent_[axis];
+        const int correction = rest < 0 ? -1 : rest >= extent_[axis] ? 1 : 0;
+        place.at[axis] = rest - correction * extent_[axis];
+        index = quotient + correction;
+      }
+      place.at[0] = index;
+    }
+    return place;
+  }
+
+ private:
+  std::int64_t extent_[N];
+  double reciprocal_[N];
+  Divisor divisor_[N];
+  std::int64_t count_ = 1;
+};
+
+/// body.store(place, index, body.load(place)) for every place of a grid, kUnroll of them for each thread at once: it
+/// loads for all of these before it stores for the first. The compiler cannot move loads there, as the output may be an
+/// argument. kNarrow: the grid is.
+template <bool kNarrow, int kUnroll, int N, class Body>
+struct ForPlaces {
+  static constexpr int kThreads = 256;
+  static constexpr std::int64_t kPlaces = kThreads * kUnroll;  ///< of one team
+
+  Body body;
+  Grid<N> grid;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const std::int64_t begin = index * kPlaces;
+    if (begin + kPlaces <= grid.count()) {
+      run<true>(team, begin, begin + kPlaces);
+    } else {
+      run<false>(team, begin, grid.count());
+    }
+  }
+
+ private:
+  /// kWhole: every thread has all its places.
+  template <bool kWhole, class Team>
+  CAIRN_HD void run(const Team& team, std::int64_t begin, std::int64_t end) const {
+    for (std::int64_t first = begin + team.rank(); first < end; first += kUnroll * team.size()) {
+      Place<N> places[kUnroll] = {};
+      decltype(body.load(places[0])) results[kUnroll] = {};
+      CAIRN_UNROLL
+      for (int u = 0; u < kUnroll; ++u) {
+        const std::int64_t at = first + u * team.size();
+        if (kWhole || at < end) {
+          places[u] = grid.template place<kNarrow>(at);
+          results[u] = body.load(places[u]);
+        }
+      }
+      CAIRN_UNROLL
+      for (int u = 0; u < kUnroll; ++u) {
+        const std::int64_t at = first + u * team.size();
+        if (kWhole || at < end) body.store(places[u], at, results[u]);
+      }
+    }
+  }
+};
+
+/// What most bodies do with their results.
+template <class T, int W>
+struct StoreInOrder {
+  T* out;
+  template <int N>
+  CAIRN_HD void store(const Place<N>&, std::int64_t index, const Chunk<T, W>& chunk) const {
+    store_chunk(out, index, chunk);
+  }
+};
+
+/// Computes a tensor with a Body, as ForPlaces says. About four accesses in flight for every thread keep the memory
+/// busy: kUnroll makes them of bodies that load but once.
+template <int kUnroll, class Machine, int N, class Body>
+void for_places(Machine& machine, const Grid<N>& grid, const Body& body) {
+  if (grid.narrow()) {
+    using Functor = ForPlaces<true, kUnroll, N, Body>;
+    machine.launch(Functor{body, grid}, blocks_of(grid.count(), Functor::kPlaces));
+  } else {
+    using Functor = ForPlaces<false, 1, N, Body>;
+    machine.launch(Functor{body, grid}, blocks_of(grid.count(), Functor::kPlaces));
+  }
+}
+
+/// Chunks of one element need more of them in flight.
+template <int W>
+inline constexpr int kCopyUnroll = W == 1 ? 8 : 4;
+
+/// [begin, end) along an axis.
+struct Range {
+  std::int32_t begin, end;
+};
+
+/// How windows slide along one axis of an image. All extents are below 2^31.
+class Slide {
+ public:
+  Slide(std::int64_t extent, std::int64_t windows, std::int64_t kernel, std::int64_t stride, std::int64_t pad)
+      : extent_(extent), windows_(windows), kernel_(kernel), stride_(stride), pad_(pad), by_stride_(stride) {}
+
+  CAIRN_HD std::int64_t extent() const { return extent_; }
+  CAIRN_HD std::int64_t windows() const { return windows_; }
+  CAIRN_HD std::int64_t kernel() const { return kernel_; }
+  CAIRN_HD std::int64_t stride() const { return stride_; }
+  /// Where a window begins: below 0 in the padding.
+  CAIRN_HD std::int64_t origin(std::int64_t window) const { return window * stride_ - pad_; }
+  /// The positions of a window that are inside the image.
+  CAIRN_HD Range inside(std::int64_t window) const {
+    const std::int64_t begin = origin(window), end = begin + kernel_;
+    return {static_cast<std::int32_t>(begin > 0 ? begin : 0), static_cast<std::int32_t>(end < extent_ ? end : extent_)};
+  }
+  /// The windows that cover a position of the image.
+  CAIRN_HD Range over(std::int64_t position) const {
+    const std::int64_t padded = position + pad_;
+    const std::int64_t last = by_stride_.quotient(static_cast<std::uint32_t>(padded));
+    // The first window that does not end before the position: that of the first origin > padded - kernel.
+    const std::int64_t before = padded - kernel_;
+    const std::int64_t first = before < 0 ? 0 : by_stride_.quotient(static_cast<std::uint32_t>(before)) + 1;
+    return {static_cast<std::int32_t>(first < windows_ ? first : windows_),
+            static_cast<std::int32_t>(last < windows_ ? last + 1 : windows_)};
+  }
+
+ private:
+  std::int64_t extent_, windows_, kernel_, stride_, pad_;
+  Divisor by_stride_;
+};
+
+}  // namespace cairn::runtime::device

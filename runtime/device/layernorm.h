@@ -1,0 +1,169 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/host_device.h"
+#include "runtime/device/columns.h"
+#include "runtime/device/families.h"
+#include "runtime/device/loaded.h"
+#include "runtime/device/machine.h"
+#include "runtime/device/row_teams.h"
+#include "runtime/device/rows.h"
+#include "runtime/element.h"
+
+/// x is [rows, C]; stats [rows, 2] (mean, rstd) and params [2, C] (gamma, beta) are fp32.
+namespace cairn::runtime::device {
+
+struct alignas(8) RowStats {
+  float mean, rstd;
+};
+
+struct TwoSums {
+  float first = 0, second = 0;
+  CAIRN_HD TwoSums operator+(const TwoSums& other) const { return {first + other.first, second + other.second}; }
+};
+
+/// The mean, then the sums of differences from it and of their squares: the first corrects both for the mean's
+/// rounding.
+template <class T>
+struct LayernormStatsRow {
+  using Storage = T;
+  static constexpr int kInputs = 1;
+  static constexpr bool kReadsTwice = true;
+
+  RowStats* stats;
+  float eps;
+
+  template <class Team, class Source>
+  CAIRN_HD void operator()(const Team& team, std::int64_t row, const Source& x, std::int64_t cols, T*) const {
+    const auto count = static_cast<float>(cols);
+    float sum = 0;
+    visit_packs<1>(team, x, cols, [&](std::int64_t, const auto& values) { sum += sum_values(values[0]); });
+    const float near_mean = team.reduce(sum, Sum()) / count;
+    TwoSums own;
+    visit_packs<1>(team, again(x), cols, [&](std::int64_t, const auto& values) {
+      constexpr int kWidth = static_cast<int>(sizeof(values[0]) / sizeof(float));
+      float d[kWidth], squares[kWidth];
+      CAIRN_UNROLL
+      for (int i = 0; i < kWidth; ++i) {
+        d[i] = values[0][i] - near_mean;
+        squares[i] = d[i] * d[i];
+      }
+      own.first += sum_values(d);
+      own.second += sum_values(squares);
+    });
+    const TwoSums all = team.reduce(own, Sum());
+    if (team.rank() != 0) return;
+    const float correction = all.first / count;
+    const float squares = all.second - all.first * correction;
+    stats[row] = {near_mean + correction, 1 / std::sqrt((squares < 0 ? 0.0F : squares) / count + eps)};
+  }
+};
+
+struct LayernormMap : PlainFormula {
+  static constexpr int kInputs = 1;
+  struct Column {
+    float gamma, beta;
+  };
+  using Row = RowStats;
+  const RowStats* stats;
+  const float* params;
+  std::int64_t cols;
+
+  template <int W>
+  CAIRN_HD void begin(std::int64_t piece, Column (&columns)[W]) const {
+    float gamma[W], beta[W];
+    load_floats(params, piece, gamma);
+    load_floats(params + cols, piece, beta);
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) columns[i] = {gamma[i], beta[i]};
+  }
+  CAIRN_HD Row row(std::int64_t r) const { return stats[r]; }
+  CAIRN_HD float operator()(const Row& row, const Column& column, const float (&x)[1]) const {
+    return normalize(x[0], row.mean, row.rstd, column.gamma, column.beta);
+  }
+};
+
+/// dgamma and dbeta.
+struct LayernormGradSums : SumFormula {
+  static constexpr int kInputs = 2, kSums = 2;
+  using Row = RowStats;
+  const RowStats* stats;
+
+  CAIRN_HD Row row(std::int64_t r) const { return stats[r]; }
+  CAIRN_HD void add(const Row& row, Column, const float (&dy_x)[2], float, float (&sums)[2]) const {
+    sums[0] += dy_x[0] * ((dy_x[1] - row.mean) * row.rstd);
+    sums[1] += dy_x[0];
+  }
+};
+
+/// normalize_grad with the mean of g = dy gamma and of g xhat.
+template <class T>
+struct LayernormGradRow {
+  using Storage = T;
+  static constexpr int kInputs = 2;
+  static constexpr bool kReadsTwice = true;
+
+  const RowStats* stats;
+  const float* gamma;
+
+  template <class Team, class Source>
+  CAIRN_HD void operator()(const Team& team, std::int64_t r, const Source& dy_x, std::int64_t cols, T* out) const {
+    const RowStats row = stats[r];
+    TwoSums own;
+    visit_packs<2>(team, dy_x, cols, [&](std::int64_t column, const auto& values) {
+      constexpr int kWidth = static_cast<int>(sizeof(values[0]) / sizeof(float));
+      float g[kWidth], g_xhat[kWidth];
+      load_floats_anywhere(gamma + column, g);
+      CAIRN_UNROLL
+      for (int i = 0; i < kWidth; ++i) {
+        g[i] *= values[0][i];
+        g_xhat[i] = g[i] * ((values[1][i] - row.mean) * row.rstd);
+      }
+      own.first += sum_values(g);
+      own.second += sum_values(g_xhat);
+    });
+    const TwoSums all = team.reduce(own, Sum());
+    const auto count = static_cast<float>(cols);
+    const float mean_g = all.first / count;
+    const float slope = row.rstd * (all.second / count);
+    map_packs<2>(team, again(dy_x), out, cols, [&](std::int64_t column, const auto& values, auto& results) {
+      constexpr int kWidth = static_cast<int>(sizeof(results) / sizeof(float));
+      float g[kWidth];
+      load_floats_anywhere(gamma + column, g);
+      CAIRN_UNROLL
+      for (int i = 0; i < kWidth; ++i) {
+        results[i] = row.rstd * (values[0][i] * g[i] - mean_g - (values[1][i] - row.mean) * slope);
+      }
+    });
+  }
+};
+
+template <class Machine>
+void layernorm(Machine& machine, Call& call) {
+  using core::OpKind;
+  const std::int64_t rows = row_count(call.shape(0)), cols = last_extent(call.shape(0));
+  with_storage(call.args[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* first = call.arg<T>(0);
+    switch (call.op.kind) {
+      case OpKind::layernorm_stats:
+        return launch_rows(machine, LayernormStatsRow<T>{call.output<RowStats>(), static_cast<float>(call.attrs().eps)},
+                           {first}, static_cast<T*>(nullptr), rows, cols);
+      case OpKind::layernorm:
+        return map_columns<T>(machine, LayernormMap{{}, call.arg<RowStats>(1), call.arg<float>(2), cols}, {first},
+                              call.output<T>(), rows, cols);
+      case OpKind::layernorm_grad_params:
+        return reduce_columns<T>(machine, call.scratch, LayernormGradSums{{}, call.arg<RowStats>(2)},
+                                 {first, call.arg<T>(1)}, call.output<float>(), rows, cols);
+      case OpKind::layernorm_grad_input:
+        return launch_rows(machine, LayernormGradRow<T>{call.arg<RowStats>(2), call.arg<float>(3)},
+                           {first, call.arg<T>(1)}, call.output<T>(), rows, cols);
+      default:
+        return;
+    }
+  });
+}
+
+}  // namespace cairn::runtime::device

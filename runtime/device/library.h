@@ -1,0 +1,61 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "core/op.h"
+
+/// What a device gets done by a vendor's library where there is one: matrix products and convolutions.
+namespace cairn::runtime::device {
+
+/// C = alpha op(A) op(B) (+ bias) (+ C): row-major, dense, each batch contiguous. op(A) is m x k (stored k x m with
+/// trans_a), op(B) is k x n (stored n x k with trans_b), bias has n elements and is added to every row. All of one type
+/// (f32 or bf16); sums are fp32.
+struct GemmShape {
+  bool trans_a = false, trans_b = false;
+  bool bias = false;
+  bool accumulate = false;  ///< adds to what C holds; not together with bias
+  bool tf32 = false;        ///< factors may be rounded to TF32; f32 only
+  core::ElementType type = core::ElementType::f32;
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+
+  auto operator<=>(const GemmShape&) const = default;
+};
+
+struct GemmOperands {
+  float alpha = 1;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* bias = nullptr;
+  void* c = nullptr;
+};
+
+enum class ConvKind : std::uint8_t {
+  forward,      ///< y = x * w
+  grad_input,   ///< dx from dy, w
+  grad_weight,  ///< dw from dy, x
+};
+
+/// A convolution without bias. x is [images, in_h, in_w, in_c], w [out_c, kernel_h, kernel_w, in_c],
+/// y [images, out_h, out_w, out_c]; zero padding on all sides. (A cross-correlation: the kernel is not flipped.)
+struct ConvShape {
+  ConvKind kind = ConvKind::forward;
+  bool tf32 = false;  ///< factors may be rounded to TF32; f32 only
+  core::ElementType type = core::ElementType::f32;
+  std::int64_t images = 0, in_h = 0, in_w = 0, in_c = 0;
+  std::int64_t kernel_h = 0, kernel_w = 0;
+  std::int64_t out_h = 0, out_w = 0, out_c = 0;
+  std::int64_t stride = 1, pad = 0;
+
+  auto operator<=>(const ConvShape&) const = default;
+};
+
+/// The two tensors that a convolution reads and the one that it writes: forward x, w -> y; grad_input dy, w -> dx;
+/// grad_weight dy, x -> dw.
+struct ConvOperands {
+  const void* first = nullptr;
+  const void* second = nullptr;
+  void* out = nullptr;
+};
+
+}  // namespace cairn::runtime::device

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/bf16.h"
+#include "core/host_device.h"
+#include "runtime/device/pack.h"
+
+/// Elements between memory and arithmetic, W at a time: the width of a pack, or 1.
+namespace cairn::runtime::device {
+
+/// W elements as they were loaded: in whole words, so that what waits for its turn takes no more registers than bytes.
+/// Undefined at first. May alias the elements.
+template <class T, int W>
+struct Loaded;
+template <int W>
+struct alignas(W * sizeof(float)) Loaded<float, W> {
+  float value[W];
+};
+template <>
+struct [[gnu::may_alias]] alignas(16) Loaded<core::Bf16, Pack<core::Bf16>::kWidth> {
+  std::uint32_t word[4];  ///< the first of two elements is in the lower half
+};
+template <>
+struct [[gnu::may_alias]] alignas(2) Loaded<core::Bf16, 1> {
+  std::uint16_t half;
+};
+
+namespace detail {
+
+CAIRN_HD inline float float_of_bits(std::uint32_t bits) {
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+/// Two bf16 in a word, rounded as Bf16(float) does.
+CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
+#ifdef CAIRN_DEVICE_PASS
+  std::uint32_t word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(upper), "f"(lower));
+  return word;
+#else
+  return static_cast<std::uint32_t>(core::Bf16(upper).bits) << 16 | core::Bf16(lower).bits;
+#endif
+}
+
+}  // namespace detail
+
+/// Elements [W index, W index + W) of a tensor that begins at their size. An index of elements would do, but nvcc joins
+/// words to one access only where it sees that an address is a multiple of it.
+template <int W, class T>
+CAIRN_HD Loaded<T, W> load(const T* tensor, std::int64_t index) {
+  static_assert(sizeof(Loaded<T, W>) == W * sizeof(T));
+  return reinterpret_cast<const Loaded<T, W>*>(tensor)[index];
+}
+
+/// Stores them there as they were loaded.
+template <class T, int W>
+CAIRN_HD void store(T* tensor, std::int64_t index, const Loaded<T, W>& loaded) {
+  reinterpret_cast<Loaded<T, W>*>(tensor)[index] = loaded;
+}
+
+template <int W>
+CAIRN_HD void to_floats(const Loaded<float, W>& loaded, float (&values)[W]) {
+  CAIRN_UNROLL
+  for (int i = 0; i < W; ++i) values[i] = loaded.value[i];
+}
+CAIRN_HD inline void to_floats(const Loaded<core::Bf16, 8>& loaded, float (&values)[8]) {
+  CAIRN_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    values[2 * i] = detail::float_of_bits(loaded.word[i] << 16);
+    values[2 * i + 1] = detail::float_of_bits(loaded.word[i] & 0xFFFF0000U);
+  }
+}
+CAIRN_HD inline void to_floats(const Loaded<core::Bf16, 1>& loaded, float (&values)[1]) {
+  values[0] = detail::float_of_bits(static_cast<std::uint32_t>(loaded.half) << 16);
+}
+
+/// The same of N tensors.
+template <class T, int N, int W>
+CAIRN_HD void to_floats(const Loaded<T, W> (&loaded)[N], float (&values)[N][W]) {
+  CAIRN_UNROLL
+  for (int n = 0; n < N; ++n) to_floats(loaded[n], values[n]);
+}
+
+/// Elements [W index, W index + W) of a tensor of floats that begins at 16 bytes or, for W = 1, anywhere.
+template <int W>
+CAIRN_HD void load_floats(const float* tensor, std::int64_t index, float (&values)[W]) {
+  constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
+  CAIRN_UNROLL
+  for (int i = 0; i < W / kWidth; ++i) {
+    const Loaded<float, kWidth> part = load<kWidth>(tensor, index * (W / kWidth) + i);
+    CAIRN_UNROLL
+    for (int k = 0; k < kWidth; ++k) values[i * kWidth + k] = part.value[k];
+  }
+}
+
+/// Rounds W values and stores them at elements [W index, W index + W).
+template <int W>
+CAIRN_HD void store_floats(float* tensor, std::int64_t index, const float (&values)[W]) {
+  Loaded<float, W> rounded;
+  CAIRN_UNROLL
+  for (int i = 0; i < W; ++i) rounded.value[i] = values[i];
+  store(tensor, index, rounded);
+}
+CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const float (&values)[8]) {
+  Loaded<core::Bf16, 8> rounded;
+  CAIRN_UNROLL
+  for (int i = 0; i < 4; ++i) rounded.word[i] = detail::two_halves(values[2 * i], values[2 * i + 1]);
+  store(tensor, index, rounded);
+}
+CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const float (&values)[1]) {
+  tensor[index] = core::Bf16(values[0]);
+}
+
+}  // namespace cairn::runtime::device

@@ -1,0 +1,174 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "core/host_device.h"
+#include "runtime/device/exponentials.h"
+#include "runtime/device/families.h"
+#include "runtime/device/loaded.h"
+#include "runtime/device/machine.h"
+#include "runtime/device/pack.h"
+#include "runtime/device/row_teams.h"
+#include "runtime/device/rows.h"
+
+namespace cairn::runtime::device {
+
+/// -log softmax at each row's label.
+template <class T>
+struct CrossEntropyRow {
+  using Storage = T;
+  static constexpr int kInputs = 1;
+  static constexpr bool kReadsTwice = false;
+
+  const std::int32_t* labels;
+  float* losses;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t row, const Rows<T, 1>& logits, std::int64_t cols, T*) const {
+    float chosen = 0;
+    if (team.rank() == 0) chosen = to_float(logits.row[0][labels[row]]);
+    const Exponentials all = exponentials_of_row(team, logits, cols);
+    if (team.rank() == 0) losses[row] = std::log(all.sum) + (all.largest - chosen);
+  }
+};
+
+template <class T>
+struct CrossEntropyGradRow {
+  using Storage = T;
+  static constexpr int kInputs = 1;
+  static constexpr bool kReadsTwice = true;
+
+  const std::int32_t* labels;
+  float inverse_rows;
+
+  template <class Team, class Source>
+  CAIRN_HD void operator()(const Team& team, std::int64_t row, const Source& logits, std::int64_t cols, T* out) const {
+    const std::int64_t label = labels[row];
+    const Exponentials all = exponentials_of_row(team, logits, cols);
+    const float factor = inverse_rows / all.sum;
+    map_packs<1>(team, again(logits), out, cols, [&](std::int64_t column, const auto& values, auto& results) {
+      constexpr int kWidth = static_cast<int>(sizeof(results) / sizeof(float));
+      CAIRN_UNROLL
+      for (int i = 0; i < kWidth; ++i) results[i] = all.of(values[0][i]) * factor;
+      if (label < column || label >= column + kWidth) return;
+      CAIRN_UNROLL
+      for (int i = 0; i < kWidth; ++i) {
+        if (column + i == label) results[i] -= inverse_rows;
+      }
+    });
+  }
+};
+
+struct SquaredDifference {
+  CAIRN_HD float operator()(const float (&x)[2]) const { return (x[0] - x[1]) * (x[0] - x[1]); }
+};
+struct Itself {
+  CAIRN_HD float operator()(const float (&x)[1]) const { return x[0]; }
+};
+
+/// out[team] = factor * sum of term(elements of N tensors) over the team's packs. The first team also has the elements
+/// behind the last pack.
+template <class T, int N, class Term>
+struct SumElements {
+  static constexpr int kThreads = 256;
+  static constexpr int kUnroll = 4;
+
+  Term term;
+  const T* in[N];
+  float* out;
+  std::int64_t count;
+  std::int64_t packs;  ///< of a team
+  float factor;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    constexpr int kWidth = Pack<T>::kWidth;
+    const std::int64_t whole = count / kWidth, begin = index * packs;
+    const std::int64_t end = begin + packs < whole ? begin + packs : whole;
+    float sum = 0;
+    for (std::int64_t first = begin + team.rank(); first < end; first += kUnroll * team.size()) {
+      Loaded<T, kWidth> loaded[kUnroll][N] = {};
+      CAIRN_UNROLL
+      for (int u = 0; u < kUnroll; ++u) {
+        const std::int64_t p = first + u * team.size();
+        CAIRN_UNROLL
+        for (int n = 0; n < N; ++n) {
+          if (p < end) loaded[u][n] = load<kWidth>(in[n], p);
+        }
+      }
+      CAIRN_UNROLL
+      for (int u = 0; u < kUnroll; ++u) {
+        if (first + u * team.size() >= end) continue;
+        float values[N][kWidth], terms[kWidth];
+        to_floats(loaded[u], values);
+        CAIRN_UNROLL
+        for (int i = 0; i < kWidth; ++i) {
+          float of_place[N];
+          CAIRN_UNROLL
+          for (int n = 0; n < N; ++n) of_place[n] = values[n][i];
+          terms[i] = term(of_place);
+        }
+        sum += sum_values(terms);
+      }
+    }
+    if (index == 0) {
+      for (std::int64_t i = whole * kWidth + team.rank(); i < count; i += team.size()) {
+        float values[N];
+        for (int n = 0; n < N; ++n) values[n] = to_float(in[n][i]);
+        sum += term(values);
+      }
+    }
+    const float total = team.reduce(sum, Sum());
+    if (team.rank() == 0) out[index] = total * factor;
+  }
+};
+
+/// out = factor * sum of term(element of N tensors): first by teams, then over them.
+template <class T, int N, class Machine, class Term>
+void sum_elements(Machine& machine, Scratch& scratch, const Term& term, const T* const (&in)[N], float* out,
+                  std::int64_t count, double factor) {
+  constexpr std::int64_t kTeams = 2048;
+  constexpr std::int64_t kPacks = SumElements<T, N, Term>::kThreads * SumElements<T, N, Term>::kUnroll;
+  const std::int64_t packs = std::max<std::int64_t>(1, count / Pack<T>::kWidth);
+  const std::int64_t of_team = std::max(kPacks, blocks_of(packs, kTeams));
+  const std::int64_t teams = blocks_of(packs, of_team);
+  float* partials = scratch.take<float>(teams);
+  SumElements<T, N, Term> parts{term, {}, partials, count, of_team, 1.0F};
+  for (int n = 0; n < N; ++n) parts.in[n] = in[n];
+  machine.launch(parts, teams);
+  machine.launch(SumElements<float, 1, Itself>{{}, {partials}, out, teams, teams, static_cast<float>(factor)}, 1);
+}
+
+template <class Machine>
+void loss(Machine& machine, Call& call) {
+  using core::OpKind;
+  const std::int64_t rows = row_count(call.shape(0)), cols = last_extent(call.shape(0));
+  const double inverse_rows = 1 / static_cast<double>(rows);
+  with_storage(call.args[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* first = call.arg<T>(0);
+    switch (call.op.kind) {
+      case OpKind::cross_entropy: {
+        auto* losses = call.scratch.take<float>(rows);
+        launch_rows(machine, CrossEntropyRow<T>{call.arg<std::int32_t>(1), losses}, {first}, static_cast<T*>(nullptr),
+                    rows, cols);
+        return sum_elements<float, 1>(machine, call.scratch, Itself{}, {losses}, call.output<float>(), rows,
+                                      inverse_rows);
+      }
+      case OpKind::cross_entropy_grad:
+        return launch_rows(machine, CrossEntropyGradRow<T>{call.arg<std::int32_t>(1), static_cast<float>(inverse_rows)},
+                           {first}, call.output<T>(), rows, cols);
+      case OpKind::mse: {
+        const std::int64_t count = elements(call.shape(0));
+        return sum_elements<T, 2>(machine, call.scratch, SquaredDifference{}, {first, call.arg<T>(1)},
+                                  call.output<float>(), count, 1 / static_cast<double>(count));
+      }
+      default:
+        return;
+    }
+  });
+}
+
+}  // namespace cairn::runtime::device

@@ -1,0 +1,413 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/host_device.h"
+#include "runtime/device/families.h"
+#include "runtime/device/grid.h"
+#include "runtime/device/machine.h"
+
+/// Pooling and resizing of images, N,H,W,C. A thread has a chunk of channels of one pixel.
+namespace cairn::runtime::device {
+
+/// The windows of a maxpool over x. Places are those of the output: image, row, column, chunk of channels.
+template <class T, int W>
+struct MaxWindows {
+  const T* x;
+  Slide rows, cols;
+  std::int64_t chunks;  ///< of the channels of a pixel
+
+  template <class Index>
+  struct Maxima {
+    Chunk<T, W> value;
+    Index at[W];  ///< place in the window, in row-major order
+  };
+
+  /// The first maximum of each channel; NaN only where the first element of the window is NaN, as on the host.
+  template <class Index>
+  CAIRN_HD Maxima<Index> find(const Place<4>& place) const {
+    const Range y = rows.inside(place.at[1]), x_range = cols.inside(place.at[2]);
+    const std::int64_t y0 = rows.origin(place.at[1]), x0 = cols.origin(place.at[2]);
+    const std::int64_t first_row = place.at[0] * rows.extent();
+    Maxima<Index> best;
+    best.value = load_chunk<W>(x, ((first_row + y.begin) * cols.extent() + x_range.begin) * chunks + place.at[3]);
+    for (int i = 0; i < W; ++i) best.at[i] = static_cast<Index>((y.begin - y0) * cols.kernel() + (x_range.begin - x0));
+    for (std::int32_t row = y.begin; row < y.end; ++row) {
+      std::int64_t chunk = ((first_row + row) * cols.extent() + x_range.begin) * chunks + place.at[3];
+      auto at = static_cast<Index>((row - y0) * cols.kernel() + x_range.begin - x0);
+      for (std::int32_t col = x_range.begin; col < x_range.end; col += kAhead) {
+        Chunk<T, W> ahead[kAhead] = {};
+        CAIRN_UNROLL
+        for (int k = 0; k < kAhead; ++k) {
+          if (col + k < x_range.end) ahead[k] = load_chunk<W>(x, chunk + k * chunks);
+        }
+        CAIRN_UNROLL
+        for (int k = 0; k < kAhead; ++k) {
+          if (col + k < x_range.end) keep_larger(ahead[k], at + k, best);
+        }
+        chunk += kAhead * chunks;
+        at += kAhead;
+      }
+    }
+    return best;
+  }
+
+ private:
+  static constexpr int kAhead = 4;
+
+  template <class Index>
+  CAIRN_HD static void keep_larger(const Chunk<T, W>& values, Index at, Maxima<Index>& best) {
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) {
+      const bool better = to_float(values.value[i]) > to_float(best.value.value[i]);
+      best.value.value[i] = better ? values.value[i] : best.value.value[i];
+      best.at[i] = better ? at : best.at[i];
+    }
+  }
+};
+
+template <class T, int W>
+struct MaxPool : StoreInOrder<T, W> {
+  MaxWindows<T, W> windows;
+  CAIRN_HD Chunk<T, W> load(const Place<4>& place) const { return windows.template find<std::int32_t>(place).value; }
+};
+
+/// Where the maximum of each window is. At: an unsigned type that holds every place in a window.
+template <class T, int W, class At>
+struct Winners : StoreInOrder<At, W> {
+  MaxWindows<T, W> windows;
+  CAIRN_HD Chunk<At, W> load(const Place<4>& place) const {
+    using Index = std::conditional_t<sizeof(At) < sizeof(std::int32_t), std::int32_t, std::int64_t>;
+    const auto best = windows.template find<Index>(place);
+    Chunk<At, W> result;
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) result.value[i] = static_cast<At>(best.at[i]);
+    return result;
+  }
+};
+
+/// dx: every element adds dy of the windows that it won, in ascending order of windows.
+template <class T, int W, class At>
+struct MaxPoolGrad : StoreInOrder<T, W> {
+  const T* dy;
+  const At* winners;
+  Slide rows, cols;
+  std::int64_t chunks;  ///< of the channels of a pixel
+
+  CAIRN_HD Chunk<T, W> load(const Place<4>& place) const {
+    const Range y = rows.over(place.at[1]), x = cols.over(place.at[2]);
+    float sums[W] = {};
+    for (std::int32_t row = y.begin; row < y.end; ++row) {
+      const std::int64_t first = (place.at[0] * rows.windows() + row) * cols.windows() + x.begin;
+      std::int64_t chunk = first * chunks + place.at[3];
+      At here = static_cast<At>((place.at[1] - rows.origin(row)) * cols.kernel() + place.at[2] - cols.origin(x.begin));
+      for (std::int32_t col = x.begin; col < x.end; col += kAhead) {
+        Chunk<At, W> won[kAhead] = {};
+        Chunk<T, W> gradient[kAhead] = {};
+        CAIRN_UNROLL
+        for (int k = 0; k < kAhead; ++k) {
+          if (col + k < x.end) {
+            won[k] = load_chunk<W>(winners, chunk + k * chunks);
+            gradient[k] = load_chunk<W>(dy, chunk + k * chunks);
+          }
+        }
+        chunk += kAhead * chunks;
+        CAIRN_UNROLL
+        for (int k = 0; k < kAhead; ++k) {
+          CAIRN_UNROLL
+          for (int i = 0; i < W; ++i) sums[i] += won[k].value[i] == here ? to_float(gradient[k].value[i]) : 0.0F;
+          here = static_cast<At>(here - cols.stride());
+        }
+      }
+    }
+    Chunk<T, W> result;
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) result.value[i] = from_float<T>(sums[i]);
+    return result;
+  }
+
+ private:
+  static constexpr int kAhead = 2;  // stride 2 and a kernel of 3 or less have no more
+};
+
+/// Sums over the middle axis of [images, middle, channels] for a block of the channels of one image and one part of the
+/// middle. Threads lie side by side over the chunks of the block and below each other over the middle.
+template <class T, int W>
+struct MiddleSums {
+  static constexpr int kThreads = 256;
+  static constexpr int kMaxAcross = 32;
+  static constexpr std::int64_t kSharedBytes = std::int64_t{kThreads} * W * sizeof(float);
+
+  const T* x;
+  T* means;         ///< [images, channels], where there is one part
+  float* partials;  ///< else [images, parts, channels]
+  std::int64_t middle, chunks;
+  std::int64_t parts, length;  ///< rows of a part; the last may have fewer
+  std::int32_t across;         ///< chunks of a block
+  Grid<3> teams;               ///< image, part, block; fewer than 2^31, as all teams are
+
+  static std::int32_t across_of(std::int64_t chunks) {
+    return static_cast<std::int32_t>(std::min<std::int64_t>(chunks, kMaxAcross));
+  }
+  /// Parts of the middle: enough for a large device to be full, where every thread still has a few rows.
+  static std::int64_t parts_of(std::int64_t images, std::int64_t middle, std::int64_t chunks) {
+    constexpr std::int64_t kTeams = 2048, kRowsOfThread = 8;
+    const std::int64_t across = across_of(chunks);
+    const std::int64_t teams = images * blocks_of(chunks, across);
+    return std::max<std::int64_t>(
+        1, std::min(blocks_of(kTeams, teams), blocks_of(middle, kThreads / across * kRowsOfThread)));
+  }
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const Place<3> place = teams.template place<true>(index);
+    const std::int64_t image = place.at[0], part = place.at[1], first_chunk = place.at[2] * across;
+    const std::int64_t begin = part * length;
+    const std::int64_t end = begin + length < middle ? begin + length : middle;
+    const int down = kThreads / across;
+    auto* sums = team.template shared<Chunk<float, W>>();
+    for (int thread = team.rank(); thread < down * across; thread += team.size()) {
+      const std::int64_t chunk = first_chunk + thread % across;
+      if (chunk >= chunks) continue;
+      const std::int64_t row = begin + thread / across;
+      const std::int64_t rows = row < end ? (end - 1 - row) / down + 1 : 0;
+      Chunk<float, W> total = {};
+      add_chunks<4>(x, (image * middle + row) * chunks + chunk, down * chunks, rows, total);
+      sums[thread] = total;
+    }
+    team.sync();
+    for (int column = team.rank(); column < across; column += team.size()) {
+      const std::int64_t chunk = first_chunk + column;
+      if (chunk >= chunks) continue;
+      Chunk<float, W> total = sums[column];
+      for (int row = 1; row < down; ++row) {
+        CAIRN_UNROLL
+        for (int i = 0; i < W; ++i) total.value[i] += sums[row * across + column].value[i];
+      }
+      if (parts > 1) {
+        store_chunk(partials, (image * parts + part) * chunks + chunk, total);
+      } else {
+        store_chunk(means, image * chunks + chunk, mean(total));
+      }
+    }
+  }
+
+  CAIRN_HD Chunk<T, W> mean(const Chunk<float, W>& total) const {
+    Chunk<T, W> result;
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) result.value[i] = from_float<T>(total.value[i] / static_cast<float>(middle));
+    return result;
+  }
+};
+
+/// Adds the parts of MiddleSums in order. Places: image, chunk of channels.
+template <class T, int W>
+struct MeansOfParts : StoreInOrder<T, W> {
+  MiddleSums<T, W> sums;
+  CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
+    Chunk<float, W> total = {};
+    const std::int64_t first = place.at[0] * sums.parts * sums.chunks + place.at[1];
+    add_chunks<4>(static_cast<const float*>(sums.partials), first, sums.chunks, sums.parts, total);
+    return sums.mean(total);
+  }
+};
+
+/// Places: image, place in the middle, chunk of channels.
+template <class T, int W>
+struct MeanPoolGrad : StoreInOrder<T, W> {
+  const T* dy;
+  std::int64_t chunks;
+  float factor;
+  CAIRN_HD Chunk<T, W> load(const Place<3>& place) const {
+    Chunk<T, W> result = load_chunk<W>(dy, place.at[0] * chunks + place.at[2]);
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) result.value[i] = from_float<T>(to_float(result.value[i]) * factor);
+    return result;
+  }
+};
+
+/// The four pixels of the larger image that belong to a place of the smaller: image and row, column, chunk of channels.
+/// Images stand on top of each other and larger rows are twice as many, so doubling the global row finds its image's.
+struct FourPixels {
+  std::int64_t width;  ///< of the smaller image
+  std::int64_t chunks;
+  CAIRN_HD std::int64_t at(const Place<3>& place, int y, int x) const {
+    return ((2 * place.at[0] + y) * 2 * width + 2 * place.at[1] + x) * chunks + place.at[2];
+  }
+};
+
+template <class T, int W>
+struct Upsample {
+  const T* x;
+  T* out;
+  FourPixels pixels;
+  CAIRN_HD Chunk<T, W> load(const Place<3>& place) const {
+    return load_chunk<W>(x, (place.at[0] * pixels.width + place.at[1]) * pixels.chunks + place.at[2]);
+  }
+  CAIRN_HD void store(const Place<3>& place, std::int64_t, const Chunk<T, W>& chunk) const {
+    CAIRN_UNROLL
+    for (int i = 0; i < 4; ++i) store_chunk(out, pixels.at(place, i / 2, i % 2), chunk);
+  }
+};
+
+template <class T, int W>
+struct UpsampleGrad : StoreInOrder<T, W> {
+  const T* dy;
+  FourPixels pixels;
+  CAIRN_HD Chunk<T, W> load(const Place<3>& place) const {
+    Chunk<T, W> four[4];
+    CAIRN_UNROLL
+    for (int i = 0; i < 4; ++i) four[i] = load_chunk<W>(dy, pixels.at(place, i / 2, i % 2));
+    Chunk<T, W> result;
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) {
+      const float top = to_float(four[0].value[i]) + to_float(four[1].value[i]);
+      const float bottom = to_float(four[2].value[i]) + to_float(four[3].value[i]);
+      result.value[i] = from_float<T>(top + bottom);
+    }
+    return result;
+  }
+};
+
+/// kind(storage, width) with the storage type of the call and the width that its channels allow.
+template <class F>
+void with_channels(const Call& call, std::int64_t channels, const F& body) {
+  with_storage(call.op.type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    with_width<T>(rows_are_packed<T>(channels), [&](auto width) { body(tag, width); });
+  });
+}
+
+template <class T, int W>
+MaxWindows<T, W> max_windows(const T* x, Extents in, Extents out, const core::OpAttrs& a) {
+  return {x, Slide(in[1], out[1], a.kernel, a.stride, a.pad), Slide(in[2], out[2], a.kernel, a.stride, a.pad),
+          in[3] / W};
+}
+
+template <class Machine>
+void maxpool(Machine& machine, Call& call) {
+  const Extents in = call.shape(0), out = call.out_shape();
+  with_channels(call, in[3], [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int kWidth = decltype(width)::value;
+    const auto windows = max_windows<T, kWidth>(call.arg<T>(0), in, out, call.attrs());
+    for_places<1>(machine, Grid<4>({out[0], out[1], out[2], windows.chunks}),
+                  MaxPool<T, kWidth>{{call.output<T>()}, windows});
+  });
+}
+
+template <class At, class Machine>
+void maxpool_grad_with(Machine& machine, Call& call) {
+  const Extents in = call.shape(1), out = call.shape(0);
+  At* winners = call.scratch.take<At>(elements(out));
+  with_channels(call, in[3], [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int kWidth = decltype(width)::value;
+    const auto windows = max_windows<T, kWidth>(call.arg<T>(1), in, out, call.attrs());
+    for_places<1>(machine, Grid<4>({out[0], out[1], out[2], windows.chunks}),
+                  Winners<T, kWidth, At>{{winners}, windows});
+    for_places<1>(machine, Grid<4>({in[0], in[1], in[2], windows.chunks}),
+                  MaxPoolGrad<T, kWidth, At>{
+                      {call.output<T>()}, call.arg<T>(0), winners, windows.rows, windows.cols, windows.chunks});
+  });
+}
+
+/// Winners are kept in as few bytes as the places of a window need.
+template <class Machine>
+void maxpool_grad(Machine& machine, Call& call) {
+  const std::int64_t kernel = call.attrs().kernel;
+  if (kernel <= 16) return maxpool_grad_with<std::uint8_t>(machine, call);
+  if (kernel <= 256) return maxpool_grad_with<std::uint16_t>(machine, call);
+  return maxpool_grad_with<std::uint64_t>(machine, call);
+}
+
+template <class Machine>
+void mean_pool(Machine& machine, Call& call) {
+  const Extents in = call.shape(0);
+  const std::int64_t images = in.front(), channels = last_extent(in), middle = row_count(in) / images;
+  with_channels(call, channels, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int kWidth = decltype(width)::value;
+    using Sums = MiddleSums<T, kWidth>;
+    const std::int64_t chunks = channels / kWidth;
+    const std::int64_t parts = Sums::parts_of(images, middle, chunks);
+    float* partials = call.scratch.take<float>(parts > 1 ? images * parts * channels : 0);
+    const std::int32_t across = Sums::across_of(chunks);
+    const Sums sums{call.arg<T>(0),
+                    call.output<T>(),
+                    partials,
+                    middle,
+                    chunks,
+                    parts,
+                    blocks_of(middle, parts),
+                    across,
+                    Grid<3>({images, parts, blocks_of(chunks, across)})};
+    machine.launch(sums, sums.teams.count(), Sums::kSharedBytes);
+    if (parts > 1) {
+      for_places<1>(machine, Grid<2>({images, chunks}), MeansOfParts<T, kWidth>{{call.output<T>()}, sums});
+    }
+  });
+}
+
+template <class Machine>
+void mean_pool_grad(Machine& machine, Call& call) {
+  const Extents shape = call.out_shape();
+  const std::int64_t images = shape.front(), channels = last_extent(shape), middle = row_count(shape) / images;
+  with_channels(call, channels, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int kWidth = decltype(width)::value;
+    const std::int64_t chunks = channels / kWidth;
+    for_places<kCopyUnroll<kWidth>>(
+        machine, Grid<3>({images, middle, chunks}),
+        MeanPoolGrad<T, kWidth>{{call.output<T>()}, call.arg<T>(0), chunks, 1.0F / static_cast<float>(middle)});
+  });
+}
+
+template <class Machine>
+void upsample(Machine& machine, Call& call) {
+  const Extents small = call.shape(0);
+  with_channels(call, small[3], [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int kWidth = decltype(width)::value;
+    const std::int64_t chunks = small[3] / kWidth;
+    for_places<kCopyUnroll<kWidth>>(machine, Grid<3>({small[0] * small[1], small[2], chunks}),
+                                    Upsample<T, kWidth>{call.arg<T>(0), call.output<T>(), {small[2], chunks}});
+  });
+}
+
+template <class Machine>
+void upsample_grad(Machine& machine, Call& call) {
+  const Extents small = call.out_shape();
+  with_channels(call, small[3], [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int kWidth = decltype(width)::value;
+    const std::int64_t chunks = small[3] / kWidth;
+    for_places<1>(machine, Grid<3>({small[0] * small[1], small[2], chunks}),
+                  UpsampleGrad<T, kWidth>{{call.output<T>()}, call.arg<T>(0), {small[2], chunks}});
+  });
+}
+
+template <class Machine>
+void pool(Machine& machine, Call& call) {
+  using core::OpKind;
+  switch (call.op.kind) {
+    case OpKind::maxpool:
+      return maxpool(machine, call);
+    case OpKind::maxpool_grad:
+      return maxpool_grad(machine, call);
+    case OpKind::mean_pool:
+      return mean_pool(machine, call);
+    case OpKind::mean_pool_grad:
+      return mean_pool_grad(machine, call);
+    case OpKind::upsample:
+      return upsample(machine, call);
+    case OpKind::upsample_grad:
+      return upsample_grad(machine, call);
+    default:
+      return;
+  }
+}
+
+}  // namespace cairn::runtime::device

@@ -1,0 +1,324 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "core/host_device.h"
+#include "runtime/device/families.h"
+#include "runtime/device/grid.h"
+#include "runtime/device/machine.h"
+
+/// Ops that move elements and compute nothing.
+namespace cairn::runtime::device {
+
+/// Places: row, chunk of the joined row.
+template <class T, int W>
+struct Concat : StoreInOrder<T, W> {
+  const T *a, *b;
+  std::int64_t a_chunks, b_chunks;
+  CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
+    const std::int64_t in_b = place.at[1] - a_chunks;
+    return in_b < 0 ? load_chunk<W>(a, place.at[0] * a_chunks + place.at[1])
+                    : load_chunk<W>(b, place.at[0] * b_chunks + in_b);
+  }
+};
+
+/// out[place] = x[first + sum of place times stride], all in chunks.
+template <class T, int W, int N>
+struct Gather : StoreInOrder<T, W> {
+  const T* x;
+  std::int64_t first;
+  std::int64_t stride[N];
+  CAIRN_HD Chunk<T, W> load(const Place<N>& place) const {
+    std::int64_t from = first;
+    CAIRN_UNROLL
+    for (int axis = 0; axis < N; ++axis) from += place.at[axis] * stride[axis];
+    return load_chunk<W>(x, from);
+  }
+};
+
+inline constexpr int kMaxAxes = 8;  ///< of permute
+
+/// A permutation as seen from the output: without axes of one element, and with axes joined that stay neighbours.
+struct Permutation {
+  struct Axis {
+    std::int64_t extent;
+    std::int64_t from;  ///< stride in x
+    std::int64_t to;    ///< stride in the output
+  };
+  Axis axes[kMaxAxes] = {};
+  int rank = 0;
+
+  Permutation(Extents in, std::span<const std::int64_t> perm) {
+    std::int64_t strides[kMaxAxes] = {};
+    std::int64_t stride = 1;
+    for (std::size_t axis = in.size(); axis-- > 0; stride *= in[axis]) strides[axis] = stride;
+    for (const std::int64_t axis : perm) append(in[static_cast<std::size_t>(axis)], strides[axis]);
+    if (rank == 0) axes[rank++] = {1, 1, 1};
+    stride = 1;
+    for (int axis = rank; axis-- > 0; stride *= axes[axis].extent) axes[axis].to = stride;
+  }
+
+  const Axis& last() const { return axes[rank - 1]; }
+  /// Along x's last axis.
+  const Axis& last_of_x() const {
+    int axis = 0;
+    while (axes[axis].from != 1) ++axis;
+    return axes[axis];
+  }
+  /// Whether x and the output fall into pairs of elements along either's last axis.
+  bool in_pairs() const {
+    return std::all_of(axes, axes + rank, [&](const Axis& axis) {
+      const bool is_last = axis.from == 1 || axis.to == 1;
+      return (axis.from % 2 == 0 || axis.from == 1) && (axis.to % 2 == 0 || axis.to == 1) &&
+             (!is_last || axis.extent % 2 == 0);
+    });
+  }
+
+ private:
+  void append(std::int64_t extent, std::int64_t from) {
+    if (extent == 1) return;
+    if (rank > 0 && axes[rank - 1].from == from * extent) {
+      axes[rank - 1].extent *= extent;
+      axes[rank - 1].from = from;
+    } else {
+      axes[rank++] = {extent, from, 0};
+    }
+  }
+};
+
+/// Each team turns one tile over in shared memory, so that both sides are read and written along their last axes. A
+/// tile has 2^kLogWide elements along x's last axis and 2^kLogHigh along the output's; kSide neighbours of either side
+/// move by one access: a thread turns squares of kSide in its registers.
+template <class T, int kSide, int kLogWide, int kLogHigh>
+struct Transpose {
+  static constexpr int kThreads = 256;
+  static constexpr int kWide = 1 << kLogWide, kHigh = 1 << kLogHigh;
+  using Side = Chunk<T, kSide>;
+  static constexpr int kSidesWide = kWide / kSide, kSidesHigh = kHigh / kSide;
+  static constexpr int kBank = 4;  ///< bytes
+  /// Columns begin in different banks.
+  static constexpr int kColumn = kSidesHigh + (sizeof(Side) < kBank ? kBank / static_cast<int>(sizeof(Side)) : 1);
+  static constexpr std::int64_t kSharedBytes = std::int64_t{kColumn} * kWide * sizeof(Side);
+
+  const T* x;
+  T* out;
+  std::int64_t wide, high;  ///< extents of x's and of the output's last axis
+  std::int64_t high_from;   ///< stride of the output's last axis in x
+  std::int64_t wide_to;     ///< stride of x's last axis in the output
+  Permutation::Axis other[kMaxAxes - 2];
+  Grid<kMaxAxes> tiles;  ///< the other axes, then tiles along `high` and `wide`; fewer than 2^31, as all teams are
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const Place<kMaxAxes> place = tiles.template place<true>(index);
+    const std::int64_t first_high = place.at[kMaxAxes - 2] * kHigh, first_wide = place.at[kMaxAxes - 1] * kWide;
+    std::int64_t from = first_high * high_from + first_wide, to = first_wide * wide_to + first_high;
+    CAIRN_UNROLL
+    for (int axis = 0; axis < kMaxAxes - 2; ++axis) {
+      from += place.at[axis] * other[axis].from;
+      to += place.at[axis] * other[axis].to;
+    }
+    const std::int64_t width = wide - first_wide, height = high - first_high;
+    if (width >= kWide && height >= kHigh) {
+      turn<true>(team, x + from, out + to, kWide, kHigh);
+    } else {
+      turn<false>(team, x + from, out + to, static_cast<int>(width < kWide ? width : kWide),
+                  static_cast<int>(height < kHigh ? height : kHigh));
+    }
+  }
+
+ private:
+  /// kWhole: the tile is full, so that nothing needs to be compared with `width` and `height`.
+  template <bool kWhole, class Team>
+  CAIRN_HD void turn(const Team& team, const T* in, T* to, int width, int height) const {
+    constexpr int kSquares = kSidesWide * kSidesHigh / kThreads, kColumns = kWide * kSidesHigh / kThreads;
+    Side* tile = team.template shared<Side>();
+    for (int thread = team.rank(); thread < kThreads; thread += team.size()) {
+      Side held[kSquares][kSide];
+      CAIRN_UNROLL
+      for (int k = 0; k < kSquares; ++k) {
+        const int column = (thread + k * kThreads) % kSidesWide * kSide;
+        const int row = (thread + k * kThreads) / kSidesWide * kSide;
+        CAIRN_UNROLL
+        for (int i = 0; i < kSide; ++i) {
+          if (kWhole || (column < width && row < height)) {
+            held[k][i] = load_chunk<kSide>(in + (row + i) * high_from + column, 0);
+          }
+        }
+      }
+      CAIRN_UNROLL
+      for (int k = 0; k < kSquares; ++k) {
+        const int column = (thread + k * kThreads) % kSidesWide * kSide;
+        const int row_side = (thread + k * kThreads) / kSidesWide;
+        CAIRN_UNROLL
+        for (int i = 0; i < kSide; ++i) {
+          Side turned;
+          CAIRN_UNROLL
+          for (int j = 0; j < kSide; ++j) turned.value[j] = held[k][j].value[i];
+          if (kWhole || (column < width && row_side * kSide < height)) tile[(column + i) * kColumn + row_side] = turned;
+        }
+      }
+    }
+    team.sync();
+    for (int thread = team.rank(); thread < kThreads; thread += team.size()) {
+      CAIRN_UNROLL
+      for (int k = 0; k < kColumns; ++k) {
+        const int row_side = (thread + k * kThreads) % kSidesHigh, column = (thread + k * kThreads) / kSidesHigh;
+        if (kWhole || (column < width && row_side * kSide < height)) {
+          store_chunk(to + column * wide_to, row_side, tile[column * kColumn + row_side]);
+        }
+      }
+    }
+  }
+};
+
+/// A shape of tiles, and the part of their elements that are used where [wide, high] is cut into them.
+struct TileFit {
+  int log_wide = 0, log_high = 0;
+  double used = 0;
+};
+inline TileFit best_tiles(std::int64_t wide, std::int64_t high) {
+  TileFit best;
+  constexpr int kLogs[][2] = {{6, 6}, {7, 5}, {5, 7}, {8, 4}, {4, 8}, {10, 2}, {2, 10}};
+  for (const auto& [log_wide, log_high] : kLogs) {
+    const auto covered = [](std::int64_t extent, int log) {
+      return static_cast<double>(extent) / static_cast<double>(blocks_of(extent, std::int64_t{1} << log) << log);
+    };
+    const double used = covered(wide, log_wide) * covered(high, log_high);
+    if (used > best.used) best = {log_wide, log_high, used};
+  }
+  return best;
+}
+
+template <class T, int kSide, int kLogWide, int kLogHigh, class Machine>
+void transpose_tiles(Machine& machine, const T* x, T* out, const Permutation& p) {
+  using Functor = Transpose<T, kSide, kLogWide, kLogHigh>;
+  const Permutation::Axis &wide = p.last_of_x(), &high = p.last();
+  Permutation::Axis other[kMaxAxes - 2] = {};
+  std::int64_t extents[kMaxAxes];
+  std::fill(extents, extents + kMaxAxes, 1);
+  int others = 0;
+  for (int axis = 0; axis < p.rank; ++axis) {
+    if (&p.axes[axis] == &wide || &p.axes[axis] == &high) continue;
+    other[others] = p.axes[axis];
+    extents[others++] = p.axes[axis].extent;
+  }
+  extents[kMaxAxes - 2] = blocks_of(high.extent, Functor::kHigh);
+  extents[kMaxAxes - 1] = blocks_of(wide.extent, Functor::kWide);
+  Functor functor{x, out, wide.extent, high.extent, high.from, wide.to, {}, Grid<kMaxAxes>(extents)};
+  std::copy_n(other, kMaxAxes - 2, functor.other);
+  machine.launch(functor, functor.tiles.count(), Functor::kSharedBytes);
+}
+
+template <class T, int kSide, class Machine>
+void transpose(Machine& machine, const T* x, T* out, const Permutation& p, const TileFit& fit) {
+  switch (fit.log_wide) {
+    case 2:
+      return transpose_tiles<T, kSide, 2, 10>(machine, x, out, p);
+    case 4:
+      return transpose_tiles<T, kSide, 4, 8>(machine, x, out, p);
+    case 5:
+      return transpose_tiles<T, kSide, 5, 7>(machine, x, out, p);
+    case 7:
+      return transpose_tiles<T, kSide, 7, 5>(machine, x, out, p);
+    case 8:
+      return transpose_tiles<T, kSide, 8, 4>(machine, x, out, p);
+    case 10:
+      return transpose_tiles<T, kSide, 10, 2>(machine, x, out, p);
+    default:
+      return transpose_tiles<T, kSide, 6, 6>(machine, x, out, p);
+  }
+}
+
+template <class T, int W, int N, class Machine>
+void gather(Machine& machine, const T* x, T* out, const Permutation& p) {
+  std::int64_t extents[N];
+  Gather<T, W, N> body{{out}, x, 0, {}};
+  for (int axis = 0; axis < N; ++axis) {
+    const int of_p = axis - (N - p.rank);
+    extents[axis] = of_p < 0 ? 1 : p.axes[of_p].extent;
+    body.stride[axis] = of_p < 0 ? 0 : p.axes[of_p].from / W;
+  }
+  if (W > 1) {
+    extents[N - 1] /= W;
+    body.stride[N - 1] = 1;
+  }
+  for_places<kCopyUnroll<W>>(machine, Grid<N>(extents), body);
+}
+
+template <class Machine>
+void permute(Machine& machine, Call& call) {
+  const Permutation p(call.shape(0), call.attrs().perm);
+  with_storage(call.op.type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* x = call.arg<T>(0);
+    T* out = call.output<T>();
+    const bool runs = p.last().from == 1;
+    const TileFit fit = best_tiles(p.last_of_x().extent, p.last().extent);
+    // Where both last axes are so short that tiles would be all but empty, a few lines of cache hold them.
+    constexpr double kWorthTiles = 1.0 / 8;
+    if (!runs && fit.used >= kWorthTiles) {
+      if constexpr (sizeof(T) == 2) {
+        if (p.in_pairs()) return transpose<T, 2>(machine, x, out, p, fit);
+      }
+      return transpose<T, 1>(machine, x, out, p, fit);
+    }
+    with_width<T>(runs && rows_are_packed<T>(p.last().extent), [&](auto width) {
+      constexpr int kWidth = decltype(width)::value;
+      if (p.rank <= 4) {
+        gather<T, kWidth, 4>(machine, x, out, p);
+      } else {
+        gather<T, kWidth, kMaxAxes>(machine, x, out, p);
+      }
+    });
+  });
+}
+
+template <class Machine>
+void concat(Machine& machine, Call& call) {
+  const std::int64_t a_cols = last_extent(call.shape(0)), b_cols = last_extent(call.shape(1));
+  with_storage(call.op.type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    with_width<T>(rows_are_packed<T>(a_cols) && rows_are_packed<T>(b_cols), [&](auto width) {
+      constexpr int kWidth = decltype(width)::value;
+      const std::int64_t a_chunks = a_cols / kWidth, b_chunks = b_cols / kWidth;
+      for_places<kCopyUnroll<kWidth>>(
+          machine, Grid<2>({row_count(call.shape(0)), a_chunks + b_chunks}),
+          Concat<T, kWidth>{{call.output<T>()}, call.arg<T>(0), call.arg<T>(1), a_chunks, b_chunks});
+    });
+  });
+}
+
+template <class Machine>
+void slice(Machine& machine, Call& call) {
+  const std::int64_t from_cols = last_extent(call.shape(0)), cols = last_extent(call.out_shape());
+  const std::int64_t offset = call.attrs().offset;
+  with_storage(call.op.type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const bool packed = rows_are_packed<T>(from_cols) && rows_are_packed<T>(cols) && rows_are_packed<T>(offset);
+    with_width<T>(packed, [&](auto width) {
+      constexpr int kWidth = decltype(width)::value;
+      for_places<kCopyUnroll<kWidth>>(
+          machine, Grid<2>({row_count(call.out_shape()), cols / kWidth}),
+          Gather<T, kWidth, 2>{{call.output<T>()}, call.arg<T>(0), offset / kWidth, {from_cols / kWidth, 1}});
+    });
+  });
+}
+
+template <class Machine>
+void shape(Machine& machine, Call& call) {
+  switch (call.op.kind) {
+    case core::OpKind::concat:
+      return concat(machine, call);
+    case core::OpKind::slice:
+      return slice(machine, call);
+    case core::OpKind::permute:
+      return permute(machine, call);
+    default:
+      return;
+  }
+}
+
+}  // namespace cairn::runtime::device

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/precision.h"
+#include "runtime/device/debug.h"
+#include "runtime/device/dispatch.h"
+#include "runtime/device/synthetic.h"
+#include "runtime/execution.h"
+#include "runtime/liveness.h"
+#include "runtime/patterns.h"
+#include "runtime/program.h"
+
+namespace cairn::runtime::device {
+
+/// Where a program's tensors are in a machine's memory.
+struct StepMemory {
+  std::byte* arena = nullptr;
+  std::vector<std::byte*> residents;  ///< nullptr for what is not executed
+  HashMemory* hash = nullptr;
+  std::uint64_t* sink_digests = nullptr;        ///< one for every entry of sinks_of(graph)
+  const std::int64_t* guard_offsets = nullptr;  ///< of lives.all_checked(), in order
+  std::uint8_t* broken_guards = nullptr;        ///< one for each of them, set by a step
+};
+
+/// Gives a program's instructions to a Machine, one after the other: what has to be in memory before and after them,
+/// then their kernels. Allocates nothing on the machine and waits for nothing, so that a step can be captured.
+class Step {
+ public:
+  /// All arguments must outlive the step.
+  Step(const Program& program, const Liveness& lives, bool poison, const StepMemory& memory)
+      : program_(program), lives_(lives), poison_(poison), memory_(memory), sinks_(sinks_of(program.graph)) {}
+
+  template <class Machine>
+  void begin(Machine& machine) const {
+    if (poison_ && program_.arena_bytes > 0) machine.fill(memory_.arena, kPoison, program_.arena_bytes);
+    const auto guards = static_cast<std::int64_t>(lives_.all_checked().size());
+    if (guards > 0) machine.fill(memory_.broken_guards, 0, guards);
+  }
+
+  /// `dirty_scratch`: the scratch of ops, too, is overwritten before they run, so that all of it counts as touched, and
+  /// a kernel that reads what it did not write shows.
+  template <class Machine>
+  void issue(Machine& machine, const Instruction& instruction, bool dirty_scratch = false) {
+    const bool synthetic = program_.graph.op(instruction.node) == nullptr;
+    if ((dirty_scratch || synthetic) && instruction.scratch.kind == Location::Kind::arena &&
+        instruction.scratch.bytes > 0) {
+      machine.fill(address(instruction.scratch), kDirtyScratch, instruction.scratch.bytes);
+    }
+    for (const Guard& guard : lives_.filled_before(instruction.step)) fill_guard(machine, guard);
+    const core::Op* op = program_.graph.op(instruction.node);
+    if (op != nullptr) {
+      run_kernel(machine, *op, instruction);
+    } else {
+      run_synthetic_kernel(machine, instruction);
+    }
+    check_guards(machine, instruction);
+    digest_sink(machine, instruction);
+    if (poison_) {
+      for (std::uint32_t i = 0; i < instruction.free_count; ++i) {
+        const Location& dying = program_.frees[instruction.free_begin + i];
+        if (dying.reserved > 0) machine.fill(address(dying), kPoison, dying.reserved);
+      }
+    }
+    for (const Guard& guard : lives_.filled_after(instruction.step)) fill_guard(machine, guard);
+  }
+
+  std::byte* address(const Location& location) const {
+    switch (location.kind) {
+      case Location::Kind::arena:
+        return memory_.arena + location.offset;
+      case Location::Kind::resident:
+        return memory_.residents[static_cast<std::size_t>(location.resident)];
+      case Location::Kind::none:
+        break;
+    }
+    return nullptr;
+  }
+
+ private:
+  template <class Machine>
+  void run_kernel(Machine& machine, const core::Op& op, const Instruction& instruction) {
+    shapes_ = core::arg_shapes(program_.graph, instruction.node);
+    tensors_.clear();
+    for (std::uint32_t i = 0; i < instruction.input_count; ++i) {
+      const Location& input = program_.inputs[instruction.input_begin + i];
+      tensors_.push_back({address(input), core::type_of(program_.graph, op.args[i]), shapes_[i]});
+    }
+    Call call{op, tensors_, address(instruction.output), program_.tf32,
+              Scratch(address(instruction.scratch), instruction.scratch.bytes)};
+    run_op(machine, call);
+  }
+
+  template <class Machine>
+  void run_synthetic_kernel(Machine& machine, const Instruction& instruction) {
+    inputs_.clear();
+    for (std::uint32_t i = 0; i < instruction.input_count; ++i) {
+      const Location& input = program_.inputs[instruction.input_begin + i];
+      inputs_.push_back({address(input), input.bytes});
+    }
+    run_synthetic(machine, instruction.node, inputs_, address(instruction.output), instruction.output.bytes,
+                  memory_.hash);
+  }
+
+  template <class Machine>
+  void fill_guard(Machine& machine, const Guard& guard) const {
+    machine.fill(memory_.arena + guard.offset, kSentinel, program_.guard_bytes);
+  }
+
+  template <class Machine>
+  void check_guards(Machine& machine, const Instruction& instruction) const {
+    const auto count = static_cast<std::int64_t>(lives_.checked(instruction.step).size());
+    if (count == 0) return;
+    const std::int64_t first = lives_.checked_begin(instruction.step);
+    machine.launch(CheckGuards{memory_.arena, memory_.guard_offsets + first, program_.guard_bytes,
+                               static_cast<std::byte>(kSentinel), memory_.broken_guards + first},
+                   count);
+  }
+
+  template <class Machine>
+  void digest_sink(Machine& machine, const Instruction& instruction) const {
+    const auto sink = std::lower_bound(sinks_.begin(), sinks_.end(), instruction.node,
+                                       [](const SinkDigest& a, core::NodeId node) { return a.node < node; });
+    if (sink == sinks_.end() || sink->node != instruction.node) return;
+    synthetic_digest(machine, {address(instruction.output), instruction.output.bytes}, memory_.hash,
+                     memory_.sink_digests + (sink - sinks_.begin()));
+  }
+
+  const Program& program_;
+  const Liveness& lives_;
+  bool poison_;
+  const StepMemory& memory_;
+  std::vector<SinkDigest> sinks_;
+  std::vector<core::Shape> shapes_;  ///< of the current instruction's arguments
+  std::vector<Tensor> tensors_;
+  std::vector<Bytes> inputs_;
+};
+
+}  // namespace cairn::runtime::device

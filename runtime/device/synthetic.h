@@ -1,0 +1,205 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "core/host_device.h"
+#include "runtime/device/machine.h"
+#include "runtime/device/rows.h"
+#include "runtime/element.h"
+
+/// The synthetic kernel (runtime/synthetic.h) on a device, with the same bits: every digest is a sum of 64-bit words,
+/// so its teams may add in any order.
+namespace cairn::runtime::device {
+
+struct Bytes {
+  const std::byte* data;
+  std::int64_t count;
+};
+
+/// Where a hash is put together: one a machine, reused by every node, outside the arena.
+struct HashMemory {
+  static constexpr std::int64_t kPartials = 256;
+  std::uint64_t partial[kPartials];  ///< sums of a tensor's parts
+  std::uint64_t hash;                ///< of the inputs so far
+};
+
+inline constexpr std::int64_t kWordBytes = 8;
+
+CAIRN_HD inline std::int64_t word_count(std::int64_t bytes) { return (bytes + kWordBytes - 1) / kWordBytes; }
+
+/// Word `index` of the bytes, which begin at 8; the last one is padded with zeros.
+CAIRN_HD inline std::uint64_t load_word(const Bytes& bytes, std::int64_t index) {
+  if ((index + 1) * kWordBytes <= bytes.count) return reinterpret_cast<const std::uint64_t*>(bytes.data)[index];
+  std::uint64_t word = 0;
+  for (std::int64_t i = index * kWordBytes; i < bytes.count; ++i) {
+    word |= static_cast<std::uint64_t>(bytes.data[i]) << 8 * (i - index * kWordBytes);
+  }
+  return word;
+}
+
+CAIRN_HD inline void store_word(std::byte* data, std::int64_t count, std::int64_t index, std::uint64_t word) {
+  if ((index + 1) * kWordBytes <= count) {
+    reinterpret_cast<std::uint64_t*>(data)[index] = word;
+    return;
+  }
+  for (std::int64_t i = index * kWordBytes; i < count; ++i) {
+    data[i] = static_cast<std::byte>(word >> 8 * (i - index * kWordBytes) & 0xFF);
+  }
+}
+
+/// This thread's share of the digest of the words [begin, end).
+template <class Team>
+CAIRN_HD std::uint64_t partial_digest(const Team& team, const Bytes& bytes, std::int64_t begin, std::int64_t end) {
+  constexpr int kUnroll = 4;
+  std::uint64_t sum = 0;
+  for (std::int64_t first = begin + team.rank(); first < end; first += kUnroll * team.size()) {
+    std::uint64_t words[kUnroll];
+    CAIRN_UNROLL
+    for (int u = 0; u < kUnroll; ++u) {
+      const std::int64_t j = first + u * team.size();
+      if (j < end) words[u] = load_word(bytes, j);
+    }
+    CAIRN_UNROLL
+    for (int u = 0; u < kUnroll; ++u) {
+      const std::int64_t j = first + u * team.size();
+      if (j < end) sum += mix(words[u], static_cast<std::uint64_t>(j));
+    }
+  }
+  return sum;
+}
+
+template <class Team>
+CAIRN_HD void write_hash(const Team& team, std::uint64_t hash, std::byte* out, std::int64_t bytes, std::int64_t begin,
+                         std::int64_t end) {
+  for (std::int64_t j = begin + team.rank(); j < end; j += team.size()) {
+    store_word(out, bytes, j, mix(hash, static_cast<std::uint64_t>(j)));
+  }
+}
+
+/// Tensors that one team can digest and write in a few microseconds, in one launch.
+struct SmallSynthetic {
+  static constexpr int kThreads = 256;
+  static constexpr int kMostInputs = 8;
+  static constexpr std::int64_t kMostBytes = 16384;  ///< of each tensor
+
+  std::int32_t node;
+  int input_count;
+  Bytes inputs[kMostInputs];
+  std::byte* out;
+  std::int64_t out_bytes;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t) const {
+    std::uint64_t hash = synthetic_seed(node);
+    for (int i = 0; i < input_count; ++i) {
+      const std::uint64_t part = partial_digest(team, inputs[i], 0, word_count(inputs[i].count));
+      hash = synthetic_join(hash, team.reduce(part, Sum()));
+    }
+    team.sync();  // the output may take an input's storage
+    write_hash(team, hash, out, out_bytes, 0, word_count(out_bytes));
+  }
+};
+
+/// memory.partial[index] = the digest of part `index` of the bytes.
+struct DigestParts {
+  static constexpr int kThreads = 256;
+  Bytes bytes;
+  std::int64_t words_per_part;
+  HashMemory* memory;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const std::int64_t begin = index * words_per_part;
+    const std::int64_t all = word_count(bytes.count);
+    const std::int64_t end = begin + words_per_part < all ? begin + words_per_part : all;
+    const std::uint64_t sum = team.reduce(partial_digest(team, bytes, begin, end), Sum());
+    if (team.rank() == 0) memory->partial[index] = sum;
+  }
+};
+
+/// Adds the parts up: into `*digest` where it is given, else joined to the hash, which begins with the node's seed at
+/// its first input.
+struct JoinParts {
+  static constexpr int kThreads = 256;
+  std::int32_t node;
+  bool first;
+  std::int64_t parts;
+  HashMemory* memory;
+  std::uint64_t* digest;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t) const {
+    std::uint64_t sum = 0;
+    for (std::int64_t i = team.rank(); i < parts; i += team.size()) sum += memory->partial[i];
+    sum = team.reduce(sum, Sum());
+    if (team.rank() != 0) return;
+    if (digest != nullptr) {
+      *digest = sum;
+    } else {
+      memory->hash = synthetic_join(first ? synthetic_seed(node) : memory->hash, sum);
+    }
+  }
+};
+
+struct WriteHash {
+  static constexpr int kThreads = 256;
+  static constexpr std::int64_t kWords = 4096;  ///< of one team
+  std::int32_t node;
+  bool has_inputs;
+  const HashMemory* memory;
+  std::byte* out;
+  std::int64_t out_bytes;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const std::int64_t all = word_count(out_bytes);
+    const std::int64_t begin = index * kWords;
+    const std::int64_t end = begin + kWords < all ? begin + kWords : all;
+    write_hash(team, has_inputs ? memory->hash : synthetic_seed(node), out, out_bytes, begin, end);
+  }
+};
+
+/// Splits the bytes into parts and leaves their digests in memory.partial; returns how many.
+template <class Machine>
+std::int64_t digest_parts(Machine& machine, const Bytes& bytes, HashMemory* memory) {
+  constexpr std::int64_t kLeastWords = 4096;
+  const std::int64_t words = word_count(bytes.count);
+  if (words == 0) return 0;
+  std::int64_t per_part = blocks_of(words, HashMemory::kPartials);
+  if (per_part < kLeastWords) per_part = kLeastWords;
+  const std::int64_t parts = blocks_of(words, per_part);
+  machine.launch(DigestParts{bytes, per_part, memory}, parts);
+  return parts;
+}
+
+/// runtime::synthetic_digest of the bytes, left at `*digest`.
+template <class Machine>
+void synthetic_digest(Machine& machine, const Bytes& bytes, HashMemory* memory, std::uint64_t* digest) {
+  const std::int64_t parts = digest_parts(machine, bytes, memory);
+  machine.launch(JoinParts{0, false, parts, memory, digest}, 1);
+}
+
+/// runtime::run_synthetic: one launch for small tensors, else two an input and one for the output.
+template <class Machine>
+void run_synthetic(Machine& machine, std::int32_t node, std::span<const Bytes> inputs, std::byte* out,
+                   std::int64_t out_bytes, HashMemory* memory) {
+  if (out_bytes == 0) return;
+  bool small = inputs.size() <= SmallSynthetic::kMostInputs && out_bytes <= SmallSynthetic::kMostBytes;
+  for (const Bytes& input : inputs) small = small && input.count <= SmallSynthetic::kMostBytes;
+  if (small) {
+    SmallSynthetic kernel{node, static_cast<int>(inputs.size()), {}, out, out_bytes};
+    for (std::size_t i = 0; i < inputs.size(); ++i) kernel.inputs[i] = inputs[i];
+    machine.launch(kernel, 1);
+    return;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::int64_t parts = digest_parts(machine, inputs[i], memory);
+    machine.launch(JoinParts{node, i == 0, parts, memory, nullptr}, 1);
+  }
+  machine.launch(WriteHash{node, !inputs.empty(), memory, out, out_bytes},
+                 blocks_of(word_count(out_bytes), WriteHash::kWords));
+}
+
+}  // namespace cairn::runtime::device

@@ -1,0 +1,143 @@
+// The executor on a device. The same things, and every failure, are tested without one in tests/fake_cuda/.
+#include "cuda/executor.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/plan.h"
+#include "core/precision.h"
+#include "core/schedule.h"
+#include "runtime/executor.h"
+#include "tests/catch.h"
+#include "tests/cuda/no_device.h"
+#include "tests/models/tiny_models.h"
+#include "tests/support/random_graph.h"
+
+namespace cairn::tests {
+namespace {
+
+using core::Graph;
+using core::Schedule;
+using Outputs = std::vector<std::pair<core::NodeId, std::vector<std::byte>>>;
+
+runtime::Program program_of(cuda::Device& device, const Graph& graph, const Schedule& schedule,
+                            std::int64_t guard_bytes = 0) {
+  const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = 256, .guard_bytes = guard_bytes, .work = 0});
+  return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard_bytes));
+}
+
+template <class Executor>
+Outputs outputs_of(Executor& executor) {
+  Outputs outputs;
+  for (const auto& output : executor.outputs()) {
+    outputs.emplace_back(output.node, std::vector<std::byte>(output.bytes.begin(), output.bytes.end()));
+  }
+  return outputs;
+}
+
+void check_synthetic(int graphs) {
+  cuda::Device device;
+  Random random(21);
+  for (int i = 0; i < graphs; ++i) {
+    const Graph graph = random_graph(random);
+    const Schedule schedule = random_schedule(random, graph);
+    const std::int64_t guard = random.chance(50) ? 256 : 0;
+    const bool poison = random.chance(50);
+    const runtime::Program program = program_of(device, graph, schedule, guard);
+    runtime::HostExecutor host(program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport expected = host.run();
+    cuda::Executor executor(device, program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport report = executor.run();
+    CHECK(outputs_of(executor) == outputs_of(host));
+    CHECK(executor.sink_digests() == host.sink_digests());
+    CHECK(report.measured_peak_bytes == expected.measured_peak_bytes);
+    CHECK(report.live_peak_bytes == expected.live_peak_bytes);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("synthetic nodes have the host's bits and peaks on the device, on a few graphs", "[sanitize]") {
+  if (no_device()) return;
+  check_synthetic(8);
+}
+
+TEST_CASE("synthetic nodes have the host's bits and peaks on the device") {
+  if (no_device()) return;
+  check_synthetic(300);
+}
+
+TEST_CASE("recomputation does not change a bit of any model, in any precision, and measured is planned") {
+  if (no_device()) return;
+  cuda::Device device;
+  Random random(22);
+  for (const TinyModel& tiny : tiny_models()) {
+    for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
+      INFO(tiny.name << " " << core::to_string(precision));
+      const Graph graph = device.with_scratch(core::with_precision(tiny.build(), precision), false);
+      cuda::Executor baseline(device, program_of(device, graph, core::baseline_schedule(graph)));
+      CHECK(baseline.run().measured_peak_bytes == baseline.program().arena_bytes);
+      const Outputs expected = outputs_of(baseline);
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        baseline.run();
+        CHECK(outputs_of(baseline) == expected);
+      }
+      const Schedule schedule = random_schedule(random, graph);
+      cuda::Executor again(device, program_of(device, graph, schedule, 256), {.poison = true, .sentinels = true});
+      again.run();
+      CHECK(outputs_of(again) == expected);
+      cuda::Executor launched(device, program_of(device, graph, schedule), {.launch = cuda::Launch::stream});
+      CHECK(launched.run(true).op_seconds.size() == schedule.steps.size());
+      CHECK(outputs_of(launched) == expected);
+    }
+  }
+}
+
+TEST_CASE("the caller's stream and memory serve, and a step allocates nothing") {
+  if (no_device()) return;
+  cuda::Device device;
+  const Graph graph = device.with_scratch(tiny_models().back().build(), false);
+  const runtime::Program program = program_of(device, graph, core::baseline_schedule(graph));
+  cuda::Executor own(device, program);
+  own.run();
+  cudaStream_t stream = nullptr;
+  void* arena = nullptr;
+  REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+  REQUIRE(cudaMalloc(&arena, static_cast<std::size_t>(program.arena_bytes)) == cudaSuccess);
+  {
+    cuda::ExecutorOptions options;
+    options.stream = stream;
+    options.arena = static_cast<std::byte*>(arena);
+    options.arena_bytes = program.arena_bytes;
+    cuda::Executor given(device, program, options);
+    given.run();
+    const std::int64_t before = device.free_bytes();
+    for (int i = 0; i < 20; ++i) given.enqueue();
+    CHECK(outputs_of(given) == outputs_of(own));
+    CHECK(device.free_bytes() == before);
+  }
+  CHECK(cudaFree(arena) == cudaSuccess);
+  CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+}
+
+TEST_CASE("more than the device has is refused, with the budget that would fit") {
+  if (no_device()) return;
+  cuda::Device device;
+  core::GraphBuilder builder("huge");
+  core::Node node;
+  node.name = "huge";
+  node.size = device.info().total_bytes * 2;
+  node.keep = true;
+  builder.add(node);
+  const Graph graph = builder.build();
+  try {
+    cuda::Executor executor(device, program_of(device, graph, core::baseline_schedule(graph)));
+    FAIL("it fits");
+  } catch (const core::DeviceError& error) {
+    CHECK(std::string(error.what()).find("a budget of ") != std::string::npos);
+  }
+}
+
+}  // namespace cairn::tests

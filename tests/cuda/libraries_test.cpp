@@ -1,0 +1,531 @@
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/bf16.h"
+#include "core/error.h"
+#include "core/random.h"
+#include "cuda/internal/convolution.h"
+#include "cuda/internal/gemm.h"
+#include "cuda/internal/handles.h"
+#include "tests/catch.h"
+#include "tests/cuda/no_device.h"
+
+using cairn::core::Bf16;
+using cairn::core::DeviceError;
+using cairn::core::ElementType;
+using cairn::cuda::check;
+using cairn::cuda::Convolutions;
+using cairn::cuda::DeviceMemory;
+using cairn::cuda::Gemms;
+using cairn::cuda::Stream;
+using cairn::runtime::device::ConvKind;
+using cairn::runtime::device::ConvOperands;
+using cairn::runtime::device::ConvShape;
+using cairn::runtime::device::GemmOperands;
+using cairn::runtime::device::GemmShape;
+
+namespace {
+
+constexpr std::int64_t kWorkspaceLimit = std::int64_t{64} << 20;
+
+struct Precision {
+  ElementType type;
+  bool tf32;
+};
+constexpr Precision kPrecisions[] = {{ElementType::f32, false}, {ElementType::f32, true}, {ElementType::bf16, false}};
+
+/// A tensor on the device that begins at a multiple of 16 bytes and of no higher power of two, as the libraries are
+/// promised; `values` are its elements as they were stored, that is rounded.
+class Tensor {
+ public:
+  Tensor(ElementType type, std::int64_t count, std::uint64_t seed)
+      : type_(type), values_(static_cast<std::size_t>(count)), memory_(cairn::cuda::device_memory(kOffset + bytes())) {
+    cairn::core::Random random(seed);
+    for (double& value : values_) {
+      const auto number = static_cast<float>(2 * random.uniform() - 1);
+      value = type == ElementType::bf16 ? static_cast<float>(Bf16(number)) : number;
+    }
+    restore();
+  }
+
+  const std::vector<double>& values() const { return values_; }
+  void* data() const { return memory_.get() + kOffset; }
+
+  /// Writes `values` again.
+  void restore() {
+    std::vector<std::byte> stored(static_cast<std::size_t>(bytes()));
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const auto value = static_cast<float>(values_[i]);
+      const Bf16 half(value);
+      if (type_ == ElementType::bf16) {
+        std::memcpy(stored.data() + 2 * i, &half, 2);
+      } else {
+        std::memcpy(stored.data() + 4 * i, &value, 4);
+      }
+    }
+    check(cudaMemcpy(data(), stored.data(), stored.size(), cudaMemcpyHostToDevice), "copy to the device");
+  }
+
+  /// Every element becomes a NaN.
+  void poison() { check(cudaMemset(data(), 0xFF, static_cast<std::size_t>(bytes())), "fill on the device"); }
+
+  std::vector<std::byte> read() const {
+    std::vector<std::byte> stored(static_cast<std::size_t>(bytes()));
+    check(cudaDeviceSynchronize(), "synchronize");
+    check(cudaMemcpy(stored.data(), data(), stored.size(), cudaMemcpyDeviceToHost), "copy from the device");
+    return stored;
+  }
+
+  std::vector<double> read_values() const {
+    const std::vector<std::byte> stored = read();
+    std::vector<double> values(values_.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Bf16 half;
+      float value = 0;
+      if (type_ == ElementType::bf16) {
+        std::memcpy(&half, stored.data() + 2 * i, 2);
+        value = static_cast<float>(half);
+      } else {
+        std::memcpy(&value, stored.data() + 4 * i, 4);
+      }
+      values[i] = value;
+    }
+    return values;
+  }
+
+ private:
+  static constexpr std::int64_t kOffset = 16;
+  std::int64_t bytes() const { return cairn::core::element_bytes(type_) * static_cast<std::int64_t>(values_.size()); }
+
+  ElementType type_;
+  std::vector<double> values_;
+  DeviceMemory memory_;
+};
+
+/// Results in double, and for each the sum of its terms' magnitudes, to which rounding errors are in proportion.
+struct Expected {
+  explicit Expected(std::size_t count) : values(count), magnitudes(count) {}
+  void add(std::size_t i, double term) {
+    values[i] += term;
+    magnitudes[i] += std::abs(term);
+  }
+  std::vector<double> values, magnitudes;
+};
+
+/// The greatest error, as a multiple of what the precision excuses. NaN where a NaN was not expected.
+double worst_error(const std::vector<double>& got, const Expected& expected, Precision precision) {
+  const double factors = precision.tf32 ? 0x1p-9 : 0;  // each of two factors loses at most 2^-10 of itself
+  const double stored = precision.type == ElementType::bf16 ? 0x1p-8 : 0x1p-23;
+  const double sums = 1e-5;
+  double worst = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double excused = (factors + sums) * expected.magnitudes[i] + stored * std::abs(expected.values[i]) + 1e-30;
+    const double error = std::abs(got[i] - expected.values[i]) / excused;
+    if (std::isnan(error)) return error;
+    worst = std::max(worst, error);
+  }
+  return worst;
+}
+
+std::string describe(const GemmShape& shape) {
+  return "m " + std::to_string(shape.m) + " n " + std::to_string(shape.n) + " k " + std::to_string(shape.k) +
+         " batch " + std::to_string(shape.batch) + (shape.trans_a ? " At" : "") + (shape.trans_b ? " Bt" : "") +
+         (shape.bias ? " bias" : "") + (shape.accumulate ? " accumulate" : "") + (shape.tf32 ? " tf32 " : " ") +
+         std::string(to_string(shape.type));
+}
+
+/// One product with its operands on the device.
+struct ProductCase {
+  explicit ProductCase(const GemmShape& product)
+      : shape(product),
+        a(shape.type, shape.batch * shape.m * shape.k, 1),
+        b(shape.type, shape.batch * shape.k * shape.n, 2),
+        bias(shape.type, shape.n, 3),
+        c(shape.type, shape.batch * shape.m * shape.n, 4) {}
+
+  std::vector<std::byte> run(Gemms& gemms, float alpha) {
+    const DeviceMemory workspace = cairn::cuda::device_memory(gemms.workspace(shape));
+    if (shape.accumulate) {
+      c.restore();
+    } else {
+      c.poison();
+    }
+    check(cudaDeviceSynchronize(), "synchronize");
+    gemms.run(shape, {alpha, a.data(), b.data(), shape.bias ? bias.data() : nullptr, c.data()}, workspace.get(),
+              stream.get());
+    return c.read();
+  }
+
+  Expected expected(float alpha) const {
+    const std::size_t m = static_cast<std::size_t>(shape.m), n = static_cast<std::size_t>(shape.n),
+                      k = static_cast<std::size_t>(shape.k);
+    Expected result(c.values().size());
+    for (std::size_t batch = 0; batch < static_cast<std::size_t>(shape.batch); ++batch) {
+      for (std::size_t row = 0; row < m; ++row) {
+        for (std::size_t column = 0; column < n; ++column) {
+          const std::size_t out = (batch * m + row) * n + column;
+          for (std::size_t i = 0; i < k; ++i) {
+            const std::size_t in_a = batch * m * k + (shape.trans_a ? i * m + row : row * k + i);
+            const std::size_t in_b = batch * k * n + (shape.trans_b ? column * k + i : i * n + column);
+            result.add(out, double{alpha} * a.values()[in_a] * b.values()[in_b]);
+          }
+          if (shape.bias) result.add(out, bias.values()[column]);
+          if (shape.accumulate) result.add(out, c.values()[out]);
+        }
+      }
+    }
+    return result;
+  }
+
+  GemmShape shape;
+  Tensor a, b, bias, c;
+  Stream stream = cairn::cuda::make_stream();
+};
+
+void check_product(Gemms& gemms, const GemmShape& shape, float alpha) {
+  INFO(describe(shape));
+  ProductCase product(shape);
+  product.run(gemms, alpha);
+  CHECK(worst_error(product.c.read_values(), product.expected(alpha), {shape.type, shape.tf32}) <= 1);
+}
+
+std::string describe(const ConvShape& shape) {
+  constexpr const char* kKinds[] = {"forward", "grad_input", "grad_weight"};
+  return std::string(kKinds[static_cast<std::size_t>(shape.kind)]) + " x " + std::to_string(shape.images) + "x" +
+         std::to_string(shape.in_h) + "x" + std::to_string(shape.in_w) + "x" + std::to_string(shape.in_c) + " kernel " +
+         std::to_string(shape.kernel_h) + "x" + std::to_string(shape.kernel_w) + " to " + std::to_string(shape.out_c) +
+         " stride " + std::to_string(shape.stride) + " pad " + std::to_string(shape.pad) +
+         (shape.tf32 ? " tf32 " : " ") + std::string(to_string(shape.type));
+}
+
+/// One convolution; x, w and y are on the device, and the one that the kind computes is overwritten.
+struct ConvCase {
+  explicit ConvCase(const ConvShape& convolution)
+      : shape(convolution),
+        x(shape.type, shape.images * shape.in_h * shape.in_w * shape.in_c, 1),
+        w(shape.type, shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c, 2),
+        y(shape.type, shape.images * shape.out_h * shape.out_w * shape.out_c, 3) {}
+
+  Tensor& out() { return shape.kind == ConvKind::forward ? y : shape.kind == ConvKind::grad_input ? x : w; }
+
+  ConvOperands operands() {
+    switch (shape.kind) {
+      case ConvKind::grad_input:
+        return {y.data(), w.data(), x.data()};
+      case ConvKind::grad_weight:
+        return {y.data(), x.data(), w.data()};
+      case ConvKind::forward:
+        break;
+    }
+    return {x.data(), w.data(), y.data()};
+  }
+
+  std::vector<std::byte> run(Convolutions& convolutions, std::int64_t workspace_bytes) {
+    const DeviceMemory workspace = cairn::cuda::device_memory(workspace_bytes);
+    out().poison();
+    check(cudaDeviceSynchronize(), "synchronize");
+    convolutions.run(shape, operands(), workspace.get(), stream.get());
+    return out().read();
+  }
+
+  Expected expected() {
+    Expected result(out().values().size());
+    std::size_t at_y = 0;
+    for (std::int64_t image = 0; image < shape.images; ++image)
+      for (std::int64_t row = 0; row < shape.out_h; ++row)
+        for (std::int64_t column = 0; column < shape.out_w; ++column)
+          for (std::int64_t channel = 0; channel < shape.out_c; ++channel)
+            add_terms(image, row, column, channel, at_y++, result);
+    // A fast algorithm mixes neighbours, so that errors are in proportion to the greatest magnitude.
+    const double greatest = *std::max_element(result.magnitudes.begin(), result.magnitudes.end());
+    std::fill(result.magnitudes.begin(), result.magnitudes.end(), greatest);
+    return result;
+  }
+
+  ConvShape shape;
+  Tensor x, w, y;
+  Stream stream = cairn::cuda::make_stream();
+
+ private:
+  /// All products of an x and a w that belong to one element of y, into what the kind computes.
+  void add_terms(std::int64_t image, std::int64_t row, std::int64_t column, std::int64_t channel, std::size_t at_y,
+                 Expected& result) const {
+    for (std::int64_t i = 0; i < shape.kernel_h; ++i) {
+      for (std::int64_t j = 0; j < shape.kernel_w; ++j) {
+        const std::int64_t in_row = row * shape.stride + i - shape.pad;
+        const std::int64_t in_column = column * shape.stride + j - shape.pad;
+        if (in_row < 0 || in_row >= shape.in_h || in_column < 0 || in_column >= shape.in_w) continue;
+        for (std::int64_t c = 0; c < shape.in_c; ++c) {
+          const auto at_x =
+              static_cast<std::size_t>(((image * shape.in_h + in_row) * shape.in_w + in_column) * shape.in_c + c);
+          const auto at_w =
+              static_cast<std::size_t>(((channel * shape.kernel_h + i) * shape.kernel_w + j) * shape.in_c + c);
+          switch (shape.kind) {
+            case ConvKind::forward:
+              result.add(at_y, x.values()[at_x] * w.values()[at_w]);
+              break;
+            case ConvKind::grad_input:
+              result.add(at_x, y.values()[at_y] * w.values()[at_w]);
+              break;
+            case ConvKind::grad_weight:
+              result.add(at_w, y.values()[at_y] * x.values()[at_x]);
+              break;
+          }
+        }
+      }
+    }
+  }
+};
+
+struct Geometry {
+  std::int64_t images, in_h, in_w, in_c, kernel_h, kernel_w, stride, pad, out_c;
+};
+
+ConvShape conv_shape(const Geometry& g, ConvKind kind, Precision precision) {
+  return {.kind = kind,
+          .tf32 = precision.tf32,
+          .type = precision.type,
+          .images = g.images,
+          .in_h = g.in_h,
+          .in_w = g.in_w,
+          .in_c = g.in_c,
+          .kernel_h = g.kernel_h,
+          .kernel_w = g.kernel_w,
+          .out_h = (g.in_h + 2 * g.pad - g.kernel_h) / g.stride + 1,
+          .out_w = (g.in_w + 2 * g.pad - g.kernel_w) / g.stride + 1,
+          .out_c = g.out_c,
+          .stride = g.stride,
+          .pad = g.pad};
+}
+
+constexpr ConvKind kKinds[] = {ConvKind::forward, ConvKind::grad_input, ConvKind::grad_weight};
+constexpr Geometry kGeometries[] = {
+    {1, 5, 5, 1, 1, 1, 1, 0, 1},   {2, 7, 9, 5, 3, 3, 1, 1, 7},     {3, 9, 7, 4, 3, 3, 2, 0, 6},
+    {2, 8, 10, 8, 3, 3, 2, 1, 16}, {2, 13, 11, 3, 7, 7, 2, 3, 5},   {2, 8, 8, 3, 7, 7, 1, 3, 3},
+    {4, 9, 11, 7, 1, 1, 2, 0, 9},  {2, 9, 9, 8, 3, 3, 1, 3, 8},     {2, 6, 5, 2, 1, 1, 1, 1, 3},
+    {1, 9, 8, 3, 7, 7, 1, 0, 2},   {2, 14, 14, 32, 3, 3, 1, 1, 64}, {2, 11, 6, 3, 3, 1, 1, 1, 4},
+};
+
+bool one_line(const std::string& text) { return !text.empty() && text.find('\n') == std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("cuDNN is there, or one line says why not") {
+  Convolutions convolutions(kWorkspaceLimit);
+  INFO(convolutions.why_not());
+  CHECK(convolutions.available() == convolutions.why_not().empty());
+  if (convolutions.available()) return;
+  CHECK(one_line(convolutions.why_not()));
+  const ConvShape shape = conv_shape(kGeometries[0], ConvKind::forward, kPrecisions[0]);
+  CHECK_FALSE(convolutions.workspace(shape).has_value());
+  CHECK_THROWS_AS(convolutions.run(shape, {}, nullptr, nullptr), DeviceError);
+}
+
+TEST_CASE("no bytes are no memory") {
+  CHECK(cairn::cuda::device_memory(0) == nullptr);
+  CHECK(cairn::cuda::pinned_memory(0) == nullptr);
+}
+
+TEST_CASE("a CUDA failure is one line that begins with what failed") {
+  CHECK_NOTHROW(check(cudaSuccess, "copy"));
+  try {
+    check(cudaErrorMemoryAllocation, "7 bytes of device memory");
+    FAIL("no exception");
+  } catch (const DeviceError& error) {
+    const std::string text = error.what();
+    CHECK(text.rfind("7 bytes of device memory: ", 0) == 0);
+    CHECK(one_line(text));
+  }
+}
+
+// Run by ctest with CUDA_VISIBLE_DEVICES=-1, on machines with and without a GPU.
+TEST_CASE("without a device, handles and libraries say so in one line", "[.][no_device]") {
+  const auto throws_one_line = [](auto&& make) {
+    try {
+      make();
+    } catch (const DeviceError& error) {
+      INFO(error.what());
+      CHECK(one_line(error.what()));
+      return true;
+    }
+    return false;
+  };
+  CHECK(throws_one_line([] { Gemms gemms(kWorkspaceLimit); }));
+  CHECK(throws_one_line([] { cairn::cuda::make_stream(); }));
+  CHECK(throws_one_line([] { cairn::cuda::make_event(); }));
+  CHECK(throws_one_line([] { cairn::cuda::device_memory(1); }));
+  CHECK(throws_one_line([] { cairn::cuda::pinned_memory(1); }));
+  CHECK_FALSE(Convolutions(kWorkspaceLimit).available());
+}
+
+TEST_CASE("matrix products by cuBLAS are those of a loop in double") {
+  if (cairn::tests::no_device()) return;
+  Gemms gemms(kWorkspaceLimit);
+  struct Extents {
+    std::int64_t m, n, k;
+  };
+  constexpr Extents kExtents[] = {{1, 1, 1},    {1, 7, 3},     {5, 1, 9},      {3, 5, 1},
+                                  {17, 33, 65}, {64, 48, 128}, {127, 129, 31}, {30, 2, 511}};
+  for (const Extents& extents : kExtents) {
+    for (const Precision precision : kPrecisions) {
+      for (const bool trans_a : {false, true}) {
+        for (const bool trans_b : {false, true}) {
+          for (const std::int64_t batch : {1, 3}) {
+            GemmShape shape{.trans_a = trans_a,
+                            .trans_b = trans_b,
+                            .tf32 = precision.tf32,
+                            .type = precision.type,
+                            .batch = batch,
+                            .m = extents.m,
+                            .n = extents.n,
+                            .k = extents.k};
+            check_product(gemms, shape, 1);
+            shape.bias = true;
+            check_product(gemms, shape, 0.375f);
+            shape.bias = false;
+            shape.accumulate = true;
+            check_product(gemms, shape, -1.5f);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("TF32 is used only where it is allowed") {
+  if (cairn::tests::no_device()) return;
+  Gemms gemms(kWorkspaceLimit);
+  // With k = 8, few roundings hide what the factors lose.
+  const GemmShape shape{.m = 256, .n = 256, .k = 8};
+  ProductCase product(shape);
+  product.run(gemms, 1);
+  const Expected expected = product.expected(1);
+  const std::vector<double> got = product.c.read_values();
+  double worst = 0;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    worst = std::max(worst, std::abs(got[i] - expected.values[i]) / expected.magnitudes[i]);
+  CHECK(worst < 1e-6);
+}
+
+TEST_CASE("a product has the same bits whenever it is computed") {
+  if (cairn::tests::no_device()) return;
+  for (const Precision precision : kPrecisions) {
+    // A small result of long sums, of which parts are summed side by side; and a large one.
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{48, 64, 32768}, {768, 512, 640}}) {
+      const GemmShape shape{.tf32 = precision.tf32, .type = precision.type, .m = m, .n = n, .k = k};
+      INFO(describe(shape));
+      ProductCase product(shape);
+      Gemms gemms(kWorkspaceLimit);
+      const std::vector<std::byte> first = product.run(gemms, 1);
+      for (int i = 0; i < 5; ++i) CHECK(product.run(gemms, 1) == first);
+      Gemms others(kWorkspaceLimit);
+      CHECK(product.run(others, 1) == first);
+    }
+  }
+}
+
+TEST_CASE("products do without a workspace where they must") {
+  if (cairn::tests::no_device()) return;
+  Gemms gemms(0);
+  const GemmShape shape{.m = 48, .n = 64, .k = 4096};
+  CHECK(gemms.workspace(shape) == 0);
+  check_product(gemms, shape, 1);
+}
+
+TEST_CASE("a product that is none is refused with its shape") {
+  if (cairn::tests::no_device()) return;
+  Gemms gemms(kWorkspaceLimit);
+  CHECK_THROWS_AS(gemms.workspace({.m = 4, .n = 0, .k = 4}), cairn::core::InputError);
+  CHECK_THROWS_AS(gemms.workspace({.bias = true, .accumulate = true, .m = 4, .n = 4, .k = 4}), cairn::core::InputError);
+  CHECK_THROWS_AS(gemms.workspace({.type = ElementType::i32, .m = 4, .n = 4, .k = 4}), cairn::core::InputError);
+}
+
+TEST_CASE("convolutions by cuDNN are those of a loop in double") {
+  if (cairn::tests::no_device()) return;
+  Convolutions convolutions(kWorkspaceLimit);
+  if (!convolutions.available()) {
+    std::printf("skipped: %s\n", convolutions.why_not().c_str());
+    return;
+  }
+  int planned = 0;
+  for (const Geometry& geometry : kGeometries) {
+    for (const ConvKind kind : kKinds) {
+      for (const Precision precision : kPrecisions) {
+        const ConvShape shape = conv_shape(geometry, kind, precision);
+        INFO(describe(shape));
+        const std::optional<std::int64_t> workspace = convolutions.workspace(shape);
+        if (!workspace) continue;  // the caller then does without cuDNN
+        ++planned;
+        CHECK(*workspace <= kWorkspaceLimit);
+        ConvCase convolution(shape);
+        const std::vector<std::byte> first = convolution.run(convolutions, *workspace);
+        CHECK(worst_error(convolution.out().read_values(), convolution.expected(), precision) <= 1);
+        CHECK(convolution.run(convolutions, *workspace) == first);
+      }
+    }
+  }
+  CHECK(planned > 0);
+}
+
+TEST_CASE("a convolution has the same bits whenever it is computed") {
+  if (cairn::tests::no_device()) return;
+  Convolutions convolutions(kWorkspaceLimit);
+  if (!convolutions.available()) {
+    std::printf("skipped: %s\n", convolutions.why_not().c_str());
+    return;
+  }
+  for (const Geometry& geometry : {Geometry{8, 28, 28, 64, 3, 3, 1, 1, 64}, Geometry{8, 56, 56, 3, 7, 7, 2, 3, 64}}) {
+    for (const ConvKind kind : kKinds) {
+      for (const Precision precision : kPrecisions) {
+        const ConvShape shape = conv_shape(geometry, kind, precision);
+        INFO(describe(shape));
+        const std::optional<std::int64_t> workspace = convolutions.workspace(shape);
+        if (!workspace) continue;
+        ConvCase convolution(shape);
+        const std::vector<std::byte> first = convolution.run(convolutions, *workspace);
+        for (int i = 0; i < 5; ++i) CHECK(convolution.run(convolutions, *workspace) == first);
+      }
+    }
+  }
+}
+
+TEST_CASE("library calls can be captured into a graph") {
+  if (cairn::tests::no_device()) return;
+  Gemms gemms(kWorkspaceLimit);
+  Convolutions convolutions(kWorkspaceLimit);
+  ProductCase product(GemmShape{.bias = true, .m = 64, .n = 96, .k = 33});
+  const std::vector<std::byte> product_bits = product.run(gemms, 1);
+  const DeviceMemory product_workspace = cairn::cuda::device_memory(gemms.workspace(product.shape));
+
+  ConvCase convolution(conv_shape(kGeometries[1], ConvKind::forward, kPrecisions[0]));
+  const std::optional<std::int64_t> workspace = convolutions.workspace(convolution.shape);
+  const DeviceMemory conv_workspace = cairn::cuda::device_memory(workspace.value_or(0));
+  std::vector<std::byte> conv_bits;
+  if (workspace) conv_bits = convolution.run(convolutions, *workspace);
+
+  product.c.poison();
+  convolution.y.poison();
+  const Stream stream = cairn::cuda::make_stream();
+  check(cudaDeviceSynchronize(), "synchronize");
+  check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "capture");
+  gemms.run(product.shape, {1, product.a.data(), product.b.data(), product.bias.data(), product.c.data()},
+            product_workspace.get(), stream.get());
+  if (workspace) convolutions.run(convolution.shape, convolution.operands(), conv_workspace.get(), stream.get());
+  cudaGraph_t captured = nullptr;
+  check(cudaStreamEndCapture(stream.get(), &captured), "end of capture");
+  const cairn::cuda::CapturedGraph graph(captured);
+  cudaGraphExec_t instance = nullptr;
+  check(cudaGraphInstantiate(&instance, graph.get(), 0), "instantiate");
+  const cairn::cuda::GraphExec exec(instance);
+  check(cudaGraphLaunch(exec.get(), stream.get()), "launch");
+  CHECK(product.c.read() == product_bits);
+  if (workspace) CHECK(convolution.y.read() == conv_bits);
+}

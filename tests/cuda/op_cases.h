@@ -1,0 +1,140 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/op.h"
+
+/// Ops of every kind on shapes that take every path of their kernels.
+namespace cairn::tests {
+
+struct OpCase {
+  core::Op op;
+  std::vector<core::Shape> args;
+  std::int64_t limit = 1;  ///< of ids and labels
+};
+
+/// One node that executes the op on random residents, which the host fills for every machine alike.
+inline core::Graph graph_of(const OpCase& one, core::ElementType storage) {
+  core::GraphBuilder builder(std::string(core::to_string(one.op.kind)));
+  core::Node node;
+  node.name = core::to_string(one.op.kind);
+  node.op = one.op;
+  node.op->type = core::output_type(one.op.kind, storage);
+  node.size = core::element_bytes(node.op->type) * core::element_count(node.op->shape);
+  node.keep = true;
+  node.scratch = core::op_work(one.op, one.args).scratch;
+  for (std::size_t i = 0; i < one.args.size(); ++i) {
+    core::Resident argument;
+    argument.name = fmt::format("argument {}", i);
+    argument.shape = one.args[i];
+    argument.type = core::arg_type(one.op.kind, i, storage);
+    argument.role = core::Resident::Role::data;
+    const bool integers = argument.type == core::ElementType::i32;
+    argument.init = integers ? core::Resident::Init::uniform : core::Resident::Init::normal;
+    argument.scale = integers ? static_cast<double>(one.limit) : 1.0;
+    node.op->args.push_back(core::Operand::resident(builder.add_resident(std::move(argument))));
+  }
+  builder.add(std::move(node));
+  return builder.build();
+}
+
+/// `large` adds shapes that fill a device; the small ones are fit for a memory checker.
+inline std::vector<OpCase> op_cases(bool large) {
+  using core::OpKind;
+  using core::Shape;
+  std::vector<OpCase> cases;
+  const auto add = [&](OpKind kind, Shape out, std::vector<Shape> args, core::OpAttrs attrs = {},
+                       std::int64_t limit = 1) {
+    OpCase one;
+    one.op.kind = kind;
+    one.op.shape = std::move(out);
+    one.op.attrs = std::move(attrs);
+    one.args = std::move(args);
+    one.limit = limit;
+    cases.push_back(std::move(one));
+  };
+  std::vector<std::int64_t> counts = {1, 7, 8, 1000, 8200};
+  if (large) counts.push_back(3'000'001);
+  for (const std::int64_t n : counts) {
+    for (const OpKind kind : {OpKind::add, OpKind::relu_grad, OpKind::gelu_grad, OpKind::mse_grad})
+      add(kind, {n}, {{n}, {n}});
+    for (const OpKind kind : {OpKind::relu, OpKind::gelu}) add(kind, {n}, {{n}});
+    add(OpKind::scale, {n}, {{n}}, {.alpha = -0.75});
+    add(OpKind::dropout, {n}, {{n}}, {.p = 0.4, .seed = 3, .stream = 9});
+    add(OpKind::mse, {1}, {{n}, {n}});
+  }
+  std::vector<std::pair<std::int64_t, std::int64_t>> tables = {{1, 1}, {3, 5}, {70, 8}, {129, 24}, {17, 33}, {9, 1030}};
+  if (large) tables.insert(tables.end(), {{100'000, 64}, {2048, 768}, {64, 50'257}, {300, 4096}});
+  for (const auto& [rows, cols] : tables) {
+    const Shape x{rows, cols}, params{2, cols}, row_stats{rows, 2};
+    add(OpKind::reduce_rows, {cols}, {x}, {.rows = rows, .cols = cols});
+    add(OpKind::batchnorm_stats, params, {x});
+    add(OpKind::batchnorm, x, {x, params, params});
+    add(OpKind::batchnorm_grad_params, params, {x, x, params});
+    add(OpKind::batchnorm_grad_input, x, {x, x, params, params, params});
+    add(OpKind::layernorm_stats, row_stats, {x});
+    add(OpKind::layernorm, x, {x, row_stats, params});
+    add(OpKind::layernorm_grad_params, params, {x, x, row_stats});
+    add(OpKind::layernorm_grad_input, x, {x, x, row_stats, params});
+    add(OpKind::softmax, x, {x});
+    add(OpKind::softmax_grad, x, {x, x});
+    add(OpKind::cross_entropy, {1}, {x, {rows}}, {}, cols);
+    add(OpKind::cross_entropy_grad, x, {x, {rows}}, {}, cols);
+    add(OpKind::embedding, {7, 9, cols}, {{7, 9}, {rows, cols}}, {}, rows);
+    add(OpKind::embedding, {7, 9, cols}, {{7, 9}, {rows, cols}, {9, cols}}, {}, rows);
+    add(OpKind::embedding_grad, {rows, cols}, {{7, 9, cols}, {7, 9}}, {}, rows);
+    add(OpKind::concat, {rows, cols + 4}, {x, {rows, 4}});
+    add(OpKind::slice, {rows, (cols + 1) / 2}, {x}, {.offset = cols / 2});
+    add(OpKind::permute, {cols, rows}, {x}, {.perm = {1, 0}});
+    add(OpKind::permute, {2, cols, 3, rows}, {{2, 3, rows, cols}}, {.perm = {0, 3, 1, 2}});
+    add(OpKind::permute, {2, rows, 3, cols}, {{2, 3, rows, cols}}, {.perm = {0, 2, 1, 3}});
+  }
+  for (const std::int64_t s : {1, 5, 32, 65}) add(OpKind::softmax, {3, s, s}, {{3, s, s}}, {.causal = true});
+  for (const std::int64_t c : {1, 3, 8, 36}) {
+    for (const auto& [kernel, stride, pad] :
+         std::vector<std::array<std::int64_t, 3>>{{3, 2, 1}, {2, 2, 0}, {3, 1, 1}}) {
+      const std::int64_t h = 9, w = 7, oh = (h + 2 * pad - kernel) / stride + 1,
+                         ow = (w + 2 * pad - kernel) / stride + 1;
+      const core::OpAttrs attrs{.kernel = kernel, .stride = stride, .pad = pad};
+      add(OpKind::maxpool, {2, oh, ow, c}, {{2, h, w, c}}, attrs);
+      add(OpKind::maxpool_grad, {2, h, w, c}, {{2, oh, ow, c}, {2, h, w, c}}, attrs);
+    }
+    add(OpKind::mean_pool, {3, c}, {{3, 5, 7, c}});
+    add(OpKind::mean_pool_grad, {3, 5, 7, c}, {{3, c}});
+    add(OpKind::upsample, {2, 6, 10, c}, {{2, 3, 5, c}});
+    add(OpKind::upsample_grad, {2, 3, 5, c}, {{2, 6, 10, c}});
+    for (const auto& [kernel, stride, pad] :
+         std::vector<std::array<std::int64_t, 3>>{{1, 1, 0}, {3, 1, 1}, {3, 2, 1}, {7, 2, 3}, {1, 2, 0}}) {
+      const std::int64_t h = 11, w = 8, oc = 12, oh = (h + 2 * pad - kernel) / stride + 1,
+                         ow = (w + 2 * pad - kernel) / stride + 1;
+      const Shape x{2, h, w, c}, weight{oc, kernel, kernel, c}, y{2, oh, ow, oc};
+      const core::OpAttrs attrs{.stride = stride, .pad = pad};
+      add(OpKind::conv2d, y, {x, weight}, attrs);
+      add(OpKind::conv2d, y, {x, weight, {oc}}, attrs);
+      add(OpKind::conv2d_grad_input, x, {y, weight}, attrs);
+      add(OpKind::conv2d_grad_weight, weight, {y, x}, attrs);
+    }
+  }
+  for (const bool trans_a : {false, true}) {
+    for (const bool trans_b : {false, true}) {
+      for (const std::int64_t batch : {1, 4}) {
+        for (const std::int64_t n : {9, 64}) {
+          const core::OpAttrs attrs{
+              .batch = batch, .m = 33, .n = n, .k = 40, .trans_a = trans_a, .trans_b = trans_b, .alpha = 0.5};
+          const Shape a{batch, 33 * 40}, b{batch, 40 * n}, out{batch, 33, n};
+          add(OpKind::matmul, out, {a, b}, attrs);
+          add(OpKind::matmul, out, {a, b, {n}}, attrs);
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace cairn::tests

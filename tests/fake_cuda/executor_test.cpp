@@ -1,0 +1,626 @@
+// cuda::Executor as it is, on the fake runtime, beside the host's executor.
+#include "cuda/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "core/error.h"
+#include "core/precision.h"
+#include "core/profile.h"
+#include "cuda/internal/handles.h"
+#include "cuda/internal/machine.h"
+#include "solvers/registry.h"
+#include "tests/catch.h"
+#include "tests/fake_cuda/fake_cuda.h"
+#include "tests/models/tiny_models.h"
+#include "tests/runtime/graphs.h"
+#include "tests/support/random_graph.h"
+
+namespace cairn::tests {
+namespace {
+
+using core::Graph;
+using core::NodeId;
+using core::Schedule;
+using cuda::Device;
+using cuda::Executor;
+using cuda::Launch;
+using runtime::Program;
+
+constexpr std::int64_t kGuard = 64;
+const std::vector<Launch> kLaunches = {Launch::graph, Launch::stream};
+
+/// A fresh device; at the end nothing may be left on it, and nothing forbidden may have happened.
+struct Gpu {
+  explicit Gpu(std::int64_t bytes = fake::kDeviceBytes) { fake::reset(bytes); }
+  ~Gpu() { check_clean(); }
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  static void check_clean() {
+    CHECK(fake::alive() == "");
+    CHECK(fake::faults() == "");
+  }
+};
+
+Program device_program(Device& device, const Graph& graph, const Schedule& schedule, std::int64_t guard_bytes = 0,
+                       std::int64_t alignment = 256) {
+  const core::Plan plan =
+      core::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .work = 0});
+  return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard_bytes));
+}
+
+/// Everything that an executor computed.
+struct Results {
+  std::vector<std::pair<NodeId, Bytes>> outputs;
+  std::vector<runtime::SinkDigest> sinks;
+  bool operator==(const Results&) const = default;
+};
+
+template <class AnyExecutor>
+Results results_of(AnyExecutor& executor) {
+  Results results;
+  for (const runtime::Output& output : executor.outputs()) {
+    results.outputs.emplace_back(output.node, Bytes(output.bytes.begin(), output.bytes.end()));
+  }
+  results.sinks = executor.sink_digests();
+  return results;
+}
+
+Results run_on_host(Program program) {
+  runtime::HostExecutor executor(std::move(program));
+  executor.run();
+  return results_of(executor);
+}
+
+Results run_on_device(Device& device, Program program, const cuda::ExecutorOptions& options = {}) {
+  Executor executor(device, std::move(program), options);
+  executor.run();
+  return results_of(executor);
+}
+
+template <class Error = core::DeviceError, class F>
+std::string error_of(const F& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// How often each function was called within `body`.
+template <class F>
+std::map<std::string, std::int64_t> calls_of(const F& body) {
+  const auto before = fake::calls();
+  body();
+  std::map<std::string, std::int64_t> calls;
+  for (const auto& [function, count] : fake::calls()) {
+    const auto known = before.find(function);
+    const std::int64_t more = count - (known == before.end() ? 0 : known->second);
+    if (more != 0) calls[function] = more;
+  }
+  return calls;
+}
+
+/// A perceptron on this device, with recomputation.
+struct Fixture {
+  Device device;
+  Perceptron p = perceptron();
+  Schedule schedule = with_recomputation(p);
+  Graph graph = device.with_scratch(p.graph, false);
+
+  Program program(std::int64_t guard_bytes = 0) { return device_program(device, graph, schedule, guard_bytes); }
+};
+
+Values floats_of(const Bytes& bytes) {
+  const std::vector<float> values = as_floats(bytes);
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+TEST_CASE("random graphs on the device: the host's outputs, sinks and peaks, which are those of the plan") {
+  const Gpu gpu;
+  Device device;
+  Random random(21);
+  for (int i = 0; i < 400; ++i) {
+    const Graph graph = random_graph(random);
+    const Schedule schedule = random_schedule(random, graph);
+    const std::int64_t guard = random.chance(50) ? kGuard : 0;
+    const Program program = device_program(device, graph, schedule, guard, random.chance(50) ? 16 : 256);
+    const bool poison = random.chance(50);
+    runtime::HostExecutor host(program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport expected = host.run();
+
+    Executor executor(device, program, {.poison = poison, .sentinels = guard > 0, .launch = random.pick(kLaunches)});
+    for (int run = 0; run < 2; ++run) {
+      const runtime::StepReport report = executor.run(run == 1);
+      CHECK(report.measured_peak_bytes == expected.measured_peak_bytes);
+      CHECK(report.live_peak_bytes == expected.live_peak_bytes);
+      CHECK(report.op_seconds.size() == (run == 1 ? schedule.steps.size() : 0));
+      CHECK(results_of(executor) == results_of(host));
+    }
+    if (guard == 0) {
+      CHECK(expected.measured_peak_bytes == program.arena_bytes);
+      const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = program.alignment, .work = 0});
+      CHECK(expected.live_peak_bytes == plan.lower_bound);
+    }
+  }
+}
+
+TEST_CASE("models on the device: close to the host, and the same bits for every schedule, in bf16 too") {
+  for (const std::string name : {"ffn", "resnet18", "unet", "gpt2", "mlp-mixer"}) {
+    for (const bool cudnn : {false, true}) {
+      if (cudnn && name != "unet") continue;
+      INFO("model " << name);
+      const Gpu gpu;
+      fake::set_cudnn(cudnn);
+      Device device;
+      const Graph graph = tiny_model(name);
+      const Results host = run_on_host(compiled(graph, core::baseline_schedule(graph)));
+      for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
+        const Graph stored = device.with_scratch(core::with_precision(graph, precision), false);
+        const Schedule baseline = core::baseline_schedule(stored);
+        const Results expected = run_on_device(device, device_program(device, stored, baseline), {.poison = true});
+        REQUIRE(expected.outputs.size() == host.outputs.size());
+        for (std::size_t k = 0; k < host.outputs.size() && precision == core::Precision::fp32; ++k) {
+          INFO("output " << stored.name(expected.outputs[k].first));
+          check_close(floats_of(expected.outputs[k].second), floats_of(host.outputs[k].second), 1e-4);
+        }
+        const std::int64_t peak = core::evaluate(stored, baseline).peak;
+        for (const solvers::SolverInfo& solver : solvers::registry()) {
+          solvers::SolveOptions options;
+          options.budget = (peak + core::peak_lower_bound(stored)) / 2;
+          options.limit.work = 20'000;
+          const Schedule schedule = solver.solve(stored, options).schedule;
+          if (schedule.steps.empty() || schedule == baseline) continue;
+          INFO("solver " << solver.name);
+          CHECK(run_on_device(device, device_program(device, stored, schedule), {.poison = true}) == expected);
+        }
+        const Schedule any = [&] {
+          Random random(5);
+          return random_schedule(random, stored, 20);
+        }();
+        CHECK(run_on_device(device, device_program(device, stored, any, kGuard),
+                            {.poison = true, .sentinels = true, .launch = Launch::stream}) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("with_scratch gives what the kernels take, again and again, and leaves in-place nodes alone") {
+  for (const bool cudnn : {false, true}) {
+    const Gpu gpu;
+    fake::set_cudnn(cudnn);
+    Device device;
+    CHECK(contains(device.convolutions(), cudnn ? "cuDNN" : "im2col"));
+    for (const TinyModel& tiny : tiny_models()) {
+      INFO("model " << tiny.name);
+      for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
+        const Graph graph = core::with_precision(tiny.build(), precision);
+        const Graph once = device.with_scratch(graph, false);
+        CHECK(device.with_scratch(once, false).fingerprint() == once.fingerprint());
+        for (NodeId v = 0; v < graph.node_count(); ++v) {
+          const bool in_place = graph.scratch(v) < 0;
+          CHECK(once.scratch(v) == (in_place ? graph.scratch(v) : device.scratch_bytes(graph, v, false)));
+          if (in_place) CHECK(device.scratch_bytes(graph, v, false) == 0);
+        }
+        // Compiling asks the device once more.
+        CHECK_NOTHROW(device_program(device, once, core::baseline_schedule(once)));
+      }
+    }
+  }
+}
+
+TEST_CASE("graph and stream, run and enqueue, and every further run give the same bits") {
+  const Gpu gpu;
+  Fixture f;
+  const Results expected = run_on_device(f.device, device_program(f.device, f.graph, core::baseline_schedule(f.graph)));
+  for (const Launch launch : kLaunches) {
+    Executor executor(f.device, f.program(), {.launch = launch});
+    CHECK(results_of(executor) == expected);  // of the step that the constructor ran
+    for (int i = 0; i < 3; ++i) {
+      executor.run(i == 1);
+      CHECK(results_of(executor) == expected);
+    }
+    for (int i = 0; i < 3; ++i) executor.enqueue();
+    CHECK(results_of(executor) == expected);
+    CHECK(executor.program().instructions.size() == f.schedule.steps.size());
+    CHECK_FALSE(run_on_device(f.device, f.program(), {.seed = 2, .launch = launch}) == expected);
+  }
+}
+
+TEST_CASE("the times are the device's, and those of the ops add up to the step's") {
+  const Gpu gpu;
+  Fixture f;
+  for (const Launch launch : kLaunches) {
+    Executor executor(f.device, f.program(), {.launch = launch});
+    const runtime::StepReport report = executor.run(true);
+    REQUIRE(report.op_seconds.size() == f.schedule.steps.size());
+    double sum = 0;
+    for (const double seconds : report.op_seconds) {
+      CHECK(seconds > 0);
+      sum += seconds;
+    }
+    CHECK(sum == Approx(report.seconds));
+    CHECK(executor.run(true).op_seconds == report.op_seconds);
+  }
+}
+
+TEST_CASE("within a step nothing is allocated, freed or waited for") {
+  const Gpu gpu;
+  Fixture f;
+  Executor replayed(f.device, f.program(kGuard), {.poison = true, .sentinels = true});
+  CHECK(calls_of([&] { replayed.enqueue(); }) == std::map<std::string, std::int64_t>{{"cudaGraphLaunch", 1}});
+  Executor launched(f.device, f.program(kGuard), {.poison = true, .sentinels = true, .launch = Launch::stream});
+  for (const auto& [function, count] : calls_of([&] { launched.enqueue(); })) {
+    CAPTURE(function);
+    CHECK((function == "kernel" || function == "cudaMemsetAsync" || function == "cudaEventRecordWithFlags"));
+  }
+  // With times, too, once the second graph is there.
+  for (Executor* executor : {&replayed, &launched}) {
+    executor->run(true);
+    for (const auto& [function, count] : calls_of([&] { executor->run(true); })) {
+      CAPTURE(function);
+      for (const char* part : {"Malloc", "Free", "Create", "Destroy", "Instantiate", "Capture"}) {
+        CHECK_FALSE(contains(function, part));
+      }
+    }
+  }
+}
+
+TEST_CASE("the caller's stream and the caller's arena are used, and left to the caller") {
+  const Gpu gpu;
+  Fixture f;
+  const Program program = f.program();
+  const Results expected = run_on_device(f.device, program);
+  const cuda::Stream stream = cuda::make_stream();
+  const cuda::DeviceMemory arena = cuda::device_memory(program.arena_bytes + 512);
+  const std::int64_t before = fake::allocated_bytes();
+  for (const Launch launch : kLaunches) {
+    cuda::ExecutorOptions options;
+    options.launch = launch;
+    options.stream = stream.get();
+    options.arena = arena.get() + 256;
+    options.arena_bytes = program.arena_bytes;
+    Executor executor(f.device, program, options);
+    CHECK(fake::allocated_bytes() - before == Executor::bytes_beside_arena(program, false));
+    CHECK(executor.run().measured_peak_bytes == program.arena_bytes);
+    CHECK(results_of(executor) == expected);
+    executor.enqueue();  // still to be done when the executor goes
+  }
+  CHECK(fake::alive() == "1 allocations, 1 streams");
+  const auto is_garbage = [](std::byte byte) { return byte == std::byte{0xCB}; };
+  CHECK(std::all_of(arena.get(), arena.get() + 256, is_garbage));
+  CHECK(std::all_of(arena.get() + 256 + program.arena_bytes, arena.get() + 512 + program.arena_bytes, is_garbage));
+
+  const std::string too_small =
+      error_of([&] { Executor(f.device, program, {.arena = arena.get(), .arena_bytes = program.arena_bytes - 1}); });
+  CHECK(contains(too_small, "lower the budget"));
+  CHECK_THROWS_AS(Executor(f.device, program, {.arena = arena.get() + 16, .arena_bytes = program.arena_bytes}),
+                  core::InputError);
+}
+
+TEST_CASE("out of memory: what was asked, what is free, and a budget that fits") {
+  constexpr std::int64_t kBytes = std::int64_t{100} << 20;
+  const Gpu gpu(kBytes);
+  Fixture f;
+  Program program = f.program(kGuard);
+  const std::int64_t planned = program.arena_bytes;
+  program.arena_bytes = kBytes;
+  const std::string error = error_of([&] { Executor(f.device, program, {.sentinels = true}); });
+  INFO(error);
+  CHECK(contains(error, "needs 100"));
+  CHECK(contains(error, "only 100"));
+  CHECK(contains(error, "fake device"));
+  const std::string before_number = "a budget of ";
+  REQUIRE(contains(error, before_number));
+  const std::int64_t fitting =
+      std::strtoll(error.c_str() + error.find(before_number) + before_number.size(), nullptr, 10);
+  CHECK(fitting > kBytes / 4);
+  program.arena_bytes = fitting;
+  {
+    Executor executor(f.device, program, {.sentinels = true});
+    CHECK(fake::allocated_bytes() == fitting + Executor::bytes_beside_arena(program, true));
+    CHECK(executor.run().measured_peak_bytes <= fitting);
+  }
+  program.arena_bytes = planned;
+  fake::set_device_bytes(1 << 20);
+  CHECK(contains(error_of([&] { Executor(f.device, program); }), "take a smaller model"));
+}
+
+TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
+  fake::reset();
+  const Program program = Fixture().program(kGuard);
+  for (const Launch launch : kLaunches) {
+    std::map<std::string, std::int64_t> calls;
+    const auto use = [&] {
+      Device device;
+      Executor executor(device, program, {.poison = true, .sentinels = true, .launch = launch});
+      executor.run();
+      executor.run(true);
+      executor.enqueue();
+      executor.outputs();
+      executor.sink_digests();
+      calls = fake::calls();
+    };
+    fake::reset();
+    use();
+    const auto every_call = calls;
+    std::int64_t kernels_of_no_step = 0;
+    for (const auto& [function, count] : every_call) {
+      if (contains(function, "Destroy")) continue;
+      for (std::int64_t nth = 1; nth <= count; ++nth) {
+        INFO(function << " fails at call " << nth << " of " << count);
+        const Gpu gpu;
+        fake::fail_call(function, nth);
+        const std::string error = error_of(use);
+        CHECK_FALSE(error.empty());
+        CHECK(error.find('\n') == std::string::npos);
+        CHECK(fake::last_error() == cudaSuccess);
+        kernels_of_no_step += function == "kernel" && !contains(error, "step ");
+      }
+    }
+    CHECK(kernels_of_no_step == 2);  // each run looks at what was touched
+  }
+}
+
+TEST_CASE("an executor survives a call that failed") {
+  const Gpu gpu;
+  Fixture f;
+  for (const Launch launch : kLaunches) {
+    Executor executor(f.device, f.program(), {.launch = launch});
+    executor.run();
+    const Results expected = results_of(executor);
+    const auto calls = calls_of([&] { Executor(f.device, f.program(), {.launch = launch}).run(true); });
+    for (const auto& [function, count] : calls) {
+      if (contains(function, "Destroy") || contains(function, "Free")) continue;
+      fake::fail_call(function, 1);
+      error_of([&] { executor.run(true); });
+      fake::fail_call(function, 0);
+      CAPTURE(function);
+      CHECK(executor.run(true).op_seconds.size() == f.schedule.steps.size());
+      CHECK(results_of(executor) == expected);
+    }
+  }
+}
+
+TEST_CASE("a kernel that fails at its launch is named with its step and node") {
+  for (const Launch launch : kLaunches) {
+    const Gpu gpu;
+    Fixture f;
+    fake::fail_call("kernel", 1, cudaErrorInvalidConfiguration);
+    const std::string error = error_of([&] { Executor(f.device, f.program(), {.launch = launch}); });
+    CHECK(contains(error, "step 0, matmul hidden: "));
+    CHECK(contains(error, "invalid configuration argument"));
+    CHECK(fake::last_error() == cudaSuccess);
+  }
+}
+
+TEST_CASE("a kernel that fails later is named by the first step") {
+  fake::reset();
+  const std::int64_t kernels = [] {
+    Fixture f;
+    Executor executor(f.device, f.program(), {.launch = Launch::stream});
+    return fake::calls()["kernel"];
+  }();
+  std::int64_t last_step = 0;
+  for (std::int64_t nth = 1; nth <= kernels; ++nth) {
+    const Gpu gpu;
+    Fixture f;
+    fake::fail_kernel(nth);
+    const std::string error = error_of([&] { Executor(f.device, f.program()); });
+    INFO(error);
+    REQUIRE(error.rfind("step ", 0) == 0);
+    CHECK(contains(error, "an illegal memory access was encountered"));
+    const std::int64_t step = std::strtoll(error.c_str() + 5, nullptr, 10);
+    CHECK((step == last_step || step == last_step + 1));
+    last_step = step;
+    const NodeId node = f.schedule.steps[static_cast<std::size_t>(step)];
+    CHECK(contains(error, fmt::format(" {}", f.graph.name(node))));
+    const bool again = std::count(f.schedule.steps.begin(), f.schedule.steps.begin() + step, node) > 0;
+    CHECK(contains(error, " again: ") == again);
+  }
+  const Gpu gpu;  // a new one: the sticky error would not go away
+  CHECK(last_step + 1 == Fixture().schedule.length());
+}
+
+TEST_CASE("a kernel that fails in a later step ends in an error from whoever waits first") {
+  for (const Launch launch : kLaunches) {
+    for (int how = 0; how < 4; ++how) {
+      const Gpu gpu;
+      Fixture f;
+      Executor executor(f.device, f.program(), {.launch = launch});
+      executor.run();
+      fake::fail_kernel(3);
+      const std::string error = error_of([&] {
+        if (how == 0) executor.run();
+        if (how == 1) executor.run(true);
+        if (how >= 2) executor.enqueue();
+        if (how == 2) executor.outputs();
+        if (how == 3) executor.sink_digests();
+      });
+      CHECK(contains(error, "a kernel of the step failed: an illegal memory access"));
+      CHECK_FALSE(error_of([&] { executor.run(); }).empty());
+      CHECK_FALSE(error_of([&] { Executor(f.device, f.program()); }).empty());
+    }
+  }
+}
+
+TEST_CASE("sentinels: buffers laid over each other, and writes behind a buffer, are noticed") {
+  const Graph graph = build_graph({make_node("source", 300), make_node("a", 200, {0}), make_node("b", 300, {1}),
+                                   make_node("c", 50, {2}), make_node("sink", 100, {3, 1})});
+  const Gpu gpu;
+  Device device;
+  const Program sound = device_program(device, graph, core::baseline_schedule(graph), kGuard);
+  for (const Launch launch : kLaunches) {
+    const cuda::ExecutorOptions options{.sentinels = true, .launch = launch};
+    const auto error = [&](const Program& program) {
+      return error_of<core::Error>([&] { Executor(device, program, options); });
+    };
+    CHECK(error(sound).empty());
+    Program overlaid = sound;  // b over a, which the sink still reads
+    overlaid.instructions[2].output.offset = sound.instructions[1].output.offset;
+    CHECK(contains(error(overlaid), "step 2, node 'b', wrote behind the end of the buffer of node 'a'"));
+    for (const std::size_t step : {0, 1, 3}) {
+      Program too_long = sound;
+      too_long.instructions[step].output.bytes = too_long.instructions[step].output.reserved + 1;
+      const std::string name = graph.name(too_long.instructions[step].node);
+      CHECK(
+          contains(error(too_long), fmt::format("node '{0}', wrote behind the end of the buffer of node '{0}'", name)));
+    }
+  }
+}
+
+TEST_CASE("sentinels: a guard that is overwritten in a later step is noticed by run") {
+  const Gpu gpu;
+  Fixture f;
+  const Program program = f.program(kGuard);
+  const cuda::DeviceMemory arena = cuda::device_memory(program.arena_bytes);
+  for (const Launch launch : kLaunches) {
+    Executor executor(f.device, program,
+                      {.sentinels = true, .launch = launch, .arena = arena.get(), .arena_bytes = program.arena_bytes});
+    CHECK_NOTHROW(executor.run());
+    const runtime::Location& hidden = program.instructions[0].output;
+    std::byte* guard = arena.get() + hidden.offset + hidden.reserved;
+    fake::before_kernel(2, [=] { *guard = std::byte{0}; });  // the second kernel looks at the guards of step 0
+    CHECK(contains(error_of<core::Error>([&] { executor.run(); }),
+                   "step 0, node 'hidden', wrote behind the end of the buffer of node 'hidden'"));
+  }
+}
+
+TEST_CASE("poison shows a read after free") {
+  const Gpu gpu;
+  Device device;
+  const Graph graph = build_graph({make_node("a", 200), make_node("b", 300, {0}), make_node("sink", 100, {0, 1})});
+  Program program = device_program(device, graph, core::baseline_schedule(graph));
+  const Results expected = run_on_device(device, program);
+  runtime::Instruction& b = program.instructions[1];  // frees `a`, which the sink still reads
+  b.free_begin = static_cast<std::uint32_t>(program.frees.size());
+  b.free_count = 1;
+  program.frees.push_back(program.instructions[0].output);
+  CHECK(run_on_device(device, program) == expected);
+  CHECK_FALSE(run_on_device(device, program, {.poison = true}) == expected);
+}
+
+TEST_CASE("the measured peak is what was written, not what was planned") {
+  const Gpu gpu;
+  Device device;
+  const Graph graph = build_graph({make_node("a", 5 << 20), make_node("b", 300, {0})});
+  Program program = device_program(device, graph, core::baseline_schedule(graph));
+  const std::int64_t needed = program.arena_bytes;
+  program.arena_bytes += std::int64_t{3} << 20;
+  CHECK(Executor(device, program).run().measured_peak_bytes == needed);
+  const cuda::DeviceMemory arena = cuda::device_memory(program.arena_bytes);
+  Executor careless(device, program, {.arena = arena.get(), .arena_bytes = program.arena_bytes});
+  std::byte* last = arena.get() + needed + 1000;
+  fake::before_kernel(1, [=] { *last = std::byte{7}; });
+  CHECK(careless.run().measured_peak_bytes == core::align_up(needed + 1001, program.alignment));
+}
+
+TEST_CASE("programs that are not made for this device are refused") {
+  const Gpu gpu;
+  fake::set_cudnn(true);
+  Device device;
+  const Graph synthetic = build_graph({make_node("a", 100), make_node("b", 100, {0})});
+  const Schedule schedule = core::baseline_schedule(synthetic);
+  CHECK_THROWS_AS(Executor(device, device_program(device, synthetic, schedule, 0, 8)), core::InputError);
+  CHECK_NOTHROW(Executor(device, device_program(device, synthetic, schedule, 0, 16)));
+  CHECK_THROWS_AS(Executor(device, device_program(device, synthetic, schedule), {.sentinels = true}), core::InputError);
+
+  const Graph bare = tiny_model("unet");
+  const Graph graph = device.with_scratch(bare, false);
+  const Schedule baseline = core::baseline_schedule(graph);
+  CHECK_THROWS_AS(device_program(device, graph, baseline, 0, 8), core::InputError);
+  // Workspaces of libraries need more than kernels do.
+  CHECK_THROWS_AS(Executor(device, device_program(device, graph, baseline, 0, 16)), core::InputError);
+  CHECK_THROWS_AS(device_program(device, bare, baseline), core::InputError);
+  const std::string error = error_of<core::InputError>([&] { Executor(device, compiled(bare, baseline)); });
+  CHECK(contains(error, "bytes of scratch on this device"));
+}
+
+TEST_CASE("ids out of range are found before they reach a kernel") {
+  const Gpu gpu;
+  Device device;
+  core::GraphBuilder builder;
+  const auto ids = builder.add_resident({.name = "ids",
+                                         .shape = {50},
+                                         .role = core::Resident::Role::data,
+                                         .type = core::Resident::Type::i32,
+                                         .init = core::Resident::Init::uniform,
+                                         .scale = 1000});
+  const auto table = builder.add_resident({.name = "table", .shape = {3, 2}});
+  core::Op op = make_op(core::OpKind::embedding, {50, 2});
+  op.args = {core::Operand::resident(ids), core::Operand::resident(table)};
+  add_op(builder, "lookup", op);
+  const Graph graph = device.with_scratch(builder.build(), false);
+  const Program program = device_program(device, graph, core::baseline_schedule(graph));
+  CHECK(contains(error_of<core::Error>([&] { Executor(device, program); }), "node 'lookup' reads resident 'ids'"));
+}
+
+TEST_CASE("executors can be moved and replaced, live side by side, and outlast a move of their device") {
+  const Gpu gpu;
+  Fixture f;
+  const Results expected = run_on_device(f.device, f.program());
+  Executor first(f.device, f.program());
+  Executor second(std::move(first));
+  second.enqueue();
+  CHECK(results_of(second) == expected);
+  const std::string one = fake::alive();
+  second = Executor(f.device, f.program(), {.launch = Launch::graph});
+  CHECK(fake::alive() == one);
+  second.run(true);
+  CHECK(results_of(second) == expected);
+
+  const Graph other = build_graph({make_node("a", 1000), make_node("b", 70, {0})});
+  Executor third(f.device, device_program(f.device, other, core::baseline_schedule(other)));
+  second.enqueue();
+  third.enqueue();
+  const Device moved = std::move(f.device);
+  CHECK(results_of(second) == expected);
+  second.run(true);
+  CHECK(results_of(second) == expected);
+  CHECK(results_of(third).sinks == run_on_host(third.program()).sinks);
+}
+
+TEST_CASE("an executor leaves the machine's stream as it was, after a failure too") {
+  const Gpu gpu;
+  Fixture f;
+  Executor executor(f.device, f.program(), {.launch = Launch::stream});
+  executor.run(true);
+  CHECK(f.device.machine().stream() == nullptr);
+  fake::fail_call("kernel", 3);
+  CHECK_FALSE(error_of([&] { executor.enqueue(); }).empty());
+  CHECK(f.device.machine().stream() == nullptr);
+}
+
+TEST_CASE("graphs without memory, without nodes, and with empty outputs run") {
+  const Gpu gpu;
+  Device device;
+  std::vector<core::Node> nodes = {make_node("empty"), make_node("reader", 16, {0}), make_node("sink", 0, {1})};
+  nodes[1].keep = nodes[2].keep = true;
+  for (const Graph& graph : {build_graph({}), build_graph({make_node("only")}), build_graph(nodes)}) {
+    const Program program = device_program(device, graph, core::baseline_schedule(graph));
+    for (const Launch launch : kLaunches) {
+      Executor executor(device, program, {.poison = true, .launch = launch});
+      const runtime::StepReport report = executor.run(true);
+      CHECK(report.measured_peak_bytes == program.arena_bytes);
+      CHECK(report.op_seconds.size() == program.instructions.size());
+      CHECK(results_of(executor) == run_on_host(program));
+    }
+  }
+}
+
+TEST_CASE("without a device the reason is the probe's") {
+  const Gpu gpu;
+  fake::set_available(false);
+  CHECK(error_of([] { Device device; }) == cuda::probe().reason);
+}
+
+}  // namespace cairn::tests

@@ -1,0 +1,147 @@
+// The kernels and libraries of cuda/, computed by a HostMachine when the fake runtime comes to them.
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "core/team.h"
+#include "cuda/internal/convolution.h"
+#include "cuda/internal/error.h"
+#include "cuda/internal/gemm.h"
+#include "cuda/internal/machine.h"
+#include "cuda/internal/machine_step.h"
+#include "runtime/device/batchnorm.h"
+#include "runtime/device/conv.h"
+#include "runtime/device/elementwise.h"
+#include "runtime/device/embedding.h"
+#include "runtime/device/layernorm.h"
+#include "runtime/device/loss.h"
+#include "runtime/device/matmul.h"
+#include "runtime/device/pool.h"
+#include "runtime/device/shape.h"
+#include "runtime/device/softmax.h"
+#include "tests/fake_cuda/fake_cuda.h"
+#include "tests/support/host_machine.h"
+
+namespace cairn::cuda {
+namespace {
+
+namespace fake = tests::fake;
+using runtime::device::ConvOperands;
+using runtime::device::ConvShape;
+using runtime::device::GemmOperands;
+using runtime::device::GemmShape;
+
+tests::HostMachine& host() {
+  static tests::HostMachine machine;
+  machine.library_convolutions = fake::has_cudnn();
+  return machine;
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what) {
+  check(fake::enqueue_kernel(stream, std::move(kernel)), what);
+}
+
+/// Teams of one, one after the other. (A HostMachine would have every kernel compiled for its teams of threads, too.)
+template <class F>
+void run_teams(const F& functor, std::int64_t teams, std::int64_t shared_bytes) {
+  std::vector<std::max_align_t> memory(static_cast<std::size_t>(shared_bytes) / sizeof(std::max_align_t) + 1);
+  auto* shared = reinterpret_cast<std::byte*>(memory.data());
+  for (std::int64_t i = 0; i < teams; ++i) {
+    std::memset(shared, 0xFF, static_cast<std::size_t>(shared_bytes));  // NaN: nothing may be read before it is set
+    functor(core::SerialTeam(shared), i);
+  }
+}
+
+}  // namespace
+
+struct Gemms::Impl {};
+Gemms::Gemms(std::int64_t) {}
+Gemms::Gemms(Gemms&&) noexcept = default;
+Gemms& Gemms::operator=(Gemms&&) noexcept = default;
+Gemms::~Gemms() = default;
+
+std::int64_t Gemms::workspace(const GemmShape& shape) { return host().gemm_workspace(shape); }
+
+void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* workspace, cudaStream_t stream) {
+  for (const void* tensor : {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.c)}) {
+    fake::require_aligned(tensor, 16, "a product's tensor");
+  }
+  fake::require_aligned(workspace, 256, "a product's workspace");
+  enqueue(
+      stream, [=] { host().gemm(shape, operands, workspace); }, "a product");
+}
+
+struct Convolutions::Impl {
+  std::string why_not = "the fake cuDNN is switched off";
+};
+Convolutions::Convolutions(std::int64_t) : impl_(std::make_unique<Impl>()) {}
+Convolutions::Convolutions(Convolutions&&) noexcept = default;
+Convolutions& Convolutions::operator=(Convolutions&&) noexcept = default;
+Convolutions::~Convolutions() = default;
+
+bool Convolutions::available() const { return fake::has_cudnn(); }
+const std::string& Convolutions::why_not() const { return impl_->why_not; }
+
+std::optional<std::int64_t> Convolutions::workspace(const ConvShape& shape) { return host().conv_workspace(shape); }
+
+void Convolutions::run(const ConvShape& shape, const ConvOperands& operands, void* workspace, cudaStream_t stream) {
+  for (const void* tensor : {operands.first, operands.second, static_cast<const void*>(operands.out)}) {
+    fake::require_aligned(tensor, 16, "a convolution's tensor");
+  }
+  fake::require_aligned(workspace, 256, "a convolution's workspace");
+  enqueue(
+      stream, [=] { host().conv(shape, operands, workspace); }, "a convolution");
+}
+
+Machine::Machine(std::int64_t workspace_limit_bytes)
+    : shared_limit_(host().shared_limit()), gemms_(workspace_limit_bytes), convolutions_(workspace_limit_bytes) {}
+
+template <class F>
+void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes) {
+  enqueue(
+      stream_, [=] { host().launch(functor, teams, shared_bytes); }, "the launch of a kernel");
+}
+
+void Machine::fill(void* address, int byte, std::int64_t bytes) {
+  if (bytes == 0) return;
+  check(cudaMemsetAsync(address, byte, static_cast<std::size_t>(bytes), stream_), "filling memory");
+}
+
+std::int64_t Machine::sort_workspace(std::int64_t count) { return host().sort_workspace(count); }
+
+void Machine::sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, std::int32_t* sorted_places,
+                          std::int64_t count, std::int64_t limit, void* workspace) {
+  fake::require_aligned(workspace, 256, "a sort's workspace");
+  enqueue(
+      stream_, [=] { host().sort_by_key(keys, sorted_keys, sorted_places, count, limit, workspace); }, "a sort of ids");
+}
+
+MachineStep::MachineStep(Machine& machine, const runtime::Program& program, const runtime::Liveness& lives, bool poison,
+                         const runtime::device::StepMemory& memory)
+    : machine_(machine), step_(program, lives, poison, memory) {}
+
+void MachineStep::begin() { step_.begin(machine_); }
+void MachineStep::issue(const runtime::Instruction& instruction, bool dirty_scratch) {
+  step_.issue(machine_, instruction, dirty_scratch);
+}
+
+void find_touched(Machine& machine, const std::byte* arena, std::int64_t bytes, int paint, std::int64_t* ends) {
+  runtime::device::find_touched(machine, arena, bytes, paint, ends);
+}
+
+}  // namespace cairn::cuda
+
+namespace cairn::runtime::device {
+// What Device asks for; MachineStep has instantiated the rest.
+template void matmul(Sizing<cuda::Machine>&, Call&);
+template void elementwise(Sizing<cuda::Machine>&, Call&);
+template void conv(Sizing<cuda::Machine>&, Call&);
+template void batchnorm(Sizing<cuda::Machine>&, Call&);
+template void layernorm(Sizing<cuda::Machine>&, Call&);
+template void pool(Sizing<cuda::Machine>&, Call&);
+template void shape(Sizing<cuda::Machine>&, Call&);
+template void softmax(Sizing<cuda::Machine>&, Call&);
+template void embedding(Sizing<cuda::Machine>&, Call&);
+template void loss(Sizing<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

@@ -1,0 +1,426 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "cuda/device.h"
+#include "tests/fake_cuda/fake_cuda.h"
+
+namespace {
+
+struct EventState {
+  bool timed = true;
+  bool recorded = false;
+  std::int64_t pending = 0;  ///< records that were enqueued and did not run
+  std::int64_t time = 0;
+};
+
+/// One piece of work: something to run, or an event to record.
+struct Work {
+  std::function<void()> run;
+  bool kernel = false;
+  std::shared_ptr<EventState> event;
+};
+using WorkList = std::vector<Work>;
+
+}  // namespace
+
+// The runtime's handles point to these.
+struct CUstream_st {
+  std::deque<Work> pending;
+  std::unique_ptr<WorkList> capture;
+};
+struct CUevent_st {
+  std::shared_ptr<EventState> state;
+};
+struct CUgraph_st {
+  WorkList work;
+};
+struct CUgraphExec_st {
+  WorkList work;
+};
+
+namespace cairn::tests::fake {
+namespace {
+
+struct Failure {
+  std::int64_t countdown = 0;
+  cudaError_t error = cudaSuccess;
+};
+
+struct Action {
+  std::int64_t countdown = 0;
+  std::function<void()> run;
+};
+
+struct Runtime {
+  std::int64_t device_bytes = kDeviceBytes;
+  bool available = true, cudnn = false;
+  std::map<const std::byte*, std::int64_t> allocations;  ///< bytes by address
+  std::set<cudaStream_t> streams;
+  std::set<cudaEvent_t> events;
+  std::set<cudaGraph_t> graphs;
+  std::set<cudaGraphExec_t> execs;
+  std::map<std::string, std::int64_t> calls;
+  std::map<std::string, Failure> failing_calls;
+  Failure failing_kernel;
+  Action before_kernel;
+  std::string faults;
+  cudaError_t last = cudaSuccess, sticky = cudaSuccess;
+  std::int64_t clock = 0;
+
+  void fault(const std::string& text) { faults += text + "\n"; }
+
+  bool capturing() const {
+    return std::any_of(streams.begin(), streams.end(), [](cudaStream_t stream) { return stream->capture != nullptr; });
+  }
+
+  cudaError_t remember(cudaError_t error) {
+    if (error != cudaSuccess) last = error;
+    return error;
+  }
+
+  /// Counts a call; the error with which it must fail at once, if any.
+  cudaError_t enter(const std::string& function, bool in_capture = true) {
+    ++calls[function];
+    if (!in_capture && capturing()) {
+      fault(function + " during a capture");
+      return remember(cudaErrorStreamCaptureUnsupported);
+    }
+    const auto failing = failing_calls.find(function);
+    if (failing != failing_calls.end() && --failing->second.countdown == 0) return remember(failing->second.error);
+    return remember(sticky);
+  }
+
+  cudaError_t enqueue(cudaStream_t stream, Work work) {
+    if (streams.count(stream) == 0) {
+      fault(stream == nullptr ? "work on the default stream" : "work on a stream that is no more");
+      return remember(cudaErrorInvalidResourceHandle);
+    }
+    if (stream->capture) {
+      stream->capture->push_back(std::move(work));
+      return cudaSuccess;
+    }
+    if (work.event) ++work.event->pending;
+    stream->pending.push_back(std::move(work));
+    return cudaSuccess;
+  }
+
+  void flush(cudaStream_t stream) {
+    while (!stream->pending.empty()) {
+      const Work work = std::move(stream->pending.front());
+      stream->pending.pop_front();
+      if (work.kernel && --before_kernel.countdown == 0) before_kernel.run();
+      if (work.kernel && --failing_kernel.countdown == 0) sticky = failing_kernel.error;
+      if (sticky != cudaSuccess) continue;
+      if (work.event) {
+        work.event->time = clock;
+        work.event->recorded = true;
+        --work.event->pending;
+      } else {
+        ++clock;
+        work.run();
+      }
+    }
+  }
+
+  void require_idle(const char* what) {
+    for (const cudaStream_t stream : streams) {
+      if (!stream->pending.empty()) fault(std::string(what) + " while work is pending");
+    }
+  }
+
+  /// Whether the range touches device memory, which must then hold it whole.
+  bool on_device(const void* address, std::size_t bytes, const char* what) {
+    const auto* begin = static_cast<const std::byte*>(address);
+    auto after = allocations.upper_bound(begin);
+    if (after == allocations.begin()) return false;
+    const auto& [base, size] = *--after;
+    if (begin >= base + size) return false;
+    if (begin + bytes > base + size) fault(std::string(what) + " runs over the end of an allocation");
+    return true;
+  }
+  void require_on_device(const void* address, std::size_t bytes, const char* what) {
+    if (!on_device(address, bytes, what)) fault(std::string(what) + " is not in device memory");
+  }
+};
+
+Runtime& runtime() {
+  static Runtime instance;
+  return instance;
+}
+
+template <class Handle>
+cudaError_t create(std::set<Handle>& alive, Handle* out, Handle created) {
+  alive.insert(created);
+  *out = created;
+  return cudaSuccess;
+}
+
+/// What lets go does so even where it must report an error.
+template <class Handle>
+cudaError_t destroy(const char* function, std::set<Handle>& alive, Handle handle) {
+  const cudaError_t status = runtime().enter(function);
+  if (alive.erase(handle) == 0) {
+    runtime().fault(std::string(function) + " of what is not alive");
+    return runtime().remember(cudaErrorInvalidResourceHandle);
+  }
+  delete handle;
+  return status;
+}
+
+cudaError_t record(cudaEvent_t event, cudaStream_t stream, bool external) {
+  const bool captured = runtime().streams.count(stream) != 0 && stream->capture != nullptr;
+  // Within a capture, an ordinary record is no more than a dependency: it takes no time.
+  if (captured != external)
+    runtime().fault(external ? "an external record outside a capture" : "an ordinary record in one");
+  return runtime().enqueue(stream, {.event = event->state});
+}
+
+}  // namespace
+
+void reset(std::int64_t device_bytes) {
+  runtime() = Runtime();
+  runtime().device_bytes = device_bytes;
+}
+void set_device_bytes(std::int64_t bytes) { runtime().device_bytes = bytes; }
+void set_available(bool available) { runtime().available = available; }
+void set_cudnn(bool available) { runtime().cudnn = available; }
+bool has_cudnn() { return runtime().cudnn; }
+
+std::string alive() {
+  std::string text;
+  const auto add = [&](std::size_t count, const char* what) {
+    if (count != 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + what;
+  };
+  add(runtime().allocations.size(), "allocations");
+  add(runtime().streams.size(), "streams");
+  add(runtime().events.size(), "events");
+  add(runtime().graphs.size(), "graphs");
+  add(runtime().execs.size(), "instantiated graphs");
+  return text;
+}
+
+std::int64_t allocated_bytes() {
+  std::int64_t bytes = 0;
+  for (const auto& [address, size] : runtime().allocations) bytes += size;
+  return bytes;
+}
+
+std::string faults() { return runtime().faults; }
+std::map<std::string, std::int64_t> calls() { return runtime().calls; }
+cudaError_t last_error() { return runtime().last; }
+
+void fail_call(const std::string& function, std::int64_t nth, cudaError_t error) {
+  runtime().failing_calls[function] = {nth, error};
+}
+void fail_kernel(std::int64_t nth, cudaError_t error) { runtime().failing_kernel = {nth, error}; }
+
+void before_kernel(std::int64_t nth, std::function<void()> action) {
+  runtime().before_kernel = {nth, std::move(action)};
+}
+
+cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel) {
+  const cudaError_t status = runtime().enter("kernel");
+  return status != cudaSuccess ? status : runtime().enqueue(stream, {std::move(kernel), true});
+}
+
+void require_aligned(const void* address, std::uintptr_t alignment, const char* what) {
+  if (reinterpret_cast<std::uintptr_t>(address) % alignment == 0) return;
+  runtime().fault(std::string(what) + " is not at a multiple of " + std::to_string(alignment));
+}
+
+}  // namespace cairn::tests::fake
+
+using namespace cairn::tests::fake;
+
+// Names and parameters are those of cuda_runtime_api.h.
+
+cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
+  constexpr std::size_t kAlignment = 256;
+  constexpr int kGarbage = 0xCB;
+  if (const cudaError_t status = runtime().enter("cudaMalloc", false)) return status;
+  if (static_cast<std::int64_t>(size) > runtime().device_bytes - allocated_bytes()) {
+    return runtime().remember(cudaErrorMemoryAllocation);
+  }
+  auto* memory =
+      static_cast<std::byte*>(std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment));
+  std::memset(memory, kGarbage, size);
+  runtime().allocations[memory] = static_cast<std::int64_t>(size);
+  *devPtr = memory;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* devPtr) {
+  const cudaError_t status = runtime().enter("cudaFree", false);
+  if (devPtr == nullptr) return status;
+  runtime().require_idle("cudaFree");
+  if (runtime().allocations.erase(static_cast<std::byte*>(devPtr)) == 0) {
+    runtime().fault("cudaFree of what is no allocation");
+    return runtime().remember(cudaErrorInvalidValue);
+  }
+  std::free(devPtr);
+  return status;
+}
+
+cudaError_t cudaSetDevice(int) { return runtime().enter("cudaSetDevice"); }
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  if (const cudaError_t status = runtime().enter("cudaMemGetInfo")) return status;
+  *total = static_cast<std::size_t>(runtime().device_bytes);
+  *free = static_cast<std::size_t>(std::max<std::int64_t>(0, runtime().device_bytes - allocated_bytes()));
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (const cudaError_t status = runtime().enter("cudaMemcpyAsync")) return status;
+  return runtime().enqueue(stream, {[=] {
+                             const bool up = kind == cudaMemcpyHostToDevice;
+                             runtime().require_on_device(up ? dst : src, count, "a copy's device side");
+                             if (runtime().on_device(up ? src : dst, count, "a copy's host side")) {
+                               runtime().fault("a copy's host side is in device memory");
+                             }
+                             std::memcpy(dst, src, count);
+                           }});
+}
+
+cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStream_t stream) {
+  if (const cudaError_t status = runtime().enter("cudaMemsetAsync")) return status;
+  return runtime().enqueue(stream, {[=] {
+                             runtime().require_on_device(devPtr, count, "a fill");
+                             std::memset(devPtr, value, count);
+                           }});
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned) {
+  if (const cudaError_t status = runtime().enter("cudaStreamCreateWithFlags")) return status;
+  return create(runtime().streams, pStream, new CUstream_st);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  runtime().require_idle("cudaStreamDestroy");
+  return destroy("cudaStreamDestroy", runtime().streams, stream);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const cudaError_t status = runtime().enter("cudaStreamSynchronize");
+  if (runtime().streams.count(stream) == 0) {
+    runtime().fault("a wait for what is no stream");
+    return runtime().remember(cudaErrorInvalidResourceHandle);
+  }
+  if (stream->capture) {
+    runtime().fault("cudaStreamSynchronize of a stream that is captured");
+    return runtime().remember(cudaErrorStreamCaptureUnsupported);
+  }
+  runtime().flush(stream);  // also where it is told to fail: after a real failure no work is left either
+  return status != cudaSuccess ? status : runtime().remember(runtime().sticky);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if (const cudaError_t status = runtime().enter("cudaEventCreateWithFlags")) return status;
+  auto state = std::make_shared<EventState>();
+  state->timed = (flags & cudaEventDisableTiming) == 0;
+  return create(runtime().events, event, new CUevent_st{std::move(state)});
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return destroy("cudaEventDestroy", runtime().events, event); }
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (const cudaError_t status = runtime().enter("cudaEventRecord")) return status;
+  return record(event, stream, false);
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (const cudaError_t status = runtime().enter("cudaEventRecordWithFlags")) return status;
+  return record(event, stream, flags == cudaEventRecordExternal);
+}
+
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
+  if (const cudaError_t status = runtime().enter("cudaEventElapsedTime", false)) return status;
+  for (const cudaEvent_t event : {start, end}) {
+    if (!event->state->timed) return runtime().remember(cudaErrorInvalidResourceHandle);
+    if (event->state->pending != 0) return runtime().remember(cudaErrorNotReady);
+    if (!event->state->recorded) return runtime().remember(cudaErrorInvalidResourceHandle);
+  }
+  *ms = static_cast<float>(end->state->time - start->state->time) / 1000.0F;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (const cudaError_t status = runtime().enter("cudaStreamBeginCapture", false)) return status;
+  if (runtime().streams.count(stream) == 0) return runtime().remember(cudaErrorStreamCaptureUnsupported);
+  stream->capture = std::make_unique<WorkList>();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* pGraph) {
+  const cudaError_t status = runtime().enter("cudaStreamEndCapture");
+  *pGraph = nullptr;
+  const std::unique_ptr<WorkList> captured = std::move(stream->capture);
+  if (status != cudaSuccess) return status;
+  if (!captured) return runtime().remember(cudaErrorIllegalState);
+  return create(runtime().graphs, pGraph, new CUgraph_st{*captured});
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return destroy("cudaGraphDestroy", runtime().graphs, graph); }
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* pGraphExec, cudaGraph_t graph, unsigned long long) {
+  if (const cudaError_t status = runtime().enter("cudaGraphInstantiate", false)) return status;
+  return create(runtime().execs, pGraphExec, new CUgraphExec_st{graph->work});
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
+  return destroy("cudaGraphExecDestroy", runtime().execs, graphExec);
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
+  if (const cudaError_t status = runtime().enter("cudaGraphUpload", false)) return status;
+  return runtime().enqueue(stream, {[] {}});
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
+  if (const cudaError_t status = runtime().enter("cudaGraphLaunch", false)) return status;
+  if (runtime().execs.count(graphExec) == 0) {
+    runtime().fault("the launch of what is no graph");
+    return runtime().remember(cudaErrorInvalidValue);
+  }
+  for (const Work& work : graphExec->work) runtime().enqueue(stream, work);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = std::exchange(runtime().last, runtime().sticky);
+  return error;
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
+    default:
+      return "an error of the fake runtime";
+  }
+}
+
+namespace cairn::cuda {
+
+Probe probe() {
+  if (!runtime().available) return {false, "no fake device is visible", std::nullopt};
+  DeviceInfo info;
+  info.name = "fake device";
+  info.total_bytes = info.free_bytes = runtime().device_bytes;
+  info.sm_major = 9;
+  info.multiprocessors = 1;
+  return {true, "", info};
+}
+
+}  // namespace cairn::cuda

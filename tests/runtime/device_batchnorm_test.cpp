@@ -1,0 +1,154 @@
+// Batch norm and sums over rows as a device computes them.
+#include <cmath>
+#include <limits>
+
+#include "runtime/device/batchnorm.h"
+#include "tests/catch.h"
+#include "tests/runtime/device_op.h"
+
+namespace cairn::tests {
+namespace {
+
+using core::ElementType;
+using core::OpKind;
+using core::Shape;
+
+struct RunBatchnorm {
+  template <class Machine>
+  void operator()(Machine& machine, runtime::device::Call& call) const {
+    runtime::device::batchnorm(machine, call);
+  }
+};
+
+void check(const core::Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5) {
+  INFO("shape " << args[0].shape.front() << " ... " << args[0].shape.back());
+  check_device_op(op, args, tolerance, false, RunBatchnorm());
+}
+
+Tensor stats_of(const Tensor& x) {
+  const Shape shape = {2, x.shape.back()};
+  return {shape, run<double>(make_op(OpKind::batchnorm_stats, shape), {x}), {}};
+}
+
+// One row, one column, fewer columns than a pack, odd ones, blocks of columns, chunks of rows that end anywhere.
+const std::vector<Shape> kShapes = {{1, 1},   {1, 3000}, {700, 1}, {3, 2, 4, 5},   {301, 3},  {97, 8},
+                                    {90, 40}, {2, 1032}, {97, 75}, {2, 9, 5, 264}, {300, 64}, {1500, 16}};
+
+}  // namespace
+
+TEST_CASE("device: sums over rows agree with the host", "[device]") {
+  std::mt19937 random(1);
+  for (const Shape& shape : kShapes) {
+    const Tensor x = random_tensor(shape, random);
+    const std::int64_t cols = shape.back(), rows = core::element_count(shape) / cols;
+    check(make_op(OpKind::reduce_rows, {cols}, {.rows = rows, .cols = cols}), {x});
+  }
+}
+
+TEST_CASE("device: batch norm agrees with the host", "[device]") {
+  std::mt19937 random(2);
+  for (const Shape& shape : kShapes) {
+    const std::int64_t cols = shape.back();
+    const Shape of_columns = {2, cols};
+    const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
+    const Tensor params = random_tensor(of_columns, random), stats = stats_of(x);
+    const Tensor dparams = random_tensor(of_columns, random);
+    check(make_op(OpKind::batchnorm_stats, of_columns, {.eps = 1e-3}), {x});
+    check(make_op(OpKind::batchnorm, shape), {x, stats, params});
+    check(make_op(OpKind::batchnorm_grad_params, of_columns), {dy, x, stats});
+    check(make_op(OpKind::batchnorm_grad_input, shape), {dy, x, stats, params, dparams});
+  }
+}
+
+TEST_CASE("device: statistics of long columns far from zero", "[device]") {
+  std::mt19937 random(3);
+  for (const std::int64_t cols : {1, 8}) {
+    constexpr std::int64_t kRows = 100001;
+    Tensor x = random_tensor({kRows, cols}, random);
+    for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += i % 2 == 0 || cols == 1 ? 100 : -3000;
+    x.values[0] = 1e4;  // neither may an outlier at the front cost digits
+    check(make_op(OpKind::batchnorm_stats, {2, cols}), {x});
+    Tensor dy = random_tensor({kRows, cols}, random);
+    const Tensor stats = stats_of(x);
+    // Sums of a hundred thousand terms of either sign: their error is that of the terms, not that of the result.
+    for (double& value : dy.values) value /= 300;
+    check(make_op(OpKind::batchnorm_grad_params, {2, cols}), {dy, x, stats});
+  }
+}
+
+TEST_CASE("device: equal rows have deviation 0", "[device]") {
+  for (const std::int64_t cols : {3, 64}) {
+    const Tensor x{{2000, cols}, Values(static_cast<std::size_t>(2000 * cols), 1234.5), {}};
+    check(make_op(OpKind::batchnorm_stats, {2, cols}), {x}, 1e-6);
+  }
+}
+
+TEST_CASE("device: NaN in a column reaches its statistics", "[device]") {
+  for (const std::int64_t row : {0, 1, 777, 1999}) {
+    Tensor x{{2000, 8}, Values(16000, 1.0), {}};
+    x.values[static_cast<std::size_t>(row * 8 + 5)] = std::numeric_limits<double>::quiet_NaN();
+    HostMachine machine(Threads::forward);
+    const Values stats =
+        read_values(run_on(machine, make_op(OpKind::batchnorm_stats, {2, 8}), {x}, ElementType::f32, RunBatchnorm()),
+                    ElementType::f32);
+    for (std::size_t c = 0; c < 8; ++c) {
+      CHECK(std::isnan(stats[c]) == (c == 5));
+      CHECK(std::isnan(stats[8 + c]) == (c == 5));
+    }
+  }
+}
+
+TEST_CASE("device: batch norm may take the storage of x or dy", "[device]") {
+  std::mt19937 random(4);
+  for (const std::int64_t cols : {6, 64}) {
+    const Shape shape = {701, cols};
+    const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
+    const Tensor params = random_tensor({2, cols}, random), stats = stats_of(x);
+    for (const bool gradient : {false, true}) {
+      const core::Op op = make_op(gradient ? OpKind::batchnorm_grad_input : OpKind::batchnorm, shape);
+      const std::vector<Tensor> args =
+          gradient ? std::vector<Tensor>{dy, x, stats, params, params} : std::vector<Tensor>{x, stats, params};
+      for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
+        HostMachine machine(threads);
+        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32, RunBatchnorm());
+        for (std::size_t over = 0; over < (gradient ? 2 : 1); ++over) {
+          std::vector<DeviceBytes> memory;
+          std::vector<runtime::device::Tensor> tensors;
+          memory.reserve(args.size());
+          for (const Tensor& arg : args) {
+            memory.emplace_back(4 * core::element_count(arg.shape));
+            write_values(memory.back().data(), ElementType::f32, arg);
+            tensors.push_back({memory.back().data(), ElementType::f32, arg.shape});
+          }
+          runtime::device::Call call{op, tensors, memory[over].data(), false, {}};
+          runtime::device::batchnorm(machine, call);
+          CHECK(memory[over].bytes() == expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("device: sums over rows are cut for a device of many teams", "[device]") {
+  using runtime::device::column_tiles;
+  struct Case {
+    std::int64_t rows, pieces;
+  };
+  for (const Case& c : {Case{1 << 21, 16}, Case{64, 1 << 18}, Case{1, 1}, Case{1, 1 << 20}, Case{1 << 30, 1},
+                        Case{8192, 192}, Case{100, 33}, Case{std::int64_t{1} << 33, 3}}) {
+    INFO(c.rows << " rows of " << c.pieces);
+    const auto tiles = column_tiles(c.rows, c.pieces, runtime::device::kPiecesAcross, 2048, runtime::device::kAnyRows);
+    CHECK(tiles.across >= 1);
+    CHECK(tiles.across <= tiles.kThreads);
+    CHECK((tiles.blocks - 1) * tiles.across < c.pieces);
+    CHECK(tiles.blocks * tiles.across >= c.pieces);
+    CHECK((tiles.chunks - 1) * tiles.chunk_rows < c.rows);
+    CHECK(tiles.chunks * tiles.chunk_rows >= c.rows);
+    // Enough teams, or as few rows a thread as make sense; and never more chunks than the second launch likes.
+    const std::int64_t down = tiles.kThreads / tiles.across;
+    CHECK((tiles.teams() >= 1000 || tiles.chunk_rows <= 4 * down));
+    CHECK(tiles.chunks <= 2048);
+  }
+}
+
+}  // namespace cairn::tests

@@ -1,0 +1,146 @@
+// Convolutions as a device computes them: by a library, and lowered to products in tiles of several sizes.
+#include "runtime/device/conv.h"
+#include "runtime/device/matmul.h"
+#include "tests/catch.h"
+#include "tests/runtime/device_op.h"
+
+namespace cairn::tests {
+namespace {
+
+using core::OpKind;
+using core::Shape;
+
+struct ConvCase {
+  std::int64_t n, h, w, c, oc, kh, kw, stride, pad;
+  std::int64_t oh() const { return (h + 2 * pad - kh) / stride + 1; }
+  std::int64_t ow() const { return (w + 2 * pad - kw) / stride + 1; }
+  Shape x() const { return {n, h, w, c}; }
+  Shape weight() const { return {oc, kh, kw, c}; }
+  Shape y() const { return {n, oh(), ow(), oc}; }
+  core::OpAttrs attrs() const { return {.stride = stride, .pad = pad}; }
+};
+
+const std::vector<ConvCase> kConvCases = {
+    {2, 5, 4, 3, 4, 3, 3, 1, 1},  {1, 7, 8, 2, 3, 3, 3, 2, 1},  {2, 6, 6, 5, 4, 1, 1, 1, 0},
+    {2, 7, 5, 3, 2, 1, 1, 2, 0},  {1, 9, 9, 3, 4, 7, 7, 2, 3},  {1, 4, 4, 2, 2, 2, 2, 2, 0},
+    {3, 5, 6, 2, 3, 3, 2, 1, 0},  {1, 3, 3, 2, 2, 2, 2, 1, 3},  {1, 8, 8, 1, 1, 2, 2, 3, 1},
+    {5, 6, 5, 8, 16, 3, 3, 1, 1}, {3, 9, 7, 16, 8, 3, 3, 2, 1}, {11, 4, 3, 3, 5, 3, 3, 1, 1},
+    {5, 6, 6, 24, 8, 1, 1, 2, 0}, {3, 4, 4, 8, 7, 1, 1, 1, 0},  {2, 5, 5, 8, 8, 1, 1, 1, 2},
+    {1, 1, 1, 8, 8, 3, 3, 1, 1},
+};
+
+/// With tiles of `bytes` of patches.
+struct InTiles {
+  std::int64_t bytes;
+  template <class Machine>
+  void operator()(Machine& machine, runtime::device::Call& call) const {
+    runtime::device::conv_in_tiles(machine, call, bytes);
+  }
+};
+
+template <class Check>
+void check_all_kinds(const Check& check, std::int64_t least_images = 1) {
+  std::mt19937 random(1);
+  for (const ConvCase& c : kConvCases) {
+    if (c.n < least_images) continue;
+    INFO(c.n << " images of " << c.h << "x" << c.w << "x" << c.c << ", kernel " << c.kh << "x" << c.kw << ", stride "
+             << c.stride << ", pad " << c.pad);
+    const Tensor x = random_tensor(c.x(), random), w = random_tensor(c.weight(), random);
+    const Tensor bias = random_tensor({c.oc}, random);
+    Tensor dy = random_tensor(c.y(), random);
+    // Small, so that what bf16 loses in patches and in the products of tiles is little beside 1.
+    for (double& value : dy.values) value /= 16;
+    check(make_op(OpKind::conv2d, c.y(), c.attrs()), {x, w});
+    check(make_op(OpKind::conv2d, c.y(), c.attrs()), {x, w, bias});
+    check(make_op(OpKind::conv2d_grad_input, c.x(), c.attrs()), {dy, w});
+    check(make_op(OpKind::conv2d_grad_weight, c.weight(), c.attrs()), {dy, x});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("device: convolutions by a library agree with the host", "[device]") {
+  check_all_kinds([](const core::Op& op, const std::vector<Tensor>& args) { check_device_op(op, args, 2e-5, true); });
+}
+
+TEST_CASE("device: lowered convolutions agree with the host", "[device]") {
+  check_all_kinds([](const core::Op& op, const std::vector<Tensor>& args) { check_device_op(op, args); });
+}
+
+TEST_CASE("device: convolutions lowered in many tiles agree with the host", "[device]") {
+  for (const std::int64_t bytes : {1, 20'000}) {
+    check_all_kinds([&](const core::Op& op,
+                        const std::vector<Tensor>& args) { check_device_op(op, args, 2e-5, false, InTiles{bytes}); },
+                    2);
+  }
+}
+
+TEST_CASE("device: tiles of convolutions are whole images, about equal, and begin at 16 bytes", "[device]") {
+  using runtime::device::conv_tiles;
+  runtime::device::ConvShape s;
+  s.in_h = s.in_w = s.out_h = s.out_w = 10;
+  s.in_c = 4;
+  s.kernel_h = s.kernel_w = 3;
+  for (const core::ElementType type : {core::ElementType::f32, core::ElementType::bf16}) {
+    s.type = type;
+    for (const std::int64_t channels : {1, 2, 3, 8, 64}) {
+      s.out_c = channels;
+      const std::int64_t y_bytes = 100 * channels * core::element_bytes(type);
+      const std::int64_t patch_bytes = 100 * 9 * 4 * core::element_bytes(type);
+      for (const std::int64_t images : {1, 2, 7, 8, 9, 64, 1000}) {
+        s.images = images;
+        for (const std::int64_t fitting : {0, 1, 3, 8, 50, 5000}) {
+          const auto tiles = conv_tiles(s, fitting * patch_bytes + 1);
+          CHECK((tiles.count - 1) * tiles.images < images);
+          CHECK(tiles.count * tiles.images >= images);
+          if (tiles.count > 1) {
+            CHECK(tiles.images * y_bytes % 16 == 0);
+            CHECK(tiles.images <= std::max<std::int64_t>(fitting, 1) + 7);
+          }
+          if (fitting >= images) CHECK(tiles.count == 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("device: a weight's gradient of bf16 is as precise over many tiles as over one", "[device]") {
+  std::mt19937 random(2);
+  const ConvCase c{64, 4, 4, 8, 8, 3, 3, 1, 1};
+  Tensor x = random_tensor(c.x(), random), dy = random_tensor(c.y(), random);
+  // All of one sign, so that rounding a running sum would lose more and more.
+  for (double& value : x.values) value = std::abs(value);
+  for (double& value : dy.values) value = std::abs(value);
+  const core::Op op = make_op(OpKind::conv2d_grad_weight, c.weight(), c.attrs());
+  const Values expected = run<double>(op, stored(op, {dy, x}, core::ElementType::bf16));
+  HostMachine machine;
+  const Values actual =
+      read_values(run_on(machine, op, {dy, x}, core::ElementType::bf16, InTiles{1}), core::ElementType::bf16);
+  check_close(actual, expected, 1.0 / 200);
+}
+
+TEST_CASE("device: a lowered convolution takes its scratch once, and none for patches of 1x1 kernels", "[device]") {
+  const auto scratch_of = [](OpKind kind, Shape out, Shape first, Shape second, core::OpAttrs attrs,
+                             std::int64_t tile_bytes) {
+    HostMachine machine;
+    runtime::device::Sizing<HostMachine> sizing(machine);
+    core::Op op = make_op(kind, std::move(out), std::move(attrs));
+    const runtime::device::Tensor args[] = {{nullptr, core::ElementType::f32, first},
+                                            {nullptr, core::ElementType::f32, second}};
+    runtime::device::Call call{op, args, nullptr, false, {}};
+    runtime::device::conv_in_tiles(sizing, call, tile_bytes);
+    return call.scratch.used();
+  };
+  constexpr std::int64_t kWorkspace = 256 + 64 + 7;
+  CHECK(scratch_of(OpKind::conv2d, {64, 8, 8, 4}, {64, 8, 8, 8}, {4, 1, 1, 8}, {}, 1) <= kWorkspace);
+  const std::int64_t patch_bytes = 8 * 8 * 9 * 8 * 4;
+  for (const std::int64_t images : {1, 3, 16}) {
+    const std::int64_t bytes = images * patch_bytes;
+    CHECK(scratch_of(OpKind::conv2d, {64, 8, 8, 4}, {64, 8, 8, 8}, {4, 3, 3, 8}, {.pad = 1}, bytes) <=
+          bytes + kWorkspace);
+    CHECK(scratch_of(OpKind::conv2d_grad_weight, {4, 3, 3, 8}, {64, 8, 8, 4}, {64, 8, 8, 8}, {.pad = 1}, bytes) <=
+          bytes + kWorkspace);
+  }
+}
+
+}  // namespace cairn::tests

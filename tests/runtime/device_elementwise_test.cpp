@@ -1,0 +1,67 @@
+// Elementwise ops and products as a device computes them.
+#include <algorithm>
+
+#include "tests/catch.h"
+#include "tests/runtime/device_op.h"
+
+namespace cairn::tests {
+namespace {
+
+using core::OpKind;
+
+// Below a pack, odd, whole packs, whole teams, and more than one team with a rest.
+const std::vector<std::int64_t> kCounts = {1, 3, 8, 37, 4096, 8192, 20011};
+
+}  // namespace
+
+TEST_CASE("device: elementwise ops agree with the host", "[device]") {
+  std::mt19937 random(1);
+  for (const std::int64_t count : kCounts) {
+    const Tensor a = random_tensor({count}, random), b = random_tensor({count}, random);
+    for (const OpKind kind : {OpKind::add, OpKind::relu_grad, OpKind::gelu_grad, OpKind::mse_grad}) {
+      check_device_op(make_op(kind, {count}), {a, b});
+    }
+    for (const OpKind kind : {OpKind::relu, OpKind::gelu}) check_device_op(make_op(kind, {count}), {a});
+    check_device_op(make_op(OpKind::scale, {count}, {.alpha = -2.5}), {a});
+    check_device_op(make_op(OpKind::dropout, {count}, {.p = 0.3, .seed = 7, .stream = 5}), {a});
+  }
+}
+
+TEST_CASE("device: an elementwise op may take the storage of its argument", "[device]") {
+  std::mt19937 random(2);
+  for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
+    constexpr std::int64_t kCount = 10001;
+    const Tensor a = random_tensor({kCount}, random), b = random_tensor({kCount}, random);
+    std::vector<float> x(a.values.begin(), a.values.end()), y(b.values.begin(), b.values.end());
+    std::vector<float> expected = x;
+    for (std::size_t i = 0; i < x.size(); ++i) expected[i] += y[i];
+    const core::Shape shape{kCount};
+    const core::Op op = make_op(OpKind::add, shape);
+    DeviceBytes first(4 * kCount), second(4 * kCount);
+    write_values(first.data(), core::ElementType::f32, a);
+    write_values(second.data(), core::ElementType::f32, b);
+    const runtime::device::Tensor args[] = {{first.data(), core::ElementType::f32, shape},
+                                            {second.data(), core::ElementType::f32, shape}};
+    HostMachine machine(threads);
+    runtime::device::Call call{op, args, second.data(), false, {}};
+    runtime::device::run_op(machine, call);
+    CHECK(std::memcmp(second.data(), expected.data(), 4 * kCount) == 0);
+  }
+}
+
+TEST_CASE("device: products agree with the host", "[device]") {
+  std::mt19937 random(3);
+  for (const bool trans_a : {false, true}) {
+    for (const bool trans_b : {false, true}) {
+      for (const std::int64_t batch : {1, 3}) {
+        const core::OpAttrs attrs{
+            .batch = batch, .m = 5, .n = 9, .k = 7, .trans_a = trans_a, .trans_b = trans_b, .alpha = 0.5};
+        const Tensor a = random_tensor({batch, 35}, random), b = random_tensor({batch, 63}, random);
+        check_device_op(make_op(OpKind::matmul, {batch, 5, 9}, attrs), {a, b});
+        check_device_op(make_op(OpKind::matmul, {batch, 5, 9}, attrs), {a, b, random_tensor({9}, random)});
+      }
+    }
+  }
+}
+
+}  // namespace cairn::tests

@@ -1,0 +1,124 @@
+// Layer norm as a device computes it.
+#include <cmath>
+#include <limits>
+
+#include "runtime/device/layernorm.h"
+#include "tests/catch.h"
+#include "tests/runtime/device_op.h"
+
+namespace cairn::tests {
+namespace {
+
+using core::ElementType;
+using core::OpKind;
+using core::Shape;
+
+struct RunLayernorm {
+  template <class Machine>
+  void operator()(Machine& machine, runtime::device::Call& call) const {
+    runtime::device::layernorm(machine, call);
+  }
+};
+
+void check(const core::Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5) {
+  INFO("rows of " << args[0].shape.back());
+  check_device_op(op, args, tolerance, false, RunLayernorm());
+}
+
+Tensor stats_of(const Tensor& x) {
+  Shape shape = x.shape;
+  shape.back() = 2;
+  return {shape, run<double>(make_op(OpKind::layernorm_stats, shape), {x}), {}};
+}
+
+// One row, one column, fewer columns than a pack, odd ones, several rows a warp, blocks of columns, chunks of rows.
+const std::vector<Shape> kShapes = {{1, 1},   {70, 1},   {40, 3},  {33, 8},   {5, 7, 16}, {37, 21},
+                                    {90, 40}, {150, 64}, {3, 197}, {2, 1000}, {3, 999}};
+// A row for each warp or block, with and without room for it in shared memory.
+const std::vector<Shape> kLongRows = {{2, 2048}, {2, 2055}, {1, 4100}, {2, 8191}, {1, 16384}, {2, 24571}, {2, 33000}};
+
+}  // namespace
+
+TEST_CASE("device: layer norm agrees with the host", "[device]") {
+  std::mt19937 random(1);
+  for (const Shape& shape : kShapes) {
+    const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
+    const Tensor params = random_tensor({2, shape.back()}, random), stats = stats_of(x);
+    check(make_op(OpKind::layernorm_stats, stats.shape, {.eps = 1e-3}), {x});
+    check(make_op(OpKind::layernorm, shape), {x, stats, params});
+    check(make_op(OpKind::layernorm_grad_params, {2, shape.back()}), {dy, x, stats});
+    check(make_op(OpKind::layernorm_grad_input, shape), {dy, x, stats, params});
+  }
+}
+
+TEST_CASE("device: layer norm of long rows agrees with the host", "[device]") {
+  std::mt19937 random(4);
+  for (const Shape& shape : kLongRows) {
+    const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
+    const Tensor params = random_tensor({2, shape.back()}, random), stats = stats_of(x);
+    check(make_op(OpKind::layernorm_stats, stats.shape, {.eps = 1e-3}), {x});
+    check(make_op(OpKind::layernorm_grad_input, shape), {dy, x, stats, params});
+  }
+}
+
+TEST_CASE("device: statistics of long rows far from zero", "[device]") {
+  std::mt19937 random(2);
+  const Shape shape = {2, 100001};
+  Tensor x = random_tensor(shape, random);
+  for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += i < 100001 ? 100 : -3000;
+  x.values[0] = 1e4;  // neither may an outlier at the front cost digits
+  check(make_op(OpKind::layernorm_stats, {2, 2}), {x});
+}
+
+TEST_CASE("device: equal elements have deviation 0", "[device]") {
+  for (const std::int64_t cols : {1, 7, 64, 1000, 5000}) {
+    const Tensor x{{3, cols}, Values(static_cast<std::size_t>(3 * cols), 1234.5), {}};
+    check(make_op(OpKind::layernorm_stats, {3, 2}), {x}, 1e-6);
+  }
+}
+
+TEST_CASE("device: NaN in a row reaches its statistics", "[device]") {
+  for (const std::int64_t cols : {5, 64, 300, 9000}) {
+    Tensor x{{3, cols}, Values(static_cast<std::size_t>(3 * cols), 1.0), {}};
+    x.values[static_cast<std::size_t>(cols + cols / 2)] = std::numeric_limits<double>::quiet_NaN();
+    HostMachine machine(Threads::forward);
+    const Values stats =
+        read_values(run_on(machine, make_op(OpKind::layernorm_stats, {3, 2}), {x}, ElementType::f32, RunLayernorm()),
+                    ElementType::f32);
+    CHECK((std::isnan(stats[2]) && std::isnan(stats[3])));
+    CHECK((stats[0] == 1 && stats[4] == 1));
+  }
+}
+
+TEST_CASE("device: layer norm may take the storage of x or dy", "[device]") {
+  std::mt19937 random(3);
+  for (const std::int64_t cols : {6, 64, 300, 3001, 30000}) {
+    const Shape shape = {7, cols};
+    const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
+    const Tensor params = random_tensor({2, cols}, random), stats = stats_of(x);
+    for (const bool gradient : {false, true}) {
+      const core::Op op = make_op(gradient ? OpKind::layernorm_grad_input : OpKind::layernorm, shape);
+      const std::vector<Tensor> args =
+          gradient ? std::vector<Tensor>{dy, x, stats, params} : std::vector<Tensor>{x, stats, params};
+      for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
+        HostMachine machine(threads);
+        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32, RunLayernorm());
+        for (std::size_t over = 0; over < (gradient ? 2 : 1); ++over) {
+          std::vector<DeviceBytes> memory;
+          std::vector<runtime::device::Tensor> tensors;
+          memory.reserve(args.size());
+          for (const Tensor& arg : args) {
+            memory.emplace_back(4 * core::element_count(arg.shape));
+            write_values(memory.back().data(), ElementType::f32, arg);
+            tensors.push_back({memory.back().data(), ElementType::f32, arg.shape});
+          }
+          runtime::device::Call call{op, tensors, memory[over].data(), false, {}};
+          runtime::device::layernorm(machine, call);
+          CHECK(memory[over].bytes() == expected);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace cairn::tests

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/bf16.h"
+#include "core/op.h"
+#include "runtime/device/dispatch.h"
+#include "tests/catch.h"
+#include "tests/runtime/tensors.h"
+#include "tests/support/host_machine.h"
+
+/// Runs ops as a device does and compares with the host's kernels in double.
+namespace cairn::tests {
+
+/// The bytes of a tensor as a device holds it, from an address aligned to 256 bytes, with a margin behind it.
+class DeviceBytes {
+ public:
+  static constexpr std::size_t kMargin = 256;
+  explicit DeviceBytes(std::int64_t bytes)
+      : bytes_(static_cast<std::size_t>(bytes)), storage_(bytes_ + 256 + kMargin, std::byte{0xFF}) {}
+
+  std::byte* data() {
+    const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
+    return storage_.data() + ((address + 255) / 256 * 256 - address);
+  }
+  std::vector<std::byte> bytes() { return {data(), data() + bytes_}; }
+  bool margin_is_whole() {
+    const std::byte* end = data() + bytes_;
+    const std::byte* last = storage_.data() + storage_.size();
+    return std::all_of(end, last, [](std::byte b) { return b == std::byte{0xFF}; });
+  }
+
+ private:
+  std::size_t bytes_;
+  std::vector<std::byte> storage_;
+};
+
+inline void write_values(std::byte* to, core::ElementType type, const Tensor& tensor) {
+  for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+    const auto value = static_cast<float>(tensor.values[i]);
+    const core::Bf16 rounded(value);
+    if (type == core::ElementType::bf16) {
+      std::memcpy(to + 2 * i, &rounded, 2);
+    } else {
+      std::memcpy(to + 4 * i, &value, 4);
+    }
+  }
+  if (!tensor.integers.empty()) std::memcpy(to, tensor.integers.data(), 4 * tensor.integers.size());
+}
+
+inline Values read_values(const std::vector<std::byte>& bytes, core::ElementType type) {
+  const std::size_t width = static_cast<std::size_t>(core::element_bytes(type));
+  Values values(bytes.size() / width);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    float value = 0;
+    core::Bf16 half;
+    if (type == core::ElementType::bf16) {
+      std::memcpy(&half, bytes.data() + 2 * i, 2);
+      value = static_cast<float>(half);
+    } else {
+      std::memcpy(&value, bytes.data() + 4 * i, 4);
+    }
+    values[i] = static_cast<double>(value);
+  }
+  return values;
+}
+
+/// What run_on does with a machine and a call.
+struct RunOp {
+  template <class Machine>
+  void operator()(Machine& machine, runtime::device::Call& call) const {
+    runtime::device::run_op(machine, call);
+  }
+};
+
+/// One op on a machine; the output and the scratch are NaN beforehand and may not be overrun. `storage` is f32 or bf16.
+template <class Run = RunOp>
+std::vector<std::byte> run_on(HostMachine& machine, core::Op op, const std::vector<Tensor>& args,
+                              core::ElementType storage, const Run& execute = {}) {
+  const std::vector<core::Shape> shapes = shapes_of(args);
+  core::check_op(op, shapes);
+  op.type = core::output_type(op.kind, storage);
+  std::vector<DeviceBytes> memory;
+  std::vector<runtime::device::Tensor> tensors;
+  std::vector<runtime::device::Tensor> sizes;
+  memory.reserve(args.size());
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const core::ElementType type = core::arg_type(op.kind, i, storage);
+    memory.emplace_back(core::element_bytes(type) * core::element_count(args[i].shape));
+    write_values(memory[i].data(), type, args[i]);
+    tensors.push_back({memory[i].data(), type, args[i].shape});
+    sizes.push_back({nullptr, type, args[i].shape});
+  }
+  runtime::device::Sizing<HostMachine> sizing(machine);
+  runtime::device::Call counting{op, sizes, nullptr, false, {}};
+  execute(sizing, counting);
+  const std::int64_t scratch_bytes = counting.scratch.used();
+  DeviceBytes scratch(scratch_bytes), out(core::element_bytes(op.type) * core::element_count(op.shape));
+  runtime::device::Call call{op, tensors, out.data(), false, {scratch.data(), scratch_bytes}};
+  execute(machine, call);
+  CHECK(call.scratch.used() == scratch_bytes);
+  CHECK(scratch.margin_is_whole());
+  CHECK(out.margin_is_whole());
+  return out.bytes();
+}
+
+/// What the values become when they are stored as the op wants them.
+inline std::vector<Tensor> stored(const core::Op& op, std::vector<Tensor> args, core::ElementType storage) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const bool half = core::arg_type(op.kind, i, storage) == core::ElementType::bf16;
+    for (double& value : args[i].values) {
+      const auto single = static_cast<float>(value);
+      value = static_cast<double>(half ? static_cast<float>(core::Bf16(single)) : single);
+    }
+  }
+  return args;
+}
+
+/// The op as a device computes it, with teams of one and with teams of threads in two orders, on fp32 and bf16, agrees
+/// with the host's kernel in double; both orders of threads give the same bits.
+template <class Run = RunOp>
+void check_device_op(const core::Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5,
+                     bool library_convolutions = false, const Run& execute = {}) {
+  for (const core::ElementType storage : {core::ElementType::f32, core::ElementType::bf16}) {
+    const core::ElementType type = core::output_type(op.kind, storage);
+    INFO("op " << core::to_string(op.kind) << " stored as " << core::to_string(storage));
+    const Values expected = run<double>(op, stored(op, args, storage));
+    const double allowed = type == core::ElementType::bf16 ? tolerance + 1.0 / 128 : tolerance;
+    HostMachine one(Threads::one), forward(Threads::forward), reverse(Threads::reverse);
+    for (HostMachine* machine : {&one, &forward, &reverse}) machine->library_convolutions = library_convolutions;
+    check_close(read_values(run_on(one, op, args, storage, execute), type), expected, allowed);
+    const std::vector<std::byte> bytes = run_on(forward, op, args, storage, execute);
+    check_close(read_values(bytes, type), expected, allowed);
+    CHECK(run_on(reverse, op, args, storage, execute) == bytes);
+  }
+}
+
+}  // namespace cairn::tests

@@ -1,0 +1,117 @@
+// Pooling and resizing as a device computes them.
+#include <cmath>
+#include <limits>
+
+#include "runtime/device/pool.h"
+#include "tests/catch.h"
+#include "tests/runtime/device_op.h"
+
+namespace cairn::tests {
+namespace {
+
+using core::OpKind;
+using core::Shape;
+
+struct Windows {
+  std::int64_t n, h, w, c, kernel, stride, pad;
+  Shape x() const { return {n, h, w, c}; }
+  Shape y() const { return {n, (h + 2 * pad - kernel) / stride + 1, (w + 2 * pad - kernel) / stride + 1, c}; }
+  core::OpAttrs attrs() const { return {.kernel = kernel, .stride = stride, .pad = pad}; }
+};
+
+// Odd channels, whole chunks and several teams; windows that overlap, touch, leave gaps, and end in the padding.
+const std::vector<Windows> kWindows = {
+    {2, 7, 6, 3, 3, 2, 1},  {1, 4, 4, 40, 2, 2, 0}, {1, 5, 5, 2, 3, 1, 2}, {2, 9, 8, 8, 3, 2, 1},
+    {3, 9, 7, 16, 2, 3, 0}, {1, 1, 1, 8, 1, 1, 0},  {1, 1, 9, 1, 1, 2, 0}, {2, 12, 11, 24, 5, 1, 2},
+    {2, 6, 6, 8, 6, 6, 0},  {1, 8, 8, 72, 3, 2, 1},
+};
+
+/// With ties.
+Tensor rounded(const Shape& shape, std::mt19937& random) {
+  Tensor tensor = random_tensor(shape, random);
+  for (double& value : tensor.values) value = std::round(value);
+  return tensor;
+}
+
+}  // namespace
+
+TEST_CASE("device: maxpool and its gradient agree with the host", "[device]") {
+  std::mt19937 random(1);
+  for (const Windows& w : kWindows) {
+    INFO("kernel " << w.kernel << " stride " << w.stride << " pad " << w.pad << " channels " << w.c);
+    const Tensor x = rounded(w.x(), random), dy = random_tensor(w.y(), random);
+    check_device_op(make_op(OpKind::maxpool, w.y(), w.attrs()), {x});
+    check_device_op(make_op(OpKind::maxpool_grad, w.x(), w.attrs()), {dy, x});
+  }
+}
+
+TEST_CASE("device: the places in a window may need two bytes, or more", "[device]") {
+  std::mt19937 random(2);
+  for (const Windows& w :
+       {Windows{1, 20, 21, 8, 16, 1, 3}, Windows{1, 20, 21, 8, 17, 1, 3}, Windows{1, 20, 21, 3, 20, 3, 10},
+        Windows{1, 30, 30, 3, 256, 9, 130}, Windows{1, 30, 30, 8, 300, 9, 150}, Windows{1, 30, 30, 1, 300, 9, 150}}) {
+    INFO("kernel " << w.kernel);
+    const Tensor x = rounded(w.x(), random), dy = random_tensor(w.y(), random);
+    check_device_op(make_op(OpKind::maxpool, w.y(), w.attrs()), {x});
+    check_device_op(make_op(OpKind::maxpool_grad, w.x(), w.attrs()), {dy, x});
+  }
+}
+
+TEST_CASE("device: maxpool treats NaN as the host does", "[device]") {
+  std::mt19937 random(3);
+  const Windows w{2, 9, 8, 12, 3, 2, 1};
+  Tensor x = rounded(w.x(), random);
+  for (double& value : x.values) {
+    if (random() % 4 == 0) value = std::numeric_limits<double>::quiet_NaN();
+  }
+  const Tensor dy = random_tensor(w.y(), random);
+  const auto check_bits = [&](const core::Op& op, const std::vector<Tensor>& args) {
+    const std::vector<float> expected = run<float>(op, args);
+    for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
+      HostMachine machine(threads);
+      const Values values = read_values(run_on(machine, op, args, core::ElementType::f32), core::ElementType::f32);
+      REQUIRE(values.size() == expected.size());
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (std::isnan(expected[i])) {
+          REQUIRE(std::isnan(values[i]));
+        } else {
+          REQUIRE(values[i] == static_cast<double>(expected[i]));
+        }
+      }
+    }
+  };
+  check_bits(make_op(OpKind::maxpool, w.y(), w.attrs()), {x});
+  check_bits(make_op(OpKind::maxpool_grad, w.x(), w.attrs()), {dy, x});
+}
+
+TEST_CASE("device: mean_pool and its gradient agree with the host", "[device]") {
+  std::mt19937 random(4);
+  // One row, one column, less and more than a block of channels, and middles that are cut into parts.
+  for (const Shape& shape : {Shape{2, 3, 5, 34}, Shape{3, 4, 2}, Shape{2, 3}, Shape{1, 1}, Shape{1, 7, 1},
+                             Shape{2, 8, 8, 8}, Shape{1, 600, 8}, Shape{2, 1031, 3}, Shape{1, 49, 520},
+                             Shape{3, 20, 33}, Shape{1, 3000, 1}, Shape{2, 2, 3, 4, 5, 16}}) {
+    INFO("channels " << shape.back());
+    const Shape pooled{shape.front(), shape.back()};
+    check_device_op(make_op(OpKind::mean_pool, pooled), {random_tensor(shape, random)});
+    check_device_op(make_op(OpKind::mean_pool_grad, shape), {random_tensor(pooled, random)});
+  }
+}
+
+TEST_CASE("device: the parts of a mean do not lose precision", "[device]") {
+  std::mt19937 random(5);
+  Tensor x = random_tensor({1, 40000, 4}, random);
+  for (double& value : x.values) value += 100;
+  check_device_op(make_op(OpKind::mean_pool, {1, 4}), {x}, 2e-6);
+}
+
+TEST_CASE("device: upsample and its gradient agree with the host", "[device]") {
+  std::mt19937 random(6);
+  for (const Shape& small : {Shape{2, 3, 5, 4}, Shape{1, 1, 1, 1}, Shape{2, 4, 3, 8}, Shape{3, 7, 1, 5},
+                             Shape{1, 9, 8, 64}, Shape{2, 16, 17, 3}}) {
+    const Shape large{small[0], 2 * small[1], 2 * small[2], small[3]};
+    check_device_op(make_op(OpKind::upsample, large), {random_tensor(small, random)});
+    check_device_op(make_op(OpKind::upsample_grad, small), {random_tensor(large, random)});
+  }
+}
+
+}  // namespace cairn::tests

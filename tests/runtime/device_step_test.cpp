@@ -1,0 +1,166 @@
+// Whole programs as a device executes them, beside the host's executor.
+#include <cmath>
+
+#include "core/precision.h"
+#include "runtime/executor.h"
+#include "runtime/synthetic.h"
+#include "tests/catch.h"
+#include "tests/models/tiny_models.h"
+#include "tests/runtime/device_op.h"
+#include "tests/runtime/graphs.h"
+#include "tests/support/device_run.h"
+#include "tests/support/random_graph.h"
+
+namespace cairn::tests {
+namespace {
+
+using core::Graph;
+using core::Schedule;
+
+constexpr std::int64_t kGuard = 64;
+
+runtime::Program device_program(const Graph& graph, const Schedule& schedule, std::int64_t alignment,
+                                std::int64_t guard_bytes = 0) {
+  const core::Plan plan =
+      core::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .work = 0});
+  runtime::CompileOptions options;
+  options.guard_bytes = guard_bytes;
+  options.address_alignment = 16;
+  options.scratch_need = [](const Graph& g, core::NodeId v) { return std::max<std::int64_t>(0, g.scratch(v)); };
+  return runtime::compile(graph, schedule, plan, options);
+}
+
+double relative_error(const Values& x, const Values& y) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    difference += (x[i] - y[i]) * (x[i] - y[i]);
+    norm += y[i] * y[i];
+  }
+  return std::sqrt(norm > 0 ? difference / norm : difference);
+}
+
+/// Kept outputs of the host, with that much noise after every op.
+std::vector<Values> host_outputs(const Graph& graph, double rounding_noise) {
+  runtime::HostExecutor host(device_program(graph, core::baseline_schedule(graph), 256),
+                             {.rounding_noise = rounding_noise});
+  host.run();
+  std::vector<Values> values;
+  for (const auto& output : host.outputs()) {
+    values.push_back(read_values({output.bytes.begin(), output.bytes.end()}, core::ElementType::f32));
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("device: random graphs of synthetic nodes have the host's bits, peaks and sinks", "[device]") {
+  Random random(11);
+  for (int i = 0; i < 300; ++i) {
+    const Graph graph = random_graph(random);
+    const Schedule schedule = random_schedule(random, graph);
+    const std::int64_t alignment = random.chance(50) ? 16 : 256;
+    const std::int64_t guard = random.chance(50) ? kGuard : 0;
+    const runtime::Program program = device_program(graph, schedule, alignment, guard);
+    const bool poison = random.chance(50);
+    runtime::HostExecutor host(program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport report = host.run();
+
+    HostMachine machine(i % 10 == 0 ? Threads::reverse : Threads::one);
+    DeviceRun device(machine, program, poison);
+    device.step();
+    const auto outputs = device.outputs();
+    const auto expected = host.outputs();
+    REQUIRE(outputs.size() == expected.size());
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      CHECK(std::equal(outputs[k].second.begin(), outputs[k].second.end(), expected[k].bytes.begin(),
+                       expected[k].bytes.end()));
+    }
+    const auto digests = device.sink_digests();
+    REQUIRE(digests.size() == host.sink_digests().size());
+    for (std::size_t k = 0; k < digests.size(); ++k) CHECK(digests[k] == host.sink_digests()[k].digest);
+    CHECK(device.measured_peak_bytes() == report.measured_peak_bytes);
+    CHECK(device.live_peak_bytes() == report.live_peak_bytes);
+    CHECK(device.broken_guards() == 0);
+  }
+}
+
+TEST_CASE("device: large synthetic tensors have the host's digests", "[device]") {
+  Random random(12);
+  for (const std::int64_t bytes : {1, 7, 8, 9, 16384, 16385, 100'003, 3'000'001}) {
+    std::vector<std::uint64_t> memory(static_cast<std::size_t>(bytes) / 8 + 1);
+    for (auto& word : memory) word = static_cast<std::uint64_t>(random.below(1'000'000'007)) * 0x9E3779B97F4A7C15ULL;
+    const auto* data = reinterpret_cast<const std::byte*>(memory.data());
+    const std::span<const std::byte> view(data, static_cast<std::size_t>(bytes));
+    std::vector<std::byte> expected(static_cast<std::size_t>(bytes) + 5), out(expected.size() + 3);
+    const std::span<const std::byte> inputs[] = {view, view.first(1)};
+    runtime::run_synthetic(3, inputs, expected);
+
+    HostMachine machine(Threads::forward);
+    runtime::device::HashMemory hash{};
+    std::uint64_t digest = 0;
+    runtime::device::synthetic_digest(machine, {data, bytes}, &hash, &digest);
+    CHECK(digest == runtime::synthetic_digest(view));
+    const runtime::device::Bytes device_inputs[] = {{data, bytes}, {data, 1}};
+    runtime::device::run_synthetic(machine, 3, device_inputs, out.data(), bytes + 5, &hash);
+    CHECK(std::memcmp(out.data(), expected.data(), expected.size()) == 0);
+  }
+}
+
+TEST_CASE("device: an overwritten guard is found", "[device]") {
+  const Perceptron p = perceptron();
+  HostMachine machine;
+  const Graph graph = with_device_scratch(p.graph, machine);
+  const runtime::Program program = device_program(graph, core::baseline_schedule(graph), 256, kGuard);
+  DeviceRun whole(machine, program);
+  whole.step();
+  CHECK(whole.broken_guards() == 0);
+  runtime::Program broken = program;
+  broken.instructions[1].output.offset += 128;  // relu writes into the guard behind its buffer
+  broken.instructions[1].output.reserved -= 128;
+  DeviceRun shifted(machine, broken);
+  shifted.step();
+  CHECK(shifted.broken_guards() > 0);
+}
+
+// What rounding may change is measured: the host computes again with every value disturbed.
+TEST_CASE("device: every model agrees with the host, and recomputation does not change a bit", "[device]") {
+  constexpr double kFactor = 16;
+  constexpr double kDecidable = 0.5;
+  Random random(13);
+  for (const TinyModel& tiny : tiny_models()) {
+    INFO("model " << tiny.name);
+    HostMachine machine;
+    machine.library_convolutions = tiny.name == "unet";
+    const Graph graph = tiny.build();
+    const auto expected = host_outputs(graph, 0);
+    for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
+      INFO("precision " << core::to_string(precision));
+      const double rounding = precision == core::Precision::fp32 ? 0x1p-19 : 0x1p-8;
+      const auto disturbed = host_outputs(graph, rounding);
+      const Graph stored = with_device_scratch(core::with_precision(graph, precision), machine);
+      DeviceRun baseline(machine, device_program(stored, core::baseline_schedule(stored), 256), true);
+      baseline.step();
+      const auto outputs = baseline.outputs();
+      REQUIRE(outputs.size() == expected.size());
+      std::size_t decided = 0;
+      for (std::size_t k = 0; k < outputs.size(); ++k) {
+        INFO("output " << graph.name(outputs[k].first));
+        const Values values = read_values(outputs[k].second, stored.op(outputs[k].first)->type);
+        const double error = relative_error(values, expected[k]);
+        const double allowed = kFactor * (rounding + relative_error(disturbed[k], expected[k]));
+        CHECK(!std::isnan(error));
+        if (allowed >= kDecidable) continue;
+        ++decided;
+        CHECK(error <= allowed);
+      }
+      if (precision == core::Precision::fp32 && tiny.name.rfind("resnet", 0) != 0) CHECK(decided * 2 > outputs.size());
+
+      DeviceRun again(machine, device_program(stored, random_schedule(random, stored), 256, kGuard), true);
+      again.step();
+      CHECK(again.outputs() == outputs);
+      CHECK(again.broken_guards() == 0);
+    }
+  }
+}
+
+}  // namespace cairn::tests

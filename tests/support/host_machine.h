@@ -1,0 +1,285 @@
+#pragma once
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "core/bf16.h"
+#include "core/team.h"
+#include "runtime/device/machine.h"
+#include "runtime/device/pack.h"
+
+namespace cairn::tests {
+
+/// How the teams of a HostMachine run.
+enum class Threads {
+  one,      ///< a Team of one
+  forward,  ///< as many as on a device, one after the other from sync to sync
+  reverse,  ///< the same in the opposite order: where a sync is missing, the results differ from `forward`
+};
+
+/// As many threads as a device's team has, as coroutines that switch at every sync.
+class FiberTeams {
+ public:
+  class Team {
+   public:
+    Team(FiberTeams& teams, int rank) : teams_(teams), rank_(rank) {}
+    int rank() const { return rank_; }
+    int size() const { return teams_.size_; }
+    void sync() const { teams_.yield(); }
+    template <class T, class Op>
+    T reduce(T value, const Op& op) const {
+      static_assert(std::is_trivially_copyable_v<T>);
+      static_assert(sizeof(T) <= kSlot);
+      std::memcpy(teams_.slots_.data() + rank_ * kSlot, &value, sizeof(T));
+      sync();
+      const auto at = [&](int i) {
+        T slot;
+        std::memcpy(&slot, teams_.slots_.data() + i * kSlot, sizeof(T));
+        return slot;
+      };
+      T result = at(0);
+      for (int i = 1; i < size(); ++i) result = op(result, at(i));
+      sync();
+      return result;
+    }
+    template <class T>
+    T* shared() const {
+      return reinterpret_cast<T*>(teams_.shared_);
+    }
+
+   private:
+    FiberTeams& teams_;
+    int rank_;
+  };
+
+  /// body(team) on `size` threads. Throws std::logic_error where they do not all come to the same syncs.
+  void run(int size, std::byte* shared, bool reverse, const std::function<void(const Team&)>& body) {
+    size_ = size;
+    shared_ = shared;
+    slots_.resize(static_cast<std::size_t>(size) * kSlot);
+    fibers_.resize(static_cast<std::size_t>(size));
+    body_ = &body;
+    for (int rank = 0; rank < size; ++rank) start(rank);
+    for (int done = 0; done < size;) {
+      done = 0;
+      for (int i = 0; i < size; ++i) {
+        current_ = reverse ? size - 1 - i : i;
+        Fiber& fiber = fibers_[static_cast<std::size_t>(current_)];
+        if (!fiber.done) swapcontext(&scheduler_, &fiber.context);
+        done += fiber.done ? 1 : 0;
+      }
+      if (done != 0 && done != size) throw std::logic_error("some threads of a team left while others wait at a sync");
+    }
+  }
+
+ private:
+  static constexpr std::size_t kSlot = 64;
+  static constexpr std::size_t kStack = 64 * 1024;
+  struct Fiber {
+    ucontext_t context;
+    std::unique_ptr<std::byte[]> stack;
+    bool done = false;
+  };
+
+  void start(int rank) {
+    Fiber& fiber = fibers_[static_cast<std::size_t>(rank)];
+    if (!fiber.stack) fiber.stack = std::make_unique<std::byte[]>(kStack);
+    fiber.done = false;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStack;
+    fiber.context.uc_link = &scheduler_;
+    const auto self = reinterpret_cast<std::uintptr_t>(this);
+    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&FiberTeams::enter), 2,
+                static_cast<unsigned>(self & 0xFFFFFFFFU), static_cast<unsigned>(self >> 32));
+  }
+
+  static void enter(unsigned low, unsigned high) {
+    auto* teams = reinterpret_cast<FiberTeams*>((static_cast<std::uintptr_t>(high) << 32) | low);
+    const int rank = teams->current_;
+    (*teams->body_)(Team(*teams, rank));
+    teams->fibers_[static_cast<std::size_t>(rank)].done = true;
+  }
+
+  void yield() { swapcontext(&fibers_[static_cast<std::size_t>(current_)].context, &scheduler_); }
+
+  ucontext_t scheduler_{};
+  std::vector<Fiber> fibers_;
+  std::vector<std::byte> slots_;
+  const std::function<void(const Team&)>* body_ = nullptr;
+  std::byte* shared_ = nullptr;
+  int size_ = 0;
+  int current_ = 0;
+};
+
+/// Runs what a device would, on the host; products and convolutions by their definitions.
+class HostMachine {
+ public:
+  explicit HostMachine(Threads threads = Threads::one) : threads_(threads) {}
+
+  /// Whether convolutions go to the "library" or are lowered to products.
+  bool library_convolutions = false;
+  std::int64_t launches = 0;
+
+  template <class F>
+  void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) {
+    static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= 4096);
+    static_assert(F::kThreads >= 32 && F::kThreads <= 1024 && F::kThreads % 32 == 0);
+    if (teams < 1 || shared_bytes > shared_limit()) throw std::logic_error("a launch that a device would refuse");
+    ++launches;
+    std::vector<std::max_align_t> memory(static_cast<std::size_t>(shared_bytes) / sizeof(std::max_align_t) + 1);
+    auto* shared = reinterpret_cast<std::byte*>(memory.data());
+    for (std::int64_t i = 0; i < teams; ++i) {
+      const std::int64_t index = threads_ == Threads::reverse ? teams - 1 - i : i;
+      std::memset(shared, 0xFF, static_cast<std::size_t>(shared_bytes));  // NaN: nothing may be read before it is set
+      if (threads_ == Threads::one) {
+        functor(core::SerialTeam(shared), index);
+      } else {
+        fibers_.run(F::kThreads, shared, threads_ == Threads::reverse,
+                    [&](const FiberTeams::Team& team) { functor(team, index); });
+      }
+    }
+  }
+
+  void fill(void* address, int byte, std::int64_t bytes) {
+    std::memset(address, byte, static_cast<std::size_t>(bytes));
+  }
+
+  std::int64_t gemm_workspace(const runtime::device::GemmShape& shape) const { return 64 + shape.n % 7; }
+  void gemm(const runtime::device::GemmShape& shape, const runtime::device::GemmOperands& operands, void* workspace) {
+    std::memset(workspace, 0xFF, static_cast<std::size_t>(gemm_workspace(shape)));
+    if (shape.type == core::ElementType::bf16) {
+      multiply<core::Bf16>(shape, operands);
+    } else {
+      multiply<float>(shape, operands);
+    }
+  }
+
+  std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) const {
+    if (!library_convolutions) return std::nullopt;
+    return 128 + shape.out_c % 5;
+  }
+  void conv(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands, void* workspace) {
+    std::memset(workspace, 0xFF, static_cast<std::size_t>(*conv_workspace(shape)));
+    if (shape.type == core::ElementType::bf16) {
+      convolve<core::Bf16>(shape, operands);
+    } else {
+      convolve<float>(shape, operands);
+    }
+  }
+
+  std::int64_t sort_workspace(std::int64_t count) const { return 16 + count; }
+  void sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, std::int32_t* sorted_places, std::int64_t count,
+                   std::int64_t limit, void* workspace) {
+    std::memset(workspace, 0xFF, static_cast<std::size_t>(sort_workspace(count)));
+    if (std::any_of(keys, keys + count, [=](std::int32_t key) { return key < 0 || key >= limit; })) {
+      throw std::logic_error("a key out of range");
+    }
+    std::iota(sorted_places, sorted_places + count, 0);
+    std::stable_sort(sorted_places, sorted_places + count,
+                     [=](std::int32_t a, std::int32_t b) { return keys[a] < keys[b]; });
+    for (std::int64_t i = 0; i < count; ++i) sorted_keys[i] = keys[sorted_places[i]];
+  }
+
+  std::int64_t shared_limit() const { return 96 * 1024; }
+
+ private:
+  template <class T>
+  static void multiply(const runtime::device::GemmShape& s, const runtime::device::GemmOperands& o) {
+    const T* a = static_cast<const T*>(o.a);
+    const T* b = static_cast<const T*>(o.b);
+    const T* bias = static_cast<const T*>(o.bias);
+    T* c = static_cast<T*>(o.c);
+    std::vector<double> row(static_cast<std::size_t>(s.n));
+    for (std::int64_t batch = 0; batch < s.batch; ++batch, a += s.m * s.k, b += s.k * s.n, c += s.m * s.n) {
+      for (std::int64_t i = 0; i < s.m; ++i) {
+        std::fill(row.begin(), row.end(), 0.0);
+        for (std::int64_t l = 0; l < s.k; ++l) {
+          const double factor = runtime::device::to_float(s.trans_a ? a[l * s.m + i] : a[i * s.k + l]);
+          for (std::int64_t j = 0; j < s.n; ++j) {
+            row[static_cast<std::size_t>(j)] +=
+                factor * static_cast<double>(runtime::device::to_float(s.trans_b ? b[j * s.k + l] : b[l * s.n + j]));
+          }
+        }
+        for (std::int64_t j = 0; j < s.n; ++j) {
+          double value = static_cast<double>(o.alpha) * row[static_cast<std::size_t>(j)];
+          if (s.bias) value += static_cast<double>(runtime::device::to_float(bias[j]));
+          if (s.accumulate) value += static_cast<double>(runtime::device::to_float(c[i * s.n + j]));
+          c[i * s.n + j] = runtime::device::from_float<T>(static_cast<float>(value));
+        }
+      }
+    }
+  }
+
+  /// body(pixel of y, pixel of x, place in the kernel) for every pair that a convolution joins.
+  template <class F>
+  static void for_pairs(const runtime::device::ConvShape& s, const F& body) {
+    for (std::int64_t n = 0; n < s.images; ++n) {
+      for (std::int64_t oy = 0; oy < s.out_h; ++oy) {
+        for (std::int64_t ox = 0; ox < s.out_w; ++ox) {
+          for (std::int64_t ky = 0; ky < s.kernel_h; ++ky) {
+            for (std::int64_t kx = 0; kx < s.kernel_w; ++kx) {
+              const std::int64_t y = oy * s.stride - s.pad + ky, x = ox * s.stride - s.pad + kx;
+              if (y < 0 || y >= s.in_h || x < 0 || x >= s.in_w) continue;
+              body((n * s.out_h + oy) * s.out_w + ox, (n * s.in_h + y) * s.in_w + x, ky * s.kernel_w + kx);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  template <class T>
+  static void convolve(const runtime::device::ConvShape& s, const runtime::device::ConvOperands& o) {
+    using runtime::device::ConvKind;
+    using runtime::device::to_float;
+    const std::int64_t places = s.kernel_h * s.kernel_w;
+    const std::int64_t x_count = s.images * s.in_h * s.in_w * s.in_c;
+    const std::int64_t y_count = s.images * s.out_h * s.out_w * s.out_c;
+    const std::int64_t w_count = s.out_c * places * s.in_c;
+    const std::int64_t count = s.kind == ConvKind::forward      ? y_count
+                               : s.kind == ConvKind::grad_input ? x_count
+                                                                : w_count;
+    std::vector<double> out(static_cast<std::size_t>(count), 0.0);
+    const T* first = static_cast<const T*>(o.first);
+    const T* second = static_cast<const T*>(o.second);
+    for_pairs(s, [&](std::int64_t y, std::int64_t x, std::int64_t place) {
+      for (std::int64_t oc = 0; oc < s.out_c; ++oc) {
+        for (std::int64_t ic = 0; ic < s.in_c; ++ic) {
+          const std::int64_t at_x = x * s.in_c + ic, at_y = y * s.out_c + oc,
+                             at_w = (oc * places + place) * s.in_c + ic;
+          switch (s.kind) {
+            case ConvKind::forward:
+              out[static_cast<std::size_t>(at_y)] += double(to_float(first[at_x])) * double(to_float(second[at_w]));
+              break;
+            case ConvKind::grad_input:
+              out[static_cast<std::size_t>(at_x)] += double(to_float(first[at_y])) * double(to_float(second[at_w]));
+              break;
+            case ConvKind::grad_weight:
+              out[static_cast<std::size_t>(at_w)] += double(to_float(first[at_y])) * double(to_float(second[at_x]));
+              break;
+          }
+        }
+      }
+    });
+    T* to = static_cast<T*>(o.out);
+    for (std::int64_t i = 0; i < count; ++i) {
+      to[i] = runtime::device::from_float<T>(static_cast<float>(out[static_cast<std::size_t>(i)]));
+    }
+  }
+
+  Threads threads_;
+  FiberTeams fibers_;
+};
+
+}  // namespace cairn::tests
