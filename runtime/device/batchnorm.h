@@ -8,6 +8,7 @@
 #include "runtime/device/families.h"
 #include "runtime/device/loaded.h"
 #include "runtime/device/machine.h"
+#include "runtime/element.h"
 
 /// x is [rows, C]; stats [2, C] (mean, rstd), params [2, C] (gamma, beta) and dparams [2, C] (dgamma, dbeta) are fp32.
 namespace cairn::runtime::device {
@@ -65,7 +66,7 @@ struct BatchnormGradSums : SumFormula {
 struct BatchnormMap : PlainFormula {
   static constexpr int kInputs = 1;
   struct Column {
-    float mean, factor, beta;
+    float mean, rstd, gamma, beta;
   };
   const float* stats;
   const float* params;
@@ -79,18 +80,18 @@ struct BatchnormMap : PlainFormula {
     load_floats(params, piece, gamma);
     load_floats(params + cols, piece, beta);
     CAIRN_UNROLL
-    for (int i = 0; i < W; ++i) columns[i] = {mean[i], rstd[i] * gamma[i], beta[i]};
+    for (int i = 0; i < W; ++i) columns[i] = {mean[i], rstd[i], gamma[i], beta[i]};
   }
   CAIRN_HD float operator()(Row, const Column& column, const float (&x)[1]) const {
-    return (x[0] - column.mean) * column.factor + column.beta;
+    return normalize(x[0], column.mean, column.rstd, column.gamma, column.beta);
   }
 };
 
-/// normalize_grad with the means gamma dbeta / rows and gamma dgamma / rows; gamma is taken out.
+/// normalize_grad with the means gamma dbeta / rows and gamma dgamma / rows.
 struct BatchnormGradMap : PlainFormula {
   static constexpr int kInputs = 2;
   struct Column {
-    float mean, factor, mean_dy, slope;
+    float mean, rstd, gamma, mean_g, mean_g_xhat;
   };
   const float* stats;
   const float* params;
@@ -108,11 +109,13 @@ struct BatchnormGradMap : PlainFormula {
     load_floats(dparams + cols, piece, dbeta);
     CAIRN_UNROLL
     for (int i = 0; i < W; ++i) {
-      columns[i] = {mean[i], rstd[i] * gamma[i], dbeta[i] * inverse_rows, rstd[i] * dgamma[i] * inverse_rows};
+      columns[i] = {mean[i], rstd[i], gamma[i], gamma[i] * dbeta[i] * inverse_rows,
+                    gamma[i] * dgamma[i] * inverse_rows};
     }
   }
   CAIRN_HD float operator()(Row, const Column& column, const float (&dy_x)[2]) const {
-    return column.factor * (dy_x[0] - column.mean_dy - (dy_x[1] - column.mean) * column.slope);
+    return normalize_grad(dy_x[0] * column.gamma, (dy_x[1] - column.mean) * column.rstd, column.rstd, column.mean_g,
+                          column.mean_g_xhat);
   }
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 #include "core/host_device.h"
 #include "runtime/device/call.h"
@@ -86,6 +85,35 @@ struct PlainFormula {
   CAIRN_HD Row row(std::int64_t) const { return {}; }
 };
 
+/// body(r, row's, values) for the rows of a thread's part of a tile: values[i] are the N tensors' elements in column i
+/// of the piece. All loads of several rows come before the first of them is worked on: the compiler cannot move them
+/// there, as the body may write to a tensor.
+template <int W, int N, class T, class Formula, class F>
+CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t pieces, std::int64_t piece, const Formula& formula,
+                        const T* const (&in)[N], const F& body) {
+  constexpr int kUnroll = W == 1 ? 8 : 4;
+  for (std::int64_t r = thread.first + thread.row; r < thread.last; r += kUnroll * thread.down) {
+    Loaded<T, W> loaded[kUnroll][N] = {};
+    typename Formula::Row row[kUnroll] = {};
+    CAIRN_UNROLL
+    for (int u = 0; u < kUnroll; ++u) {
+      const std::int64_t q = r + u * thread.down;
+      if (q >= thread.last) continue;
+      row[u] = formula.row(q);
+      CAIRN_UNROLL
+      for (int n = 0; n < N; ++n) loaded[u][n] = load<W>(in[n], q * pieces + piece);
+    }
+    CAIRN_UNROLL
+    for (int u = 0; u < kUnroll; ++u) {
+      const std::int64_t q = r + u * thread.down;
+      if (q >= thread.last) continue;
+      float values[W][N];
+      to_columns(loaded[u], values);
+      body(q, row[u], values);
+    }
+  }
+}
+
 /// out[row][column] = formula(row's, column's, values of N tensors). `out` may be any of the tensors. Formula has
 ///   kInputs
 ///   Column, begin(piece, Column[W]): what it needs of columns W piece and on, loaded once for many rows
@@ -94,7 +122,6 @@ template <class T, class Formula, int W>
 struct MapColumns {
   static constexpr int kThreads = ColumnTiles::kThreads;
   static constexpr int kInputs = Formula::kInputs;
-  static constexpr int kUnroll = W == 1 ? 8 : 4;
 
   Formula formula;
   const T* in[kInputs];
@@ -114,34 +141,12 @@ struct MapColumns {
   CAIRN_HD void run(const TileThread& thread, std::int64_t piece) const {
     typename Formula::Column columns[W];
     formula.begin(piece, columns);
-    // All loads come before the first store: the compiler cannot move them there, as `out` may be an argument.
-    for (std::int64_t r = thread.first + thread.row; r < thread.last; r += kUnroll * thread.down) {
-      Loaded<T, W> pieces[kUnroll][kInputs] = {};
-      typename Formula::Row row[kUnroll] = {};
+    walk_tile<W>(thread, tiles.pieces, piece, formula, in, [&](std::int64_t r, const auto& row, const auto& values) {
+      float results[W];
       CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int64_t q = r + u * thread.down;
-        if (q >= thread.last) continue;
-        row[u] = formula.row(q);
-        CAIRN_UNROLL
-        for (int n = 0; n < kInputs; ++n) pieces[u][n] = load<W>(in[n], q * tiles.pieces + piece);
-      }
-      CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int64_t q = r + u * thread.down;
-        if (q >= thread.last) continue;
-        float values[kInputs][W], results[W];
-        to_floats(pieces[u], values);
-        CAIRN_UNROLL
-        for (int i = 0; i < W; ++i) {
-          float of_column[kInputs];
-          CAIRN_UNROLL
-          for (int n = 0; n < kInputs; ++n) of_column[n] = values[n][i];
-          results[i] = formula(row[u], columns[i], of_column);
-        }
-        store_floats(out, q * tiles.pieces + piece, results);
-      }
-    }
+      for (int i = 0; i < W; ++i) results[i] = formula(row, columns[i], values[i]);
+      store_floats(out, r * tiles.pieces + piece, results);
+    });
   }
 };
 
@@ -206,7 +211,6 @@ struct ReduceColumns {
   static constexpr int kThreads = ColumnTiles::kThreads;
   static constexpr int kInputs = Formula::kInputs;
   static constexpr int kSums = Formula::kSums;
-  static constexpr int kUnroll = W == 1 ? 8 : 4;
 
   Formula formula;
   const T* in[kInputs];
@@ -251,32 +255,11 @@ struct ReduceColumns {
     typename Formula::Column columns[W];
     formula.begin(piece, columns);
     float count = 0;
-    for (std::int64_t r = thread.first + thread.row; r < thread.last; r += kUnroll * thread.down) {
-      Loaded<T, W> pieces[kUnroll][kInputs] = {};
-      typename Formula::Row row[kUnroll] = {};
+    walk_tile<W>(thread, tiles.pieces, piece, formula, in, [&](std::int64_t, const auto& row, const auto& values) {
+      count += 1;
       CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int64_t q = r + u * thread.down;
-        if (q >= thread.last) continue;
-        row[u] = formula.row(q);
-        CAIRN_UNROLL
-        for (int n = 0; n < kInputs; ++n) pieces[u][n] = load<W>(in[n], q * tiles.pieces + piece);
-      }
-      CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        if (r + u * thread.down >= thread.last) continue;
-        count += 1;
-        float values[kInputs][W];
-        to_floats(pieces[u], values);
-        CAIRN_UNROLL
-        for (int i = 0; i < W; ++i) {
-          float of_column[kInputs];
-          CAIRN_UNROLL
-          for (int n = 0; n < kInputs; ++n) of_column[n] = values[n][i];
-          formula.add(row[u], columns[i], of_column, count, sums[i]);
-        }
-      }
-    }
+      for (int i = 0; i < W; ++i) formula.add(row, columns[i], values[i], count, sums[i]);
+    });
     return count;
   }
 };
@@ -346,23 +329,13 @@ struct JoinChunks {
   }
 };
 
-/// body(width): that of a pack where rows are packed, else 1.
-template <class T, class F>
-void with_piece_width(std::int64_t cols, const F& body) {
-  if (rows_are_packed<T>(cols)) {
-    body(std::integral_constant<int, Pack<T>::kWidth>{});
-  } else {
-    body(std::integral_constant<int, 1>{});
-  }
-}
-
 inline constexpr std::int64_t kPiecesAcross = 32;  ///< of a tile: a warp reads 512 bytes side by side
 inline constexpr std::int64_t kAnyRows = std::int64_t{1} << 50;
 
 template <class T, class Machine, class Formula>
 void map_columns(Machine& machine, const Formula& formula, const T* const (&in)[Formula::kInputs], T* out,
                  std::int64_t rows, std::int64_t cols) {
-  with_piece_width<T>(cols, [&](auto width) {
+  with_width<T>(rows_are_packed<T>(cols), [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     const ColumnTiles tiles = column_tiles(rows, cols / kWidth, kPiecesAcross, 4096, 32);
     MapColumns<T, Formula, kWidth> map{formula, {}, out, rows, cols, tiles};
@@ -379,7 +352,7 @@ void reduce_columns(Machine& machine, Scratch& scratch, const Formula& formula, 
   constexpr int kSums = Formula::kSums;
   ColumnTiles cut;
   float* partials = nullptr;
-  with_piece_width<T>(cols, [&](auto width) {
+  with_width<T>(rows_are_packed<T>(cols), [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     cut = column_tiles(rows, cols / kWidth, kPiecesAcross, kTeams, kAnyRows);
     partials = scratch.take<float>(cut.chunks * kSums * cols);
@@ -387,7 +360,7 @@ void reduce_columns(Machine& machine, Scratch& scratch, const Formula& formula, 
     for (int n = 0; n < Formula::kInputs; ++n) reduce.in[n] = in[n];
     machine.launch(reduce, cut.teams(), join_bytes(kWidth, kSums));
   });
-  with_piece_width<float>(cols, [&](auto width) {
+  with_width<float>(rows_are_packed<float>(cols), [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     constexpr std::int64_t kSector = 8 / kWidth;  // pieces of the 32 bytes that memory hands out at least
     const ColumnTiles tiles = column_tiles(cut.chunks, cols / kWidth, kSector, 1, kAnyRows);

@@ -66,23 +66,13 @@ struct Map {
     const std::int64_t whole = count / kWidth;
     const std::int64_t begin = index * kPacks;
     const std::int64_t end = begin + kPacks < whole ? begin + kPacks : whole;
-    // All loads come before the first store: the compiler cannot move them there, as `out` may be an argument.
-    for (std::int64_t first = begin + team.rank(); first < end; first += kUnroll * team.size()) {
-      Loaded<T, kWidth> packs[kUnroll][N] = {};
+    walk_packs<kUnroll>(team, in, begin, end, [&](std::int64_t p, const auto& packs) {
+      float values[kWidth][N], results[kWidth];
+      to_columns(packs, values);
       CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int64_t p = first + u * team.size();
-        CAIRN_UNROLL
-        for (int n = 0; n < N; ++n) {
-          if (p < end) packs[u][n] = load<kWidth>(in[n], p);
-        }
-      }
-      CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int64_t p = first + u * team.size();
-        if (p < end) map(packs[u], p);
-      }
-    }
+      for (int i = 0; i < kWidth; ++i) results[i] = formula(p * kWidth + i, values[i]);
+      store_floats(out, p, results);
+    });
     if (index == 0) {
       for (std::int64_t i = whole * kWidth + team.rank(); i < count; i += team.size()) {
         float values[N];
@@ -90,23 +80,6 @@ struct Map {
         out[i] = from_float<T>(formula(i, values));
       }
     }
-  }
-
- private:
-  CAIRN_HD void map(const Loaded<T, Pack<T>::kWidth> (&packs)[N], std::int64_t index) const {
-    constexpr int kWidth = Pack<T>::kWidth;
-    float values[N][kWidth];
-    CAIRN_UNROLL
-    for (int n = 0; n < N; ++n) to_floats(packs[n], values[n]);
-    float result[kWidth];
-    CAIRN_UNROLL
-    for (int i = 0; i < kWidth; ++i) {
-      float elements[N];
-      CAIRN_UNROLL
-      for (int n = 0; n < N; ++n) elements[n] = values[n][i];
-      result[i] = formula(index * kWidth + i, elements);
-    }
-    store_floats(out, index, result);
   }
 };
 

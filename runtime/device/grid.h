@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "core/host_device.h"
 #include "runtime/device/machine.h"
@@ -46,16 +45,6 @@ CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t strid
       ahead[k] = {};
       if (k + kAhead < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
     }
-  }
-}
-
-/// body(width): the chunk that moves 16 bytes if `packed`, else a single element.
-template <class T, class F>
-void with_width(bool packed, const F& body) {
-  if (packed) {
-    body(std::integral_constant<int, Pack<T>::kWidth>{});
-  } else {
-    body(std::integral_constant<int, 1>{});
   }
 }
 

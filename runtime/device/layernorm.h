@@ -127,14 +127,15 @@ struct LayernormGradRow {
     const TwoSums all = team.reduce(own, Sum());
     const auto count = static_cast<float>(cols);
     const float mean_g = all.first / count;
-    const float slope = row.rstd * (all.second / count);
+    const float mean_g_xhat = all.second / count;
     map_packs<2>(team, again(dy_x), out, cols, [&](std::int64_t column, const auto& values, auto& results) {
       constexpr int kWidth = static_cast<int>(sizeof(results) / sizeof(float));
       float g[kWidth];
       load_floats_anywhere(gamma + column, g);
       CAIRN_UNROLL
       for (int i = 0; i < kWidth; ++i) {
-        results[i] = row.rstd * (values[0][i] * g[i] - mean_g - (values[1][i] - row.mean) * slope);
+        results[i] =
+            normalize_grad(values[0][i] * g[i], (values[1][i] - row.mean) * row.rstd, row.rstd, mean_g, mean_g_xhat);
       }
     });
   }

@@ -84,6 +84,17 @@ CAIRN_HD void to_floats(const Loaded<T, W> (&loaded)[N], float (&values)[N][W]) 
   CAIRN_UNROLL
   for (int n = 0; n < N; ++n) to_floats(loaded[n], values[n]);
 }
+/// The same by place: values[i] are the i-th elements of all N.
+template <int N, class T, int W>
+CAIRN_HD void to_columns(const Loaded<T, W> (&loaded)[N], float (&values)[W][N]) {
+  float of_tensor[N][W];
+  to_floats(loaded, of_tensor);
+  CAIRN_UNROLL
+  for (int i = 0; i < W; ++i) {
+    CAIRN_UNROLL
+    for (int n = 0; n < N; ++n) values[i][n] = of_tensor[n][i];
+  }
+}
 
 /// Elements [W index, W index + W) of a tensor of floats that begins at 16 bytes or, for W = 1, anywhere.
 template <int W>
@@ -113,6 +124,30 @@ CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const 
 }
 CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const float (&values)[1]) {
   tensor[index] = core::Bf16(values[0]);
+}
+
+/// body(p, loaded) for the packs [begin, end) of N tensors, shared out among the team's threads. All loads of kUnroll
+/// packs come before the first of them is worked on: the compiler cannot move them there, as the body may write to a
+/// tensor.
+template <int kUnroll, int N, class T, class Index, class Team, class F>
+CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin, Index end, const F& body) {
+  constexpr int kWidth = Pack<T>::kWidth;
+  for (Index first = begin + team.rank(); first < end; first += kUnroll * team.size()) {
+    Loaded<T, kWidth> packs[kUnroll][N] = {};
+    CAIRN_UNROLL
+    for (int u = 0; u < kUnroll; ++u) {
+      const Index p = first + u * team.size();
+      if (p < end) {
+        CAIRN_UNROLL
+        for (int n = 0; n < N; ++n) packs[u][n] = load<kWidth>(in[n], p);
+      }
+    }
+    CAIRN_UNROLL
+    for (int u = 0; u < kUnroll; ++u) {
+      const Index p = first + u * team.size();
+      if (p < end) body(p, packs[u]);
+    }
+  }
 }
 
 }  // namespace cairn::runtime::device

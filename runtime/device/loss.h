@@ -88,31 +88,13 @@ struct SumElements {
     const std::int64_t whole = count / kWidth, begin = index * packs;
     const std::int64_t end = begin + packs < whole ? begin + packs : whole;
     float sum = 0;
-    for (std::int64_t first = begin + team.rank(); first < end; first += kUnroll * team.size()) {
-      Loaded<T, kWidth> loaded[kUnroll][N] = {};
+    walk_packs<kUnroll>(team, in, begin, end, [&](std::int64_t, const auto& loaded) {
+      float values[kWidth][N], terms[kWidth];
+      to_columns(loaded, values);
       CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int64_t p = first + u * team.size();
-        CAIRN_UNROLL
-        for (int n = 0; n < N; ++n) {
-          if (p < end) loaded[u][n] = load<kWidth>(in[n], p);
-        }
-      }
-      CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        if (first + u * team.size() >= end) continue;
-        float values[N][kWidth], terms[kWidth];
-        to_floats(loaded[u], values);
-        CAIRN_UNROLL
-        for (int i = 0; i < kWidth; ++i) {
-          float of_place[N];
-          CAIRN_UNROLL
-          for (int n = 0; n < N; ++n) of_place[n] = values[n][i];
-          terms[i] = term(of_place);
-        }
-        sum += sum_values(terms);
-      }
-    }
+      for (int i = 0; i < kWidth; ++i) terms[i] = term(values[i]);
+      sum += sum_values(terms);
+    });
     if (index == 0) {
       for (std::int64_t i = whole * kWidth + team.rank(); i < count; i += team.size()) {
         float values[N];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "core/bf16.h"
 #include "core/host_device.h"
@@ -28,10 +29,14 @@ CAIRN_HD bool rows_are_packed(std::int64_t cols) {
   return cols % Pack<T>::kWidth == 0;
 }
 
-/// Pack `index` of a tensor that starts at 16 bytes.
-template <class T>
-CAIRN_HD void store_pack(T* tensor, std::int64_t index, const Pack<T>& pack) {
-  reinterpret_cast<Pack<T>*>(tensor)[index] = pack;
+/// body(width), a std::integral_constant: that of a pack if `packed`, else 1.
+template <class T, class F>
+void with_width(bool packed, const F& body) {
+  if (packed) {
+    body(std::integral_constant<int, Pack<T>::kWidth>{});
+  } else {
+    body(std::integral_constant<int, 1>{});
+  }
 }
 
 }  // namespace cairn::runtime::device

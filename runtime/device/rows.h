@@ -74,11 +74,9 @@ struct RowPlace {
   std::int64_t index;
 };
 
-/// body(place, loaded): N times the W elements there, W the width of a pack or 1. All loads of several packs
-/// come before the first of them is worked on: the compiler cannot move them there, as the body may write to a row.
+/// body(place, loaded): N times the W elements there, W the width of a pack or 1.
 template <int N, class T, class Team, class F>
 CAIRN_HD void walk_rows(const Team& team, const Rows<T, N>& rows, const RowCut<T>& cut, const F& body) {
-  constexpr int kWidth = Pack<T>::kWidth;
   constexpr int kUnroll = N == 1 ? 4 : 2;
   Loaded<T, 1> edge[N] = {};
   std::int64_t e = team.rank();
@@ -89,22 +87,12 @@ CAIRN_HD void walk_rows(const Team& team, const Rows<T, N>& rows, const RowCut<T
     for (int n = 0; n < N; ++n) edge[n] = load<1>(rows.row[n], column);
   };
   load_edge();
-  for (int first = team.rank(); first < cut.packs; first += kUnroll * team.size()) {
-    Loaded<T, kWidth> packs[kUnroll][N] = {};
-    CAIRN_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
-      const int p = first + u * team.size();
-      if (p < cut.packs) {
-        CAIRN_UNROLL
-        for (int n = 0; n < N; ++n) packs[u][n] = load<kWidth>(rows.row[n] + cut.head, p);
-      }
-    }
-    CAIRN_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
-      const int p = first + u * team.size();
-      if (p < cut.packs) body(RowPlace{cut.pack_column(p), cut.head, p}, packs[u]);
-    }
-  }
+  const T* from[N];
+  CAIRN_UNROLL
+  for (int n = 0; n < N; ++n) from[n] = rows.row[n] + cut.head;
+  walk_packs<kUnroll>(team, from, 0, cut.packs, [&](int p, const auto& packs) {
+    body(RowPlace{cut.pack_column(p), cut.head, p}, packs);
+  });
   while (e < cut.edges) {
     const std::int64_t column = cut.edge_column(e);
     body(RowPlace{column, 0, column}, edge);
@@ -206,10 +194,10 @@ CAIRN_HD void map_rows(const Team& team, const Rows<T, N>& rows, T* out, std::in
 template <class T, class Team>
 CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value) {
   const RowCut<T> cut(out, cols, true);
-  Pack<T> pack;
+  float values[Pack<T>::kWidth];
   CAIRN_UNROLL
-  for (int i = 0; i < Pack<T>::kWidth; ++i) pack.value[i] = from_float<T>(value);
-  for (int p = team.rank(); p < cut.packs; p += team.size()) store_pack(out + cut.head, p, pack);
+  for (int i = 0; i < Pack<T>::kWidth; ++i) values[i] = value;
+  for (int p = team.rank(); p < cut.packs; p += team.size()) store_floats(out + cut.head, p, values);
   for (std::int64_t e = team.rank(); e < cut.edges; e += team.size()) out[cut.edge_column(e)] = from_float<T>(value);
 }
 
