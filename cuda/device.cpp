@@ -3,10 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
-#include "core/precision.h"
 #include "cuda/internal/error.h"
 #include "cuda/internal/machine.h"
 #include "runtime/device/dispatch.h"
@@ -49,19 +47,11 @@ std::string Device::convolutions() const {
 }
 
 std::int64_t Device::scratch_bytes(const core::Graph& graph, core::NodeId v, bool tf32) {
-  const core::Op& op = *graph.op(v);
-  std::vector<core::ElementType> types;
-  for (const core::Operand& arg : op.args) types.push_back(core::type_of(graph, arg));
-  return runtime::device::scratch_bytes(state_->machine, op, core::arg_shapes(graph, v), types, tf32);
+  return runtime::device::scratch_bytes(state_->machine, graph, v, tf32);
 }
 
 core::Graph Device::with_scratch(const core::Graph& graph, bool tf32) {
-  core::GraphBuilder builder(graph);
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.op(v) == nullptr || graph.scratch(v) < 0) continue;
-    builder.node(v).scratch = scratch_bytes(graph, v, tf32);
-  }
-  return builder.build();
+  return runtime::device::with_scratch(state_->machine, graph, tf32);
 }
 
 }  // namespace cairn::cuda

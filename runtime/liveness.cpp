@@ -1,6 +1,7 @@
 #include "runtime/liveness.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace cairn::runtime {
 namespace {
@@ -19,10 +20,11 @@ std::span<const Location> frees(const Program& program, const Instruction& instr
 /// The guards that are in place at the current step, by the offset of their buffer.
 class LiveGuards {
  public:
-  void add(core::NodeId node, const Location& buffer, std::vector<Guard>& filled) {
-    if (!in_arena(buffer)) return;
+  /// Returns the guard of a buffer that has one.
+  std::optional<Guard> add(core::NodeId node, const Location& buffer) {
+    if (!in_arena(buffer)) return std::nullopt;
     guards_.push_back({buffer.offset, {node, buffer.offset + buffer.reserved}});
-    filled.push_back(guards_.back().guard);
+    return guards_.back().guard;
   }
   void remove(std::int64_t buffer_offset) {
     std::erase_if(guards_, [=](const Entry& entry) { return entry.buffer_offset == buffer_offset; });
@@ -45,11 +47,18 @@ Liveness liveness(const Program& program, bool guards) {
   Liveness result;
   LiveGuards live_guards;
   std::int64_t live = 0;
+  const auto reach = [&](std::int64_t end) { result.high_water_bytes = std::max(result.high_water_bytes, end); };
+  const auto fill_guard = [&](core::NodeId node, const Location& buffer, std::vector<Guard>& filled) {
+    const std::optional<Guard> guard = live_guards.add(node, buffer);
+    if (!guard) return;
+    filled.push_back(*guard);
+    reach(guard->offset + program.guard_bytes);
+  };
   for (const Instruction& instruction : program.instructions) {
     for (const Location* buffer : {&instruction.output, &instruction.scratch}) {
       if (!in_arena(*buffer)) continue;
       live += buffer->reserved;
-      result.high_water_bytes = std::max(result.high_water_bytes, buffer->offset + buffer->reserved);
+      reach(buffer->offset + buffer->reserved);
     }
     // While an in-place node runs, the larger of its input and its output is live, not both.
     if (instruction.in_place) live -= std::min(instruction.taken_bytes, instruction.output.reserved);
@@ -57,11 +66,8 @@ Liveness liveness(const Program& program, bool guards) {
     if (guards) {
       if (instruction.in_place) live_guards.remove(instruction.output.offset);
       // The guard of a smaller output lies inside its input until the step is over.
-      if (!shrinks(instruction)) live_guards.add(instruction.node, instruction.output, result.before_.guards);
-      live_guards.add(instruction.node, instruction.scratch, result.before_.guards);
-      for (std::size_t i = static_cast<std::size_t>(result.before_.begin.back()); i < result.before_.guards.size(); ++i)
-        result.high_water_bytes =
-            std::max(result.high_water_bytes, result.before_.guards[i].offset + program.guard_bytes);
+      if (!shrinks(instruction)) fill_guard(instruction.node, instruction.output, result.before_.guards);
+      fill_guard(instruction.node, instruction.scratch, result.before_.guards);
       live_guards.list(result.checked_.guards);
     }
 
@@ -73,7 +79,7 @@ Liveness liveness(const Program& program, bool guards) {
     }
     if (shrinks(instruction)) {
       live -= instruction.taken_bytes - instruction.output.reserved;
-      if (guards && !output_dies) live_guards.add(instruction.node, instruction.output, result.after_.guards);
+      if (guards && !output_dies) fill_guard(instruction.node, instruction.output, result.after_.guards);
     }
     result.before_.end_step();
     result.checked_.end_step();

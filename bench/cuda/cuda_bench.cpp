@@ -20,6 +20,7 @@
 #include "cuda/executor.h"
 #include "cuda/internal/handles.h"
 #include "runtime/measure.h"
+#include "tests/support/op_case.h"
 
 namespace cairn {
 namespace {
@@ -28,26 +29,25 @@ using core::ElementType;
 using core::OpKind;
 using core::Shape;
 
-struct OpCase {
+struct NamedCase {
   std::string name;
-  core::Op op;
-  std::vector<Shape> args;
+  tests::OpCase op;
 };
 
-OpCase op_case(std::string name, OpKind kind, Shape out, std::vector<Shape> args, core::OpAttrs attrs = {}) {
-  OpCase result{std::move(name), {}, std::move(args)};
-  result.op.kind = kind;
-  result.op.shape = std::move(out);
-  result.op.attrs = std::move(attrs);
+NamedCase op_case(std::string name, OpKind kind, Shape out, std::vector<Shape> args, core::OpAttrs attrs = {}) {
+  NamedCase result{std::move(name), {{}, std::move(args)}};
+  result.op.op.kind = kind;
+  result.op.op.shape = std::move(out);
+  result.op.op.attrs = std::move(attrs);
   return result;
 }
 
 /// The shapes of ResNet-50 at batch 128 and of GPT-2 small at batch 16 x 1024.
-std::vector<OpCase> memory_bound_cases() {
+std::vector<NamedCase> memory_bound_cases() {
   const Shape image{128, 56, 56, 256}, tokens{16, 1024, 768}, scores{16, 12, 1024, 1024}, logits{4096, 50257};
   const Shape channels{2, 256}, params{2, 768}, rows{16384, 2};
-  std::vector<OpCase> cases;
-  const auto add = [&](OpCase one) { cases.push_back(std::move(one)); };
+  std::vector<NamedCase> cases;
+  const auto add = [&](NamedCase one) { cases.push_back(std::move(one)); };
   add(op_case("add", OpKind::add, image, {image, image}));
   add(op_case("scale", OpKind::scale, image, {image}, {.alpha = 0.5}));
   add(op_case("relu", OpKind::relu, image, {image}));
@@ -89,8 +89,8 @@ std::vector<OpCase> memory_bound_cases() {
   return cases;
 }
 
-std::vector<OpCase> compute_bound_cases() {
-  std::vector<OpCase> cases;
+std::vector<NamedCase> compute_bound_cases() {
+  std::vector<NamedCase> cases;
   cases.push_back(op_case("matmul 16384x3072x768", OpKind::matmul, {16384, 3072}, {{16384, 768}, {768, 3072}},
                           {.m = 16384, .n = 3072, .k = 768}));
   cases.push_back(op_case("matmul batched 1024x1024x64", OpKind::matmul, {192, 1024, 1024},
@@ -103,27 +103,6 @@ std::vector<OpCase> compute_bound_cases() {
   cases.push_back(op_case("conv_grad_weight 3x3 56x56x64", OpKind::conv2d_grad_weight, {64, 3, 3, 64},
                           {{128, 56, 56, 64}, {128, 56, 56, 64}}, {.stride = 1, .pad = 1}));
   return cases;
-}
-
-/// One node that executes the op on random residents.
-core::Graph graph_of(const OpCase& one, ElementType storage) {
-  core::GraphBuilder builder(one.name);
-  core::Node node;
-  node.name = one.name;
-  node.op = one.op;
-  node.op->type = core::output_type(one.op.kind, storage);
-  node.size = core::element_bytes(node.op->type) * core::element_count(node.op->shape);
-  for (std::size_t i = 0; i < one.args.size(); ++i) {
-    core::Resident argument;
-    argument.name = fmt::format("argument {}", i);
-    argument.shape = one.args[i];
-    argument.type = core::arg_type(one.op.kind, i, storage);
-    argument.role = core::Resident::Role::data;
-    argument.init = core::Resident::Init::uniform;
-    node.op->args.push_back(core::Operand::resident(builder.add_resident(std::move(argument))));
-  }
-  builder.add(std::move(node));
-  return builder.build();
 }
 
 std::unique_ptr<cuda::Executor> executor_of(cuda::Device& device, const core::Graph& graph, bool tf32,
@@ -150,10 +129,10 @@ class Bench {
         ->UseManualTime()
         ->Iterations(1);
     for (const ElementType storage : {ElementType::f32, ElementType::bf16}) {
-      for (const OpCase& one : memory_bound_cases()) {
+      for (const NamedCase& one : memory_bound_cases()) {
         add(fmt::format("memory/{}/{}", core::to_string(storage), one.name), one, storage, false, true);
       }
-      for (const OpCase& one : compute_bound_cases()) {
+      for (const NamedCase& one : compute_bound_cases()) {
         add(fmt::format("compute/{}/{}", core::to_string(storage), one.name), one, storage, false, false);
         if (storage == ElementType::f32) add(fmt::format("compute/tf32/{}", one.name), one, storage, true, false);
       }
@@ -190,11 +169,11 @@ class Bench {
     return 2.0 * static_cast<double>(kCopyBytes) / runtime::median(std::move(seconds));
   }
 
-  void add(const std::string& name, const OpCase& one, ElementType storage, bool tf32, bool memory_bound) {
+  void add(const std::string& name, const NamedCase& one, ElementType storage, bool tf32, bool memory_bound) {
     benchmark::RegisterBenchmark(
         name.c_str(),
         [=, this](benchmark::State& state) {
-          const core::Graph single = device_.with_scratch(graph_of(one, storage), tf32);
+          const core::Graph single = device_.with_scratch(tests::graph_of(one.op, storage), tf32);
           const std::int64_t copies = runtime::sample_copies(single, 0, device_.info().l2_bytes);
           const auto executor = executor_of(device_, runtime::sample_graph(single, 0, copies), tf32);
           executor->run();
@@ -205,7 +184,7 @@ class Bench {
             state.SetIterationTime(step);
           }
           const double each = seconds / static_cast<double>(state.iterations());
-          const core::OpWork work = core::op_work(one.op, one.args);
+          const core::OpWork work = core::op_work(one.op.op, one.op.args);
           const double bytes = static_cast<double>(moved_bytes(single));
           state.counters["bytes_per_second"] = bytes / each;
           if (memory_bound) {

@@ -7,18 +7,9 @@
 
 #include "core/bf16.h"
 #include "core/op.h"
+#include "runtime/extents.h"
 
 namespace cairn::runtime::device {
-
-using Extents = std::span<const std::int64_t>;
-
-inline std::int64_t elements(Extents shape) {
-  std::int64_t product = 1;
-  for (const std::int64_t extent : shape) product *= extent;
-  return product;
-}
-inline std::int64_t last_extent(Extents shape) { return shape.empty() ? 1 : shape.back(); }
-inline std::int64_t row_count(Extents shape) { return elements(shape) / last_extent(shape); }
 
 /// An argument in the memory of the machine that executes. Data begins at 16 bytes.
 struct Tensor {

@@ -5,7 +5,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "core/graph.h"
 #include "core/op.h"
+#include "core/precision.h"
 #include "runtime/device/call.h"
 #include "runtime/device/families.h"
 #include "runtime/device/machine.h"
@@ -79,6 +81,26 @@ std::int64_t scratch_bytes(Machine& machine, const core::Op& op, std::span<const
   Sizing<Machine> sizing(machine);
   run_op(sizing, call);
   return call.scratch.used();
+}
+
+/// The same for the op of node v.
+template <class Machine>
+std::int64_t scratch_bytes(Machine& machine, const core::Graph& graph, core::NodeId v, bool tf32) {
+  const core::Op& op = *graph.op(v);
+  std::vector<core::ElementType> types;
+  for (const core::Operand& arg : op.args) types.push_back(core::type_of(graph, arg));
+  return scratch_bytes(machine, op, core::arg_shapes(graph, v), types, tf32);
+}
+
+/// The graph with that scratch for every node that has an op. A node whose scratch is negative, in place, keeps it.
+template <class Machine>
+core::Graph with_scratch(Machine& machine, const core::Graph& graph, bool tf32) {
+  core::GraphBuilder builder(graph);
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.op(v) == nullptr || graph.scratch(v) < 0) continue;
+    builder.node(v).scratch = scratch_bytes(machine, graph, v, tf32);
+  }
+  return builder.build();
 }
 
 }  // namespace cairn::runtime::device

@@ -1,48 +1,14 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <array>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
 #include "core/op.h"
+#include "tests/support/op_case.h"
 
 /// Ops of every kind on shapes that take every path of their kernels.
 namespace cairn::tests {
-
-struct OpCase {
-  core::Op op;
-  std::vector<core::Shape> args;
-  std::int64_t limit = 1;  ///< of ids and labels
-};
-
-/// One node that executes the op on random residents, which the host fills for every machine alike.
-inline core::Graph graph_of(const OpCase& one, core::ElementType storage) {
-  core::GraphBuilder builder(std::string(core::to_string(one.op.kind)));
-  core::Node node;
-  node.name = core::to_string(one.op.kind);
-  node.op = one.op;
-  node.op->type = core::output_type(one.op.kind, storage);
-  node.size = core::element_bytes(node.op->type) * core::element_count(node.op->shape);
-  node.keep = true;
-  node.scratch = core::op_work(one.op, one.args).scratch;
-  for (std::size_t i = 0; i < one.args.size(); ++i) {
-    core::Resident argument;
-    argument.name = fmt::format("argument {}", i);
-    argument.shape = one.args[i];
-    argument.type = core::arg_type(one.op.kind, i, storage);
-    argument.role = core::Resident::Role::data;
-    const bool integers = argument.type == core::ElementType::i32;
-    argument.init = integers ? core::Resident::Init::uniform : core::Resident::Init::normal;
-    argument.scale = integers ? static_cast<double>(one.limit) : 1.0;
-    node.op->args.push_back(core::Operand::resident(builder.add_resident(std::move(argument))));
-  }
-  builder.add(std::move(node));
-  return builder.build();
-}
 
 /// `large` adds shapes that fill a device; the small ones are fit for a memory checker.
 inline std::vector<OpCase> op_cases(bool large) {

@@ -2,11 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <map>
 
-#include "core/bf16.h"
 #include "core/plan.h"
 #include "core/precision.h"
 #include "core/schedule.h"
@@ -16,28 +13,13 @@
 #include "tests/catch.h"
 #include "tests/cuda/no_device.h"
 #include "tests/cuda/op_cases.h"
+#include "tests/support/stored_values.h"
 
 namespace cairn::tests {
 namespace {
 
 using core::ElementType;
 using core::Graph;
-
-std::vector<double> values_of(std::span<const std::byte> bytes, ElementType type) {
-  std::vector<double> values(bytes.size() / static_cast<std::size_t>(core::element_bytes(type)));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    float value = 0;
-    core::Bf16 half;
-    if (type == ElementType::bf16) {
-      std::memcpy(&half, bytes.data() + 2 * i, 2);
-      value = static_cast<float>(half);
-    } else {
-      std::memcpy(&value, bytes.data() + 4 * i, 4);
-    }
-    values[i] = static_cast<double>(value);
-  }
-  return values;
-}
 
 core::Plan plan_of(const Graph& graph) {
   return core::plan_memory(graph, core::baseline_schedule(graph), {.alignment = 256, .work = 0});
@@ -46,7 +28,7 @@ core::Plan plan_of(const Graph& graph) {
 std::vector<double> on_host(const Graph& graph) {
   runtime::HostExecutor executor(runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph)));
   executor.run();
-  return values_of(executor.outputs().front().bytes, ElementType::f32);
+  return stored_values(executor.outputs().front().bytes, ElementType::f32);
 }
 
 std::vector<std::byte> on_device(cuda::Device& device, const Graph& given, bool tf32) {
@@ -56,17 +38,6 @@ std::vector<std::byte> on_device(cuda::Device& device, const Graph& given, bool 
   executor.run();
   const auto bytes = executor.outputs().front().bytes;
   return {bytes.begin(), bytes.end()};
-}
-
-/// ||x - y|| / ||y||, or ||x|| where y is zero.
-double relative_error(const std::vector<double>& x, const std::vector<double>& y) {
-  REQUIRE(x.size() == y.size());
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    difference += (x[i] - y[i]) * (x[i] - y[i]);
-    norm += y[i] * y[i];
-  }
-  return std::sqrt(norm > 0 ? difference / norm : difference);
 }
 
 /// One packed and one odd case of every kind: what a memory checker gets through in a minute.
@@ -97,7 +68,9 @@ void check_ops(const std::vector<OpCase>& cases) {
       for (const auto& shape : one.args) shapes += fmt::format("[{}] ", fmt::join(shape, ","));
       INFO(core::to_string(one.op.kind) << " " << core::to_string(type) << (way.tf32 ? " tf32 " : " ") << shapes);
       const std::vector<std::byte> bytes = on_device(device, way.graph, way.tf32);
-      CHECK(relative_error(values_of(bytes, type), expected) <= way.tolerance);
+      const std::vector<double> actual = stored_values(bytes, type);
+      REQUIRE(actual.size() == expected.size());
+      CHECK(relative_error(actual, expected) <= way.tolerance);
       CHECK(on_device(device, way.graph, way.tf32) == bytes);
     }
   }

@@ -1,10 +1,7 @@
 // The kernels and libraries of cuda/, computed by a HostMachine when the fake runtime comes to them.
-#include <cstddef>
-#include <cstring>
 #include <functional>
-#include <vector>
+#include <utility>
 
-#include "core/team.h"
 #include "cuda/internal/convolution.h"
 #include "cuda/internal/error.h"
 #include "cuda/internal/gemm.h"
@@ -40,17 +37,6 @@ tests::HostMachine& host() {
 
 void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what) {
   check(fake::enqueue_kernel(stream, std::move(kernel)), what);
-}
-
-/// Teams of one, one after the other. (A HostMachine would have every kernel compiled for its teams of threads, too.)
-template <class F>
-void run_teams(const F& functor, std::int64_t teams, std::int64_t shared_bytes) {
-  std::vector<std::max_align_t> memory(static_cast<std::size_t>(shared_bytes) / sizeof(std::max_align_t) + 1);
-  auto* shared = reinterpret_cast<std::byte*>(memory.data());
-  for (std::int64_t i = 0; i < teams; ++i) {
-    std::memset(shared, 0xFF, static_cast<std::size_t>(shared_bytes));  // NaN: nothing may be read before it is set
-    functor(core::SerialTeam(shared), i);
-  }
 }
 
 }  // namespace
@@ -100,7 +86,7 @@ Machine::Machine(std::int64_t workspace_limit_bytes)
 template <class F>
 void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes) {
   enqueue(
-      stream_, [=] { host().launch(functor, teams, shared_bytes); }, "the launch of a kernel");
+      stream_, [=] { host().launch_teams_of_one(functor, teams, shared_bytes); }, "the launch of a kernel");
 }
 
 void Machine::fill(void* address, int byte, std::int64_t bytes) {

@@ -2,6 +2,7 @@
 #include "runtime/device/conv.h"
 #include "runtime/device/matmul.h"
 #include "tests/catch.h"
+#include "tests/runtime/conv_case.h"
 #include "tests/runtime/device_op.h"
 
 namespace cairn::tests {
@@ -9,16 +10,6 @@ namespace {
 
 using core::OpKind;
 using core::Shape;
-
-struct ConvCase {
-  std::int64_t n, h, w, c, oc, kh, kw, stride, pad;
-  std::int64_t oh() const { return (h + 2 * pad - kh) / stride + 1; }
-  std::int64_t ow() const { return (w + 2 * pad - kw) / stride + 1; }
-  Shape x() const { return {n, h, w, c}; }
-  Shape weight() const { return {oc, kh, kw, c}; }
-  Shape y() const { return {n, oh(), ow(), oc}; }
-  core::OpAttrs attrs() const { return {.stride = stride, .pad = pad}; }
-};
 
 const std::vector<ConvCase> kConvCases = {
     {2, 5, 4, 3, 4, 3, 3, 1, 1},  {1, 7, 8, 2, 3, 3, 3, 2, 1},  {2, 6, 6, 5, 4, 1, 1, 1, 0},
@@ -115,7 +106,7 @@ TEST_CASE("device: a weight's gradient of bf16 is as precise over many tiles as 
   const Values expected = run<double>(op, stored(op, {dy, x}, core::ElementType::bf16));
   HostMachine machine;
   const Values actual =
-      read_values(run_on(machine, op, {dy, x}, core::ElementType::bf16, InTiles{1}), core::ElementType::bf16);
+      stored_values(run_on(machine, op, {dy, x}, core::ElementType::bf16, InTiles{1}), core::ElementType::bf16);
   check_close(actual, expected, 1.0 / 200);
 }
 

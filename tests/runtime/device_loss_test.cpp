@@ -92,7 +92,7 @@ TEST_CASE("device: NaN among the logits reaches the loss and its row's gradient"
       const Tensor labels{{3}, {}, {0, 1, 2}};
       HostMachine machine(Threads::forward);
       const auto run_as = [&](const core::Op& op) {
-        return read_values(run_on(machine, op, {logits, labels}, ElementType::f32, RunLoss()), ElementType::f32);
+        return stored_values(run_on(machine, op, {logits, labels}, ElementType::f32, RunLoss()), ElementType::f32);
       };
       CHECK(std::isnan(run_as(make_op(OpKind::cross_entropy, {1}))[0]));
       const Values gradient = run_as(make_op(OpKind::cross_entropy_grad, {3, cols}));
@@ -113,7 +113,7 @@ TEST_CASE("device: mean squared error agrees with the host", "[device]") {
     check(make_op(OpKind::mse, {1}), {y, target}, 1e-5);
     y.values.back() = std::numeric_limits<double>::quiet_NaN();
     HostMachine machine(Threads::forward);
-    const Values loss = read_values(
+    const Values loss = stored_values(
         run_on(machine, make_op(OpKind::mse, {1}), {y, target}, ElementType::f32, RunLoss()), ElementType::f32);
     CHECK(std::isnan(loss[0]));
   }

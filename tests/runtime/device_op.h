@@ -12,6 +12,7 @@
 #include "tests/catch.h"
 #include "tests/runtime/tensors.h"
 #include "tests/support/host_machine.h"
+#include "tests/support/stored_values.h"
 
 /// Runs ops as a device does and compares with the host's kernels in double.
 namespace cairn::tests {
@@ -50,23 +51,6 @@ inline void write_values(std::byte* to, core::ElementType type, const Tensor& te
     }
   }
   if (!tensor.integers.empty()) std::memcpy(to, tensor.integers.data(), 4 * tensor.integers.size());
-}
-
-inline Values read_values(const std::vector<std::byte>& bytes, core::ElementType type) {
-  const std::size_t width = static_cast<std::size_t>(core::element_bytes(type));
-  Values values(bytes.size() / width);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    float value = 0;
-    core::Bf16 half;
-    if (type == core::ElementType::bf16) {
-      std::memcpy(&half, bytes.data() + 2 * i, 2);
-      value = static_cast<float>(half);
-    } else {
-      std::memcpy(&value, bytes.data() + 4 * i, 4);
-    }
-    values[i] = static_cast<double>(value);
-  }
-  return values;
 }
 
 /// What run_on does with a machine and a call.
@@ -132,9 +116,9 @@ void check_device_op(const core::Op& op, const std::vector<Tensor>& args, double
     const double allowed = type == core::ElementType::bf16 ? tolerance + 1.0 / 128 : tolerance;
     HostMachine one(Threads::one), forward(Threads::forward), reverse(Threads::reverse);
     for (HostMachine* machine : {&one, &forward, &reverse}) machine->library_convolutions = library_convolutions;
-    check_close(read_values(run_on(one, op, args, storage, execute), type), expected, allowed);
+    check_close(stored_values(run_on(one, op, args, storage, execute), type), expected, allowed);
     const std::vector<std::byte> bytes = run_on(forward, op, args, storage, execute);
-    check_close(read_values(bytes, type), expected, allowed);
+    check_close(stored_values(bytes, type), expected, allowed);
     CHECK(run_on(reverse, op, args, storage, execute) == bytes);
   }
 }

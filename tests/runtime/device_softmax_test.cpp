@@ -102,7 +102,7 @@ TEST_CASE("device: causal softmax looks at no masked element", "[device]") {
     }
     for (const Threads threads : {Threads::one, Threads::forward}) {
       HostMachine machine(threads);
-      check_close(read_values(run_on(machine, op, {x}, ElementType::f32, RunSoftmax()), ElementType::f32), expected,
+      check_close(stored_values(run_on(machine, op, {x}, ElementType::f32, RunSoftmax()), ElementType::f32), expected,
                   1e-6);
     }
   }
@@ -132,7 +132,7 @@ TEST_CASE("device: softmax of large, infinite and undefined numbers", "[device]"
     x.values[at(4, 0)] = kNan;
     for (const Threads threads : {Threads::one, Threads::forward}) {
       HostMachine machine(threads);
-      const Values y = read_values(
+      const Values y = stored_values(
           run_on(machine, make_op(OpKind::softmax, {5, cols}), {x}, ElementType::f32, RunSoftmax()), ElementType::f32);
       const auto n = static_cast<double>(cols), upper = static_cast<double>(cols - cols / 2);
       bool right = true;

@@ -30,15 +30,6 @@ runtime::Program device_program(const Graph& graph, const Schedule& schedule, st
   return runtime::compile(graph, schedule, plan, options);
 }
 
-double relative_error(const Values& x, const Values& y) {
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    difference += (x[i] - y[i]) * (x[i] - y[i]);
-    norm += y[i] * y[i];
-  }
-  return std::sqrt(norm > 0 ? difference / norm : difference);
-}
-
 /// Kept outputs of the host, with that much noise after every op.
 std::vector<Values> host_outputs(const Graph& graph, double rounding_noise) {
   runtime::HostExecutor host(device_program(graph, core::baseline_schedule(graph), 256),
@@ -46,7 +37,7 @@ std::vector<Values> host_outputs(const Graph& graph, double rounding_noise) {
   host.run();
   std::vector<Values> values;
   for (const auto& output : host.outputs()) {
-    values.push_back(read_values({output.bytes.begin(), output.bytes.end()}, core::ElementType::f32));
+    values.push_back(stored_values(output.bytes, core::ElementType::f32));
   }
   return values;
 }
@@ -109,7 +100,7 @@ TEST_CASE("device: large synthetic tensors have the host's digests", "[device]")
 TEST_CASE("device: an overwritten guard is found", "[device]") {
   const Perceptron p = perceptron();
   HostMachine machine;
-  const Graph graph = with_device_scratch(p.graph, machine);
+  const Graph graph = runtime::device::with_scratch(machine, p.graph, false);
   const runtime::Program program = device_program(graph, core::baseline_schedule(graph), 256, kGuard);
   DeviceRun whole(machine, program);
   whole.step();
@@ -137,7 +128,7 @@ TEST_CASE("device: every model agrees with the host, and recomputation does not 
       INFO("precision " << core::to_string(precision));
       const double rounding = precision == core::Precision::fp32 ? 0x1p-19 : 0x1p-8;
       const auto disturbed = host_outputs(graph, rounding);
-      const Graph stored = with_device_scratch(core::with_precision(graph, precision), machine);
+      const Graph stored = runtime::device::with_scratch(machine, core::with_precision(graph, precision), false);
       DeviceRun baseline(machine, device_program(stored, core::baseline_schedule(stored), 256), true);
       baseline.step();
       const auto outputs = baseline.outputs();
@@ -145,7 +136,7 @@ TEST_CASE("device: every model agrees with the host, and recomputation does not 
       std::size_t decided = 0;
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         INFO("output " << graph.name(outputs[k].first));
-        const Values values = read_values(outputs[k].second, stored.op(outputs[k].first)->type);
+        const Values values = stored_values(outputs[k].second, stored.op(outputs[k].first)->type);
         const double error = relative_error(values, expected[k]);
         const double allowed = kFactor * (rounding + relative_error(disturbed[k], expected[k]));
         CHECK(!std::isnan(error));

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "runtime/element.h"
 #include "tests/catch.h"
+#include "tests/runtime/conv_case.h"
 #include "tests/runtime/tensors.h"
 
 namespace cairn::tests {
@@ -31,30 +32,6 @@ Values map(const Values& x, const F& f) {
   for (const double value : x) y.push_back(f(value));
   return y;
 }
-
-struct ConvCase {
-  std::int64_t n, h, w, c, oc, kh, kw, stride, pad;
-  std::int64_t oh() const { return (h + 2 * pad - kh) / stride + 1; }
-  std::int64_t ow() const { return (w + 2 * pad - kw) / stride + 1; }
-  Shape x() const { return {n, h, w, c}; }
-  Shape weight() const { return {oc, kh, kw, c}; }
-  Shape y() const { return {n, oh(), ow(), oc}; }
-  OpAttrs attrs() const { return {.stride = stride, .pad = pad}; }
-
-  /// body(index of y, index of x, index of w) for every product of the convolution.
-  template <class F>
-  void for_products(const F& body) const {
-    for (std::int64_t i = 0; i < n * oh() * ow() * oc; ++i) {
-      const std::int64_t o = i % oc, ox = i / oc % ow(), oy = i / oc / ow() % oh(), image = i / oc / ow() / oh();
-      for (std::int64_t j = 0; j < kh * kw * c; ++j) {
-        const std::int64_t in = j % c, kx = j / c % kw, ky = j / c / kw;
-        const std::int64_t y = oy * stride + ky - pad, x = ox * stride + kx - pad;
-        if (y < 0 || y >= h || x < 0 || x >= w) continue;
-        body(i, ((image * h + y) * w + x) * c + in, o * kh * kw * c + j);
-      }
-    }
-  }
-};
 
 const std::vector<ConvCase> kConvCases = {
     {2, 5, 4, 3, 4, 3, 3, 1, 1},    {1, 7, 8, 2, 3, 3, 3, 2, 1}, {2, 6, 6, 5, 4, 1, 1, 1, 0},

@@ -18,19 +18,6 @@
 
 namespace cairn::tests {
 
-/// The graph with the scratch that a HostMachine's kernels need.
-inline core::Graph with_device_scratch(const core::Graph& graph, HostMachine& machine) {
-  core::GraphBuilder builder(graph);
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    const core::Op* op = graph.op(v);
-    if (op == nullptr || graph.scratch(v) < 0) continue;
-    std::vector<core::ElementType> types;
-    for (const core::Operand& arg : op->args) types.push_back(core::type_of(graph, arg));
-    builder.node(v).scratch = runtime::device::scratch_bytes(machine, *op, core::arg_shapes(graph, v), types, false);
-  }
-  return builder.build();
-}
-
 /// Runs a program the way a device's executor does, on a HostMachine.
 class DeviceRun {
  public:

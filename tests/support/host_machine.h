@@ -129,26 +129,21 @@ class HostMachine {
 
   /// Whether convolutions go to the "library" or are lowered to products.
   bool library_convolutions = false;
-  std::int64_t launches = 0;
 
   template <class F>
   void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) {
-    static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= 4096);
-    static_assert(F::kThreads >= 32 && F::kThreads <= 1024 && F::kThreads % 32 == 0);
-    if (teams < 1 || shared_bytes > shared_limit()) throw std::logic_error("a launch that a device would refuse");
-    ++launches;
-    std::vector<std::max_align_t> memory(static_cast<std::size_t>(shared_bytes) / sizeof(std::max_align_t) + 1);
-    auto* shared = reinterpret_cast<std::byte*>(memory.data());
-    for (std::int64_t i = 0; i < teams; ++i) {
-      const std::int64_t index = threads_ == Threads::reverse ? teams - 1 - i : i;
-      std::memset(shared, 0xFF, static_cast<std::size_t>(shared_bytes));  // NaN: nothing may be read before it is set
-      if (threads_ == Threads::one) {
-        functor(core::SerialTeam(shared), index);
-      } else {
-        fibers_.run(F::kThreads, shared, threads_ == Threads::reverse,
-                    [&](const FiberTeams::Team& team) { functor(team, index); });
-      }
-    }
+    if (threads_ == Threads::one) return launch_teams_of_one(functor, teams, shared_bytes);
+    const bool reverse = threads_ == Threads::reverse;
+    for_teams<F>(teams, shared_bytes, reverse, [&](std::byte* shared, std::int64_t index) {
+      fibers_.run(F::kThreads, shared, reverse, [&](const FiberTeams::Team& team) { functor(team, index); });
+    });
+  }
+
+  /// launch() where threads are Threads::one; a program that calls no other is compiled for no other team.
+  template <class F>
+  void launch_teams_of_one(const F& functor, std::int64_t teams, std::int64_t shared_bytes) {
+    for_teams<F>(teams, shared_bytes, false,
+                 [&](std::byte* shared, std::int64_t index) { functor(core::SerialTeam(shared), index); });
   }
 
   void fill(void* address, int byte, std::int64_t bytes) {
@@ -194,6 +189,19 @@ class HostMachine {
   std::int64_t shared_limit() const { return 96 * 1024; }
 
  private:
+  template <class F, class Body>
+  void for_teams(std::int64_t teams, std::int64_t shared_bytes, bool reverse, const Body& body) {
+    static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= 4096);
+    static_assert(F::kThreads >= 32 && F::kThreads <= 1024 && F::kThreads % 32 == 0);
+    if (teams < 1 || shared_bytes > shared_limit()) throw std::logic_error("a launch that a device would refuse");
+    std::vector<std::max_align_t> memory(static_cast<std::size_t>(shared_bytes) / sizeof(std::max_align_t) + 1);
+    auto* shared = reinterpret_cast<std::byte*>(memory.data());
+    for (std::int64_t i = 0; i < teams; ++i) {
+      std::memset(shared, 0xFF, static_cast<std::size_t>(shared_bytes));  // NaN: nothing may be read before it is set
+      body(shared, reverse ? teams - 1 - i : i);
+    }
+  }
+
   template <class T>
   static void multiply(const runtime::device::GemmShape& s, const runtime::device::GemmOperands& o) {
     const T* a = static_cast<const T*>(o.a);

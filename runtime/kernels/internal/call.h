@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/op.h"
+#include "runtime/extents.h"
 #include "runtime/kernels.h"
 
 namespace cairn::runtime::kernels {
@@ -17,16 +18,6 @@ struct Call {
   const T* arg(std::size_t i) const { return args[i].values(); }
   std::span<const std::int64_t> shape(std::size_t i) const { return args[i].shape; }
 };
-
-using Extents = std::span<const std::int64_t>;
-
-inline std::int64_t elements(Extents shape) {
-  std::int64_t product = 1;
-  for (const std::int64_t extent : shape) product *= extent;
-  return product;
-}
-inline std::int64_t last_extent(Extents shape) { return shape.empty() ? 1 : shape.back(); }
-inline std::int64_t row_count(Extents shape) { return elements(shape) / last_extent(shape); }
 
 }  // namespace cairn::runtime::kernels
 
