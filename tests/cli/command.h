@@ -63,9 +63,10 @@ class Folder {
 class Child {
  public:
   /// `stdout_path`: where stdout goes; empty: into a file that wait() reads.
-  explicit Child(const std::vector<std::string>& arguments, const std::string& stdout_path = "") {
+  explicit Child(const std::vector<std::string>& arguments, const std::string& stdout_path = "",
+                 const std::string& program = CAIRN_BINARY_DIR "/bin/cairn") {
     std::vector<std::string> words = arguments;
-    words.insert(words.begin(), CAIRN_BINARY_DIR "/bin/cairn");
+    words.insert(words.begin(), program);
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);

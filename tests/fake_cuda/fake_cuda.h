@@ -18,8 +18,10 @@ inline constexpr std::int64_t kDeviceBytes = std::int64_t{1} << 32;
 /// A new process on a device of this size: nothing was ever called. What is alive is forgotten, not freed.
 void reset(std::int64_t device_bytes = kDeviceBytes);
 void set_device_bytes(std::int64_t bytes);
-/// Whether probe() finds a device.
+/// Whether a device is visible.
 void set_available(bool available);
+/// As cudaDriverGetVersion gives it: 1000 times the major version, 10 times the minor; 0: there is no driver.
+void set_driver_version(int version);
 /// Whether there is a cuDNN.
 void set_cudnn(bool available);
 

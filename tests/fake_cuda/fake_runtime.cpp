@@ -61,6 +61,7 @@ struct Action {
 struct Runtime {
   std::int64_t device_bytes = kDeviceBytes;
   bool available = true, cudnn = false;
+  int driver_version = CUDART_VERSION;
   std::map<const std::byte*, std::int64_t> allocations;  ///< bytes by address
   std::set<cudaStream_t> streams;
   std::set<cudaEvent_t> events;
@@ -190,6 +191,7 @@ void reset(std::int64_t device_bytes) {
 }
 void set_device_bytes(std::int64_t bytes) { runtime().device_bytes = bytes; }
 void set_available(bool available) { runtime().available = available; }
+void set_driver_version(int version) { runtime().driver_version = version; }
 void set_cudnn(bool available) { runtime().cudnn = available; }
 bool has_cudnn() { return runtime().cudnn; }
 
@@ -411,16 +413,27 @@ const char* cudaGetErrorString(cudaError_t error) {
   }
 }
 
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = runtime().driver_version;
+  return runtime().enter("cudaDriverGetVersion");
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = runtime().available ? 1 : 0;
+  if (const cudaError_t status = runtime().enter("cudaGetDeviceCount")) return status;
+  return runtime().remember(runtime().available ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {};
+  std::strcpy(properties->name, "fake device");
+  properties->major = 9;
+  properties->multiProcessorCount = 1;
+  return runtime().enter("cudaGetDeviceProperties");
+}
+
 namespace cairn::cuda {
 
-Probe probe() {
-  if (!runtime().available) return {false, "no fake device is visible", std::nullopt};
-  DeviceInfo info;
-  info.name = "fake device";
-  info.total_bytes = info.free_bytes = runtime().device_bytes;
-  info.sm_major = 9;
-  info.multiprocessors = 1;
-  return {true, "", info};
-}
+cudaError_t kernel_image_status() { return runtime().enter("kernel image"); }
 
 }  // namespace cairn::cuda

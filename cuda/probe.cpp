@@ -1,13 +1,13 @@
-#include <cuda_runtime.h>
+#include <cuda_runtime_api.h>
 
 #include <string>
+#include <utility>
 
 #include "cuda/device.h"
+#include "cuda/internal/kernel_image.h"
 
 namespace cairn::cuda {
 namespace {
-
-__global__ void empty_kernel() {}
 
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -55,8 +55,7 @@ Probe probe() {
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, kDevice); error != cudaSuccess)
     return unavailable(reason_for(error));
 
-  cudaFuncAttributes attributes{};
-  if (const cudaError_t error = cudaFuncGetAttributes(&attributes, empty_kernel); error != cudaSuccess) {
+  if (const cudaError_t error = kernel_image_status(); error != cudaSuccess) {
     if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction)
       return unavailable(reason_for(error));
     return unavailable(std::string(properties.name) + " has compute capability " + std::to_string(properties.major) +

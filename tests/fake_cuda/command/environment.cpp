@@ -1,0 +1,27 @@
+// What the fake device of the command cairn_fake_cuda is like, as tests set it in the environment.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "tests/fake_cuda/fake_cuda.h"
+
+namespace {
+
+std::int64_t number(const char* variable, std::int64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoll(text, nullptr, 10);
+}
+
+const bool kPrepared = [] {
+  namespace fake = cairn::tests::fake;
+  fake::set_device_bytes(number("FAKE_CUDA_BYTES", fake::kDeviceBytes));
+  fake::set_driver_version(static_cast<int>(number("FAKE_CUDA_DRIVER", CUDART_VERSION)));
+  if (const std::int64_t nth = number("FAKE_CUDA_FAILING_KERNEL", 0); nth > 0) fake::fail_kernel(nth);
+  // The error with which the first call of this function fails.
+  if (const char* function = std::getenv("FAKE_CUDA_FAILING_CALL")) {
+    fake::fail_call(function, 1, static_cast<cudaError_t>(number("FAKE_CUDA_ERROR", cudaErrorUnknown)));
+  }
+  return true;
+}();
+
+}  // namespace

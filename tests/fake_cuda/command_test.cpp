@@ -1,0 +1,175 @@
+// The command with --backend cuda, on the fake device: what it answers when all goes well, and for everything that a
+// device may refuse.
+#include "tests/cli/command.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "cuda/device.h"
+#include "tests/catch.h"
+#include "tests/fake_cuda/fake_cuda.h"
+
+namespace cairn::tests {
+namespace {
+
+using test::Folder;
+using Words = std::vector<std::string>;
+using Device = std::map<std::string, std::string>;
+
+const Words kTiny = {"ffn", "--batch", "64", "--layers", "3", "--width", "32", "--inputs", "8", "--outputs", "4"};
+const Words kConv = {"unet", "--batch", "2", "--image", "16", "--width", "4", "--depth", "2", "--classes", "3"};
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Runs the command on a fake device of that description (tests/fake_cuda/command/environment.cpp).
+test::Outcome run_on(const Device& device, const Words& words) {
+  for (const auto& [variable, value] : device) setenv(variable.c_str(), value.c_str(), 1);
+  test::Outcome outcome = test::Child(words, "", CAIRN_BINARY_DIR "/tests/cairn_fake_cuda").wait();
+  for (const auto& [variable, value] : device) unsetenv(variable.c_str());
+  return outcome;
+}
+
+void check_refused(const Device& device, const Words& words, const Words& parts) {
+  const test::Outcome outcome = run_on(device, words);
+  INFO(outcome.err);
+  CHECK(outcome.code == 5);
+  CHECK(outcome.out.empty());
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  for (const std::string& part : parts) {
+    INFO(part);
+    CHECK(outcome.err.find(part) != std::string::npos);
+  }
+}
+
+Device failing(const std::string& function, cudaError_t error) {
+  return {{"FAKE_CUDA_FAILING_CALL", function}, {"FAKE_CUDA_ERROR", std::to_string(static_cast<int>(error))}};
+}
+
+const Words kRun = Words{"run"} + kTiny + Words{"--budget", "90%", "--backend", "cuda"};
+
+}  // namespace
+
+TEST_CASE("command: run on a device: identical, measured is planned, times and the check beside") {
+  for (const Words& model : {kTiny, kConv}) {
+    for (const std::string precision : {"fp32", "tf32", "bf16"}) {
+      INFO(model[0] << " " << precision);
+      const auto outcome = run_on({}, Words{"run"} + model +
+                                          Words{"--budget", "100%", "--backend", "cuda", "--precision", precision,
+                                                "--check", "--repeat", "3", "--json"});
+      INFO(outcome.err);
+      REQUIRE(outcome.code == 0);
+      const auto json = outcome.json();
+      CHECK(json["backend"] == "cuda");
+      CHECK(json["precision"] == precision);
+      CHECK(json["identical"] == true);
+      CHECK(json["host_check"]["passed"] == true);
+      for (const std::string part : {"baseline", "scheduled"}) {
+        CHECK(json[part]["measured_peak_bytes"] == json[part]["planned_bytes"]);
+        CHECK(json[part]["seconds"].get<double>() > 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("command: auto takes the device, and debug modes work on it") {
+  const Folder folder;
+  const auto outcome = run_on({}, Words{"run"} + kTiny +
+                                      Words{"--budget", "100%", "--poison", "--sentinels", "--trace",
+                                            folder / "trace.json", "-o", folder / "s.json", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.json()["backend"] == "cuda");
+  CHECK(outcome.json()["identical"] == true);
+  // The schedule is for the graph as given, so both machines take it.
+  for (const std::string backend : {"cuda", "host"}) {
+    const auto again =
+        run_on({}, Words{"run"} + kTiny + Words{"--schedule", folder / "s.json", "--backend", backend, "--quiet"});
+    INFO(again.err);
+    CHECK(again.code == 0);
+  }
+}
+
+TEST_CASE("command: a measured graph is run as it was measured") {
+  const Folder folder;
+  for (const std::string precision : {"fp32", "bf16"}) {
+    const auto measured =
+        run_on({}, Words{"measure"} + kTiny +
+                       Words{"--backend", "cuda", "--precision", precision, "-o", folder / "g.json", "--json"});
+    INFO(measured.err);
+    REQUIRE(measured.code == 0);
+    CHECK(measured.json()["backend"] == "cuda");
+    const auto run = run_on({}, {"run", folder / "g.json", "--budget", "100%", "--backend", "cuda", "--json"});
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    CHECK(run.json()["precision"] == precision);
+    CHECK(run.json()["baseline"]["cost"] == measured.json()["baseline_cost_ns"]);
+  }
+}
+
+TEST_CASE("command: no device, no driver, an old driver, another architecture: one line each, exit 5") {
+  for (const Words& words : {kRun, Words{"measure"} + kTiny + Words{"--backend", "cuda"}}) {
+    check_refused(failing("cudaGetDeviceCount", cudaErrorNoDevice), words, {"no CUDA device is visible", "nvidia-smi"});
+    Device none = failing("cudaGetDeviceCount", cudaErrorInsufficientDriver);
+    none["FAKE_CUDA_DRIVER"] = "0";
+    check_refused(none, words, {"no NVIDIA driver is installed"});
+    Device old = failing("cudaGetDeviceCount", cudaErrorInsufficientDriver);
+    old["FAKE_CUDA_DRIVER"] = "11040";
+    check_refused(old, words, {"supports CUDA 11.4", "update the driver"});
+    check_refused(failing("kernel image", cudaErrorNoKernelImageForDevice), words,
+                  {"fake device has compute capability 9.0", "CMAKE_CUDA_ARCHITECTURES"});
+    check_refused(failing("kernel image", cudaErrorUnsupportedPtxVersion), words, {"update the driver"});
+    check_refused(failing("cudaMemGetInfo", cudaErrorDevicesUnavailable), words, {"another process holds the device"});
+  }
+}
+
+TEST_CASE("command: out of memory says what was asked, what is free, and a budget that fits") {
+  const Device small = {{"FAKE_CUDA_BYTES", "40000"}};
+  check_refused(small, kRun, {"arena", "are free on fake device", "a budget of ", " would fit"});
+  const auto outcome = run_on(small, kRun);
+  const std::string before = "a budget of ";
+  const std::string budget =
+      std::to_string(std::strtoll(outcome.err.c_str() + outcome.err.find(before) + before.size(), nullptr, 10));
+  // What would fit is no promise that a schedule exists; but memory is then not what stops it.
+  CHECK(run_on(small, Words{"run"} + kTiny + Words{"--budget", budget, "--backend", "cuda"}).code != 5);
+  check_refused({{"FAKE_CUDA_BYTES", "2000"}}, kRun, {"the resident tensors alone do not fit"});
+  check_refused(failing("cudaMalloc", cudaErrorMemoryAllocation), kRun, {"device memory", "out of memory"});
+}
+
+TEST_CASE("command: a kernel that fails is named by its step, op and node") {
+  check_refused({{"FAKE_CUDA_FAILING_KERNEL", "1"}}, kRun,
+                {"step 0, matmul layer0: an illegal memory access was encountered"});
+  check_refused(failing("kernel", cudaErrorInvalidConfiguration), kRun, {"step 0, matmul layer0: "});
+}
+
+TEST_CASE("command: auto falls back to the host without a device") {
+  const auto outcome = run_on(failing("cudaGetDeviceCount", cudaErrorNoDevice),
+                              Words{"run"} + kTiny + Words{"--budget", "100%", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.json()["backend"] == "host");
+}
+
+TEST_CASE("the probe gives a reason for every error of its calls") {
+  for (const std::string function :
+       {"cudaGetDeviceCount", "cudaGetDeviceProperties", "kernel image", "cudaMemGetInfo"}) {
+    CAPTURE(function);
+    fake::reset();
+    fake::fail_call(function, 1);
+    const cuda::Probe failed = cuda::probe();
+    CHECK_FALSE(failed.available);
+    CHECK_FALSE(failed.device.has_value());
+    CHECK(failed.reason.find("CUDA does not start: ") == 0);
+    CHECK(fake::last_error() == cudaSuccess);
+    const cuda::Probe found = cuda::probe();
+    CHECK(found.available);
+    CHECK(found.reason.empty());
+  }
+}
+
+}  // namespace cairn::tests
