@@ -139,6 +139,10 @@ class GraphBuilder {
 /// a plan with that alignment needs. Same node ids; ops and residents are left out.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 
+/// What remains of a training graph without its backward nodes: what inference computes. Nodes are renumbered in their
+/// old order; the residents stay. Outputs that only backward nodes read are freed as soon as they are there. O(n + m).
+Graph forward_part(const Graph& graph);
+
 /// value rounded up to a multiple of alignment (>= 1).
 constexpr std::int64_t align_up(std::int64_t value, std::int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;

@@ -1,0 +1,230 @@
+#include "core/dominance.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <queue>
+
+#include "core/error.h"
+#include "core/profile.h"
+
+namespace cairn::core {
+
+void append_segment(std::vector<Segment>& segments, Segment next) {
+  append_segment(segments, next, [](Segment& a, const Segment& b) { a = joined(a, b); });
+}
+
+std::int64_t CanonicalProfile::peak() const {
+  std::int64_t highest = start, value = start;
+  for (const Segment& segment : segments) {
+    highest = std::max(highest, value + segment.rise);
+    value += segment.change();
+  }
+  return highest;
+}
+
+std::int64_t CanonicalProfile::end() const {
+  std::int64_t value = start;
+  for (const Segment& segment : segments) value += segment.change();
+  return value;
+}
+
+namespace {
+
+/// The values, met one by one, that are below or above all before; of several of one kind in a row the last.
+class Records {
+ public:
+  Records(std::int64_t first, std::size_t most) : low_(first), high_(first) {
+    values_.reserve(most);
+    values_.push_back(first);
+  }
+
+  void meet(std::int64_t value) {
+    if (value < low_) {
+      if (values_.size() > 1 && values_.back() == low_) values_.pop_back();
+      values_.push_back(low_ = value);
+    } else if (value > high_) {
+      if (values_.size() > 1 && values_.back() == high_) values_.pop_back();
+      values_.push_back(high_ = value);
+    }
+  }
+  /// Alternately valleys and peaks, each further out than all before.
+  const std::vector<std::int64_t>& values() const { return values_; }
+
+ private:
+  std::int64_t low_, high_;
+  std::vector<std::int64_t> values_;
+};
+
+}  // namespace
+
+CanonicalProfile canonical(std::span<const std::int64_t> profile) {
+  // Towards the lowest valley the peaks rise and the valleys fall: they are the records, seen from either end.
+  const auto lowest = static_cast<std::size_t>(std::min_element(profile.begin(), profile.end()) - profile.begin());
+  Records left(profile.front(), lowest + 1), right(profile.back(), profile.size() - lowest);
+  for (std::size_t i = 0; i <= lowest; ++i) left.meet(profile[i]);
+  for (std::size_t i = profile.size(); i-- > lowest;) right.meet(profile[i]);
+
+  CanonicalProfile result{profile.front(), {}};
+  result.segments.reserve((left.values().size() + right.values().size()) / 2 + 1);
+  std::int64_t valley = profile.front();
+  const std::vector<std::int64_t>& falling = left.values();
+  for (std::size_t i = 1; i < falling.size();) {
+    const std::int64_t peak = falling[i] > valley ? falling[i++] : valley;
+    result.segments.push_back({peak - valley, peak - falling[i]});
+    valley = falling[i++];
+  }
+  const std::vector<std::int64_t>& rising = right.values();
+  std::size_t left_over = rising.size();
+  if (rising.back() == valley && left_over > 1) --left_over;  // the lowest valley itself
+  if (left_over == 1 && rising.front() == valley) {
+    // Nothing rises behind it. What is flat there is a segment nonetheless.
+    if (lowest + 1 < profile.size()) result.segments.push_back({0, 0});
+    return result;
+  }
+  while (left_over > 0) {
+    const std::int64_t peak = rising[--left_over];
+    const std::int64_t next = left_over > 0 ? rising[--left_over] : peak;
+    result.segments.push_back({peak - valley, peak - next});
+    valley = next;
+  }
+  return result;
+}
+
+std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile) {
+  std::vector<PlacedSegment> segments;
+  for (std::int64_t i = 1; i < static_cast<std::int64_t>(profile.size()); ++i) {
+    const std::int64_t change = profile[i] - profile[i - 1];
+    const Segment step{std::max<std::int64_t>(change, 0), std::max<std::int64_t>(-change, 0)};
+    append_segment(segments, {step, i - 1, 0, i}, [](PlacedSegment& a, const PlacedSegment& b) {
+      static_cast<Segment&>(a) = joined(a, b);
+      a.end = b.end;
+    });
+  }
+  // The peak of Definition 6.2: the first of equal ones left of the lowest valley, the last of them right of it.
+  for (PlacedSegment& segment : segments) {
+    const std::int64_t height = profile[segment.begin] + segment.rise;
+    segment.peak = segment.negative() ? segment.begin : segment.end;
+    while (profile[segment.peak] != height) segment.peak += segment.negative() ? 1 : -1;
+  }
+  return segments;
+}
+
+namespace {
+
+/// The peaks and valleys of a canonical profile from the lowest valley to one end, as the pointers of Lemma 2.5 meet
+/// them. To the left it is the same walk with every segment's rise and drop exchanged.
+class Wing {
+ public:
+  Wing(const CanonicalView& profile, std::size_t lowest, std::int64_t value, bool rightwards)
+      : segments_(profile.segments), value_(value), at_(lowest), rightwards_(rightwards) {}
+
+  bool done() const { return rightwards_ ? at_ == segments_.size() : at_ == 0; }
+  std::int64_t valley() const { return value_; }
+  /// The peak behind this valley; the valley itself where nothing follows.
+  std::int64_t peak() const { return done() ? value_ : value_ + (rightwards_ ? next().rise : next().drop); }
+  std::int64_t next_valley() const { return done() ? value_ : value_ + (rightwards_ ? 1 : -1) * next().change(); }
+  void advance() {
+    value_ = next_valley();
+    if (rightwards_) {
+      ++at_;
+    } else {
+      --at_;
+    }
+  }
+
+ private:
+  const Segment& next() const { return segments_[rightwards_ ? at_ : at_ - 1]; }
+
+  std::span<const Segment> segments_;
+  std::int64_t value_;
+  std::size_t at_;
+  bool rightwards_;
+};
+
+/// From the lowest valley of `a` and the highest peak of `b` to their ends: can the pointers be advanced? `b` stands at
+/// its lowest valley, and its highest peak, `top`, is behind or before that.
+bool wing_dominates(Wing a, Wing b, std::int64_t top) {
+  // The pointer on b stands at a peak that all of b's rest lies below. The walk over b starts behind its top.
+  if (!b.done() && b.peak() == top) b.advance();
+  std::int64_t height = top;
+  for (;;) {
+    // Here a.valley() is the lowest of a's rest and `height` the highest of b's.
+    if (!a.done() && (b.done() || a.peak() > b.peak())) {
+      if (a.peak() > height) return false;
+      a.advance();
+    } else {
+      if (b.valley() < a.valley()) return false;
+      if (b.done()) return true;
+      height = b.peak();
+      b.advance();
+    }
+  }
+}
+
+struct Extremes {
+  std::size_t lowest = 0;  ///< segments before the lowest valley
+  std::int64_t low = 0, high = 0;
+};
+Extremes extremes(const CanonicalView& profile) {
+  Extremes found{0, profile.start, profile.start};
+  std::int64_t value = profile.start;
+  for (const Segment& segment : profile.segments) {
+    found.high = std::max(found.high, value + segment.rise);
+    value += segment.change();
+    if (segment.negative()) {
+      found.low = value;
+      ++found.lowest;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+bool dominates(const CanonicalView& a, const CanonicalView& b) {
+  const Extremes in_a = extremes(a), in_b = extremes(b);
+  if (in_a.low > in_b.low || in_a.high > in_b.high) return false;
+  const auto wings = [&](bool rightwards) {
+    return wing_dominates(Wing(a, in_a.lowest, in_a.low, rightwards), Wing(b, in_b.lowest, in_b.low, rightwards),
+                          in_b.high);
+  };
+  return wings(false) && wings(true);
+}
+
+bool dominates(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  const CanonicalProfile in_a = canonical(a), in_b = canonical(b);
+  return dominates(CanonicalView(in_a), CanonicalView(in_b));
+}
+
+std::vector<Segment> merge_segments(std::span<const std::vector<Segment>> parts) {
+  struct Head {
+    std::size_t part, index;
+  };
+  const auto segment = [&](const Head& head) -> const Segment& { return parts[head.part][head.index]; };
+  const auto later = [&](const Head& a, const Head& b) {
+    if (sorts_before(segment(a), segment(b))) return false;
+    return sorts_before(segment(b), segment(a)) || a.part > b.part;
+  };
+  std::priority_queue<Head, std::vector<Head>, decltype(later)> heads(later);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (!parts[part].empty()) heads.push({part, 0});
+  }
+  std::vector<Segment> merged;
+  while (!heads.empty()) {
+    Head head = heads.top();
+    heads.pop();
+    append_segment(merged, segment(head));
+    if (++head.index < parts[head.part].size()) heads.push(head);
+  }
+  return merged;
+}
+
+std::vector<std::int64_t> internal_profile(const Graph& graph, const Schedule& schedule) {
+  if (schedule.steps.empty()) throw InputError("an empty schedule has no internal profile");
+  std::vector<std::int64_t> bytes = Evaluator(graph).profile(schedule.steps);
+  bytes.erase(bytes.begin(), bytes.begin() + 2);
+  if (!graph.keep(schedule.steps.back())) bytes.back() += graph.size(schedule.steps.back());
+  return bytes;
+}
+
+}  // namespace cairn::core

@@ -1,0 +1,218 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/node_sum.h"
+#include "core/reference_order.h"
+#include "tests/support/random_graph.h"
+
+/// Random sequences, node-sum graphs and orders for the tests of the paper's vocabulary, and what builds new ones.
+namespace cairn::tests {
+
+using Values = std::vector<std::int64_t>;
+using Order = std::vector<core::NodeId>;
+
+inline std::string show(std::span<const std::int64_t> values) { return fmt::format("({})", fmt::join(values, " ")); }
+inline std::string show(std::span<const core::NodeId> nodes) { return fmt::format("[{}]", fmt::join(nodes, " ")); }
+inline std::string show(std::span<const core::Segment> segments) {
+  std::string text;
+  for (const core::Segment& segment : segments) text += fmt::format("+{}-{} ", segment.rise, segment.drop);
+  return text;
+}
+inline std::string show(const core::NodeSumGraph& graph) {
+  std::string text = "weights";
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) text += fmt::format(" {}", graph.weight(v));
+  text += " edges";
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    for (const core::NodeId w : graph.successors(v)) text += fmt::format(" {}>{}", v, w);
+  }
+  return text;
+}
+inline std::string show(const core::Graph& graph) {
+  std::string text;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    text += fmt::format("{}: size {} scratch {}{} reads {}; ", v, graph.size(v), graph.scratch(v),
+                        graph.keep(v) ? " kept" : "", show(graph.inputs(v)));
+  }
+  return text;
+}
+
+/// Weights from ranges so small that ties and zeros are the rule, and from wide ones.
+inline std::int64_t random_bound(Random& random) {
+  return random.pick(std::vector<std::int64_t>{0, 1, 1, 2, 2, 3, 10, 1000, std::int64_t{1} << 40});
+}
+
+/// One to `max_length` values, with flat stretches.
+inline Values random_values(Random& random, std::int64_t max_length) {
+  const std::int64_t bound = random_bound(random);
+  const int flat = random.chance(50) ? 30 : 0;
+  Values values;
+  for (std::int64_t length = random.between(1, max_length); length > 0; --length) {
+    const bool repeat = !values.empty() && random.chance(flat);
+    values.push_back(repeat ? values.back() : random.between(-bound, bound));
+  }
+  return values;
+}
+
+/// A walk over the places of `values` that stays or goes on, with a bit put on or taken off now and then: mostly just
+/// dominated by `values` or just not.
+inline Values near_dominated(Random& random, const Values& values) {
+  Values near;
+  const int more = random.chance(50) ? 50 : 10;
+  const int less = random.chance(50) ? 0 : 10;
+  for (std::size_t i = 0; i < values.size();) {
+    if (!near.empty() && i + 1 < values.size() && random.chance(10)) {
+      ++i;  // an entry that is not seen
+      continue;
+    }
+    near.push_back(values[i] + (random.chance(more) ? random.between(0, 2) : 0) - (random.chance(less) ? 1 : 0));
+    if (random.chance(70)) ++i;
+  }
+  return near;
+}
+
+/// The same values, some of them put off or brought forward by one place, and one or two small changes.
+inline Values near_values(Random& random, Values values) {
+  for (std::int64_t k = random.between(0, 2); k > 0; --k) {
+    const auto place = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(values.size())));
+    switch (random.below(3)) {
+      case 0:
+        values[place] += random.between(-1, 1);
+        break;
+      case 1:
+        values.insert(values.begin() + static_cast<std::ptrdiff_t>(place), values[place] + random.between(-1, 1));
+        break;
+      default:
+        if (values.size() > 1) values.erase(values.begin() + static_cast<std::ptrdiff_t>(place));
+    }
+  }
+  return values;
+}
+
+/// Every sequence of 1..max_length values from 0..highest.
+template <class Visit>
+void for_each_sequence(std::int64_t highest, std::size_t max_length, const Visit& visit) {
+  std::vector<Values> shorter{{}};
+  for (std::size_t length = 1; length <= max_length; ++length) {
+    std::vector<Values> longer;
+    for (const Values& values : shorter) {
+      for (std::int64_t next = 0; next <= highest; ++next) {
+        longer.push_back(values);
+        longer.back().push_back(next);
+        visit(longer.back());
+      }
+    }
+    shorter = std::move(longer);
+  }
+}
+
+/// Prefix sums from `start` on.
+inline Values summed(std::int64_t start, const Values& steps) {
+  Values values{start};
+  for (const std::int64_t step : steps) values.push_back(values.back() + step);
+  return values;
+}
+
+/// The values between which segments go up and down: valley, peak, valley, and so on.
+inline Values zigzag(std::int64_t start, std::span<const core::Segment> segments) {
+  Values values{start};
+  for (const core::Segment& segment : segments) {
+    values.push_back(values.back() + segment.rise);
+    values.push_back(values.back() - segment.drop);
+  }
+  return values;
+}
+
+/// Weights and edges of a random node-sum graph; some edges are there twice.
+struct NodeSumCase {
+  std::vector<std::int64_t> weights;
+  std::vector<core::NodeSumGraph::Edge> edges;
+};
+
+inline NodeSumCase random_node_sum(Random& random, core::NodeId min_nodes, core::NodeId max_nodes) {
+  const auto n = static_cast<core::NodeId>(random.between(min_nodes, max_nodes));
+  const std::int64_t bound = random_bound(random);
+  NodeSumCase result;
+  for (core::NodeId v = 0; v < n; ++v) result.weights.push_back(random.between(-bound, bound));
+  const RandomShape shape = random_shape(random, n);
+  Order id;
+  for (core::NodeId v = 0; v < n; ++v) id.push_back(v);
+  random.shuffle(id);
+  for (core::NodeId p = 0; p < n; ++p) {
+    for (const core::NodeId input : shape.inputs[static_cast<std::size_t>(p)]) {
+      result.edges.emplace_back(id[static_cast<std::size_t>(input)], id[static_cast<std::size_t>(p)]);
+      if (random.chance(5)) result.edges.push_back(result.edges.back());
+    }
+  }
+  random.shuffle(result.edges);
+  return result;
+}
+
+inline core::NodeSumGraph random_node_sum_graph(Random& random, core::NodeId min_nodes, core::NodeId max_nodes) {
+  NodeSumCase parts = random_node_sum(random, min_nodes, max_nodes);
+  return core::NodeSumGraph(std::move(parts.weights), std::move(parts.edges));
+}
+
+/// A random topological order; an eager one (section 4.1) runs a positive node only where nothing else is ready.
+template <class AnyGraph, class Weight>
+Order random_order(Random& random, const AnyGraph& graph, bool eager, const Weight& weight) {
+  Order order;
+  std::vector<bool> done(static_cast<std::size_t>(graph.node_count()), false);
+  while (order.size() < done.size()) {
+    Order ready;
+    Order ready_at_once;
+    for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+      if (done[static_cast<std::size_t>(v)]) continue;
+      const auto before = core::reference::predecessors(graph, v);
+      if (!std::all_of(before.begin(), before.end(), [&](auto u) { return done[static_cast<std::size_t>(u)]; }))
+        continue;
+      ready.push_back(v);
+      if (weight(v) <= 0) ready_at_once.push_back(v);
+    }
+    order.push_back(random.pick(eager && !ready_at_once.empty() ? ready_at_once : ready));
+    done[static_cast<std::size_t>(order.back())] = true;
+  }
+  return order;
+}
+inline Order random_order(Random& random, const core::NodeSumGraph& graph) {
+  return random_order(random, graph, false, [](core::NodeId) { return 0; });
+}
+inline Order random_eager_order(Random& random, const core::NodeSumGraph& graph) {
+  return random_order(random, graph, true, [&](core::NodeId v) { return graph.weight(v); });
+}
+inline Order random_order(Random& random, const core::Graph& graph) {
+  return random_order(random, graph, false, [](core::NodeId) { return 0; });
+}
+
+/// The graph with the subgraph of `order` replaced by the path that runs in this order and has its internal profile:
+/// Lemma C.3's sizes and scratch. The nodes keep their ids. Nothing in the subgraph may be kept, but for its sink.
+inline core::Graph linearized(const core::Graph& graph, const Order& order) {
+  const core::reference::NodeSet set = core::reference::set_of(order);
+  const Values held = core::reference::internal_profile(graph, set, order);
+  core::GraphBuilder builder(graph);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    core::Node& node = builder.node(order[i]);
+    node.inplace = core::kNoNode;
+    node.size = held[2 * i];
+    if (i == 0) continue;  // its inputs and its scratch stay
+    node.scratch = held[2 * i - 1] - held[2 * i] - held[2 * i - 2];
+    Order inputs{order[i - 1]};
+    for (const core::NodeId input : node.inputs) {
+      if (!core::reference::contains(set, input)) inputs.push_back(input);
+    }
+    node.inputs = inputs;
+  }
+  return builder.build();
+}
+
+}  // namespace cairn::tests
