@@ -163,6 +163,7 @@ void add_budget(CLI::App& app, std::string& budget, const std::string& help) {
 void GraphSource::add_to(CLI::App& app, const std::string& positional) {
   app.add_option(positional, name, positional == "GRAPH" ? "a graph file, or the name of a model" : "the model's name")
       ->required();
+  app.add_flag("--forward", forward, "the forward part alone: inference, not training");
   const std::string group = "Options of models (see 'cairn models' for which takes which)";
   for (const auto& [option, help] : model_option_help()) {
     const std::string flag = "--" + option;
@@ -186,7 +187,8 @@ core::Graph GraphSource::build() const {
     options.weight_grads_in_arena = weight_grads == "arena";
   }
   if (!optimizer.empty()) options.optimizer = optimizer;
-  return models::build_model(name, options);
+  const core::Graph model = models::build_model(name, options);
+  return forward ? core::forward_part(model) : model;
 }
 
 core::Graph GraphSource::load() const {
@@ -200,7 +202,8 @@ core::Graph GraphSource::load() const {
                                                        : "optimizer";
     throw core::InputError(fmt::format("--{} is an option of models, but '{}' is a file; drop it", option, name));
   }
-  return core::load_graph(name);
+  const core::Graph graph = core::load_graph(name);
+  return forward ? core::forward_part(graph) : graph;
 }
 
 NamedPath GraphSource::input() const { return {"GRAPH", is_model() ? "" : name}; }
@@ -257,15 +260,30 @@ void Search::add_to(CLI::App& app, const std::string& default_seconds) {
   app.add_option("--work-limit", work_limit, "steps of the search; unlike time, the same result on every machine")
       ->check(at_least_one());
   app.add_option("--seed", seed, "of solvers that draw random numbers")->capture_default_str();
+  app.add_option("--memory", memory, "for tables and states of exact solvers, as 8GiB; default 2GiB");
 }
 
 const solvers::SolverInfo& Search::find() const { return solvers::find_solver(solver); }
+
+namespace {
+
+std::int64_t parse_memory(const std::string& text) {
+  constexpr std::int64_t kNoBaseline = 0;  // a share of what?
+  try {
+    if (text.find('%') == std::string::npos) return core::parse_budget(text, kNoBaseline);
+  } catch (const core::InputError&) {
+  }
+  throw core::InputError(fmt::format("--memory '{}' is no size; give bytes (2000000) or a size (8GiB, 500MB)", text));
+}
+
+}  // namespace
 
 solvers::SolveOptions Search::options() const {
   solvers::SolveOptions options;
   options.seed = seed;
   options.limit.stop = &catch_interrupt();
   if (work_limit > 0) options.limit.work = work_limit;
+  if (!memory.empty()) options.memory_bytes = parse_memory(memory);
   if (!time_limit.empty()) {
     options.limit.seconds = core::parse_seconds(time_limit);
   } else if (work_limit == 0) {
@@ -313,11 +331,14 @@ std::int64_t least_feasible(const Problem& problem, const solvers::Solution& sol
   return least;
 }
 
-Failure infeasible_failure(const Problem& problem, std::int64_t least, Json details) {
+Failure infeasible_failure(const Problem& problem, const solvers::SolverInfo& solver, std::int64_t least,
+                           Json details) {
+  const bool order = solver.family == solvers::Family::order;
   return {kInfeasible,
-          fmt::format("no schedule of '{}' fits into {} bytes{}: the lower bound is {} bytes; the least budget known "
-                      "feasible is {} bytes",
-                      problem.name, problem.budget.value_or(0), problem.rounding, problem.lower_bound, least),
+          fmt::format("no schedule of '{}'{} fits into {} bytes{}: the lower bound is {} bytes; the least budget known "
+                      "feasible is {} bytes{}",
+                      problem.name, order ? " without recomputation" : "", problem.budget.value_or(0), problem.rounding,
+                      problem.lower_bound, least, order ? "; --solver auto recomputes" : ""),
           std::move(details)};
 }
 

@@ -50,6 +50,7 @@ struct Subcommand {
 
 Subcommand add_models(CLI::App& root);
 Subcommand add_model(CLI::App& root);
+Subcommand add_generate(CLI::App& root);
 Subcommand add_info(CLI::App& root);
 Subcommand add_solve(CLI::App& root);
 Subcommand add_plan(CLI::App& root);
@@ -111,11 +112,12 @@ struct GraphSource {
   std::map<std::string, std::int64_t, std::less<>> model_options;
   std::string weight_grads;  ///< empty: not given
   std::string optimizer;     ///< empty: not given
+  bool forward = false;      ///< the graph without its backward nodes
 
   /// Adds the positional `GRAPH` and the options of every model. Call it after the subcommand's own options: those go
   /// before a model option of the same name.
   void add_to(CLI::App& app, const std::string& positional = "GRAPH");
-  /// Builds the model alone. Throws InputError that suggests the nearest model.
+  /// Builds the model alone, or the forward part of it. Throws InputError that suggests the nearest model.
   core::Graph build() const;
   /// Loads the file or builds the model. Throws InputError.
   core::Graph load() const;
@@ -161,6 +163,7 @@ struct Search {
   std::string time_limit;
   std::int64_t work_limit = 0;  ///< 0: none
   std::uint64_t seed = 0;
+  std::string memory;  ///< empty: SolveOptions' own
 
   /// `default_seconds` is used unless a limit is given; a work limit alone leaves the time unlimited.
   void add_to(CLI::App& app, const std::string& default_seconds);
@@ -196,7 +199,8 @@ CheckedSolution solve_checked(const solvers::SolverInfo& solver, const core::Gra
 std::int64_t least_feasible(const Problem& problem, const solvers::Solution& solution, const Search& search);
 
 /// "budget B is below the lower bound L of every schedule; the least budget known feasible is X".
-Failure infeasible_failure(const Problem& problem, std::int64_t least, Json details);
+/// Where the solver never recomputes, that is what the bound and the message are about.
+Failure infeasible_failure(const Problem& problem, const solvers::SolverInfo& solver, std::int64_t least, Json details);
 Failure not_found_failure(const Problem& problem, std::int64_t least, Json details);
 
 /// What an interrupted search leaves, in words: the peak of its best schedule, whether that is above the budget, and

@@ -36,12 +36,16 @@ std::string judge_budget(const Problem& problem, const InfoArguments& arguments,
   options.budget = problem.budget;
   ProgressLine line(arguments.console, problem, options.limit.seconds);
   options.progress = line.callback();
-  const auto found = solve_checked(arguments.search.find(), problem.graph, options);
+  const auto& solver = arguments.search.find();
+  const auto found = solve_checked(solver, problem.graph, options);
   if (found.within(problem.budget)) {
     least = std::min(least, found.solution.peak);
     return verdict(true, "fits by " + means_of(problem, found));
   }
-  if (found.solution.status == solvers::Status::infeasible) return verdict(false, "does not fit: proved");
+  if (found.solution.status == solvers::Status::infeasible) {
+    if (solver.family == solvers::Family::remat) return verdict(false, "does not fit: proved");
+    return verdict(nullptr, "does not fit without recomputation: proved; not known with it");
+  }
   return verdict(nullptr, "not known: no schedule was found within the time limit, and none is excluded");
 }
 

@@ -105,8 +105,9 @@ int main_guarded(int argc, char** argv) {
       "  cairn run gpt2 --layers 4 --seq 128 --batch 8 --budget 50% --report gpt2.html\n"
       "Exit codes: 0 done, 2 bad usage or input, 3 proved infeasible, 4 nothing found within the limits,\n"
       "5 device missing or out of memory, 130 interrupted.");
-  const std::vector<Subcommand> subcommands = {add_models(app), add_model(app),   add_info(app), add_solve(app),
-                                               add_plan(app),   add_measure(app), add_run(app),  add_bench(app)};
+  const std::vector<Subcommand> subcommands = {add_models(app),  add_model(app), add_generate(app),
+                                               add_info(app),    add_solve(app), add_plan(app),
+                                               add_measure(app), add_run(app),   add_bench(app)};
   const std::string empty_values = describe_empty_values(argc, argv);
   if (!empty_values.empty()) return fail(kBadInput, empty_values, json);
   try {

@@ -121,7 +121,8 @@ void write_schedule(const core::Graph& given, const RunArguments& arguments, con
         std::move(details));
   const std::int64_t least = least_feasible(rounded, fit.solution, arguments.search);
   details["least_feasible_bytes"] = least;
-  if (fit.solution.status == solvers::Status::infeasible) throw infeasible_failure(rounded, least, std::move(details));
+  if (fit.solution.status == solvers::Status::infeasible)
+    throw infeasible_failure(rounded, arguments.search.find(), least, std::move(details));
   throw not_found_failure(rounded, least, std::move(details));
 }
 

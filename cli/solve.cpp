@@ -51,6 +51,7 @@ Json describe(const Problem& problem, const SolveArguments& arguments, const Che
   Json json = problem.describe();
   json["solver"] = arguments.search.solver;
   json["status"] = solvers::to_string(found.solution.status);
+  json["recomputes"] = arguments.search.find().family == solvers::Family::remat;
   json["least_feasible_bytes"] = least;
   json["peak_bytes"] = if_any([](const Result& r) { return r.evaluation.peak; });
   json["cost"] = if_any([](const Result& r) { return r.evaluation.cost; });
@@ -85,7 +86,8 @@ std::string table(const Problem& problem, const Json& json, const Result& result
     planned += fmt::format(": {:.1f}% above the budget; cairn run searches for a plan that fits",
                            increase_pct(result.plan->bytes, *problem.budget));
   rows.push_back({"planned", planned});
-  rows.push_back({"lower bound", bytes_text(json["lower_bound_peak_bytes"].get<std::int64_t>())});
+  rows.push_back({"lower bound", bytes_text(json["lower_bound_peak_bytes"].get<std::int64_t>()) +
+                                     (json["recomputes"].get<bool>() ? "" : " without recomputation")});
   rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", result.evaluation.cost,
                                       increase_pct(result.evaluation.cost, problem.baseline.cost))});
   rows.push_back(
@@ -122,7 +124,7 @@ int solve(const SolveArguments& arguments) {
     throw Failure(kInterrupted, "interrupted; " + best_so_far(problem, result->evaluation.peak, arguments.output),
                   std::move(json));
   if (!success && found.solution.status == solvers::Status::infeasible)
-    throw infeasible_failure(problem, least, std::move(json));
+    throw infeasible_failure(problem, solver, least, std::move(json));
   if (!success) throw not_found_failure(problem, least, std::move(json));
   arguments.console.print(json, arguments.console.json ? "" : table(problem, json, *result));
   return kDone;
@@ -144,7 +146,10 @@ Subcommand add_solve(CLI::App& root) {
       ->check(at_least_one());
   arguments->source.add_to(*app);
   std::string footer = "Solvers:\n";
-  for (const auto& info : solvers::registry()) footer += fmt::format("  {:<8} {}\n", info.name, info.guarantee);
+  for (const auto& info : solvers::registry()) {
+    const std::string graphs = info.graphs == "any" ? "" : fmt::format("; {} graphs only", info.graphs);
+    footer += fmt::format("  {:<9} {}{}\n", info.name, info.guarantee, graphs);
+  }
   app->footer(footer +
               "Examples:\n"
               "  cairn solve graph.json --budget 80% -o s.json\n"

@@ -4,6 +4,7 @@
 
 #include "core/profile.h"
 #include "solvers/incumbent.h"
+#include "solvers/order/order.h"
 #include "solvers/remat/baselines.h"
 #include "solvers/remat/refine.h"
 #include "solvers/remat/tw_remat.h"
@@ -29,18 +30,28 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
 
   const auto run = [&](SolverFunction solver, double share) {
     if (incumbent.cannot_improve() || watch.expired(0)) return;
-    inner.limit = watch.rest();
-    inner.limit.seconds *= share;
+    inner.limit = watch.share(share);
     const Solution solution = solver(graph, inner);
     if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
     watch.expired(solution.work);
     for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
   };
+  const SolverFunction by_order = [](const core::Graph& g, const SolveOptions& o) { return order(g, OrderOptions{o}); };
   // The cheap ones first, so that something is known when time is short.
   run(greedy_remat, 0.25);
   run(chen_remat, 0.25);
   run([](const core::Graph& g, const SolveOptions& o) { return tw_remat(g, TwRematOptions{o}); }, 0.35);
+  if (!options.budget) {
+    // From what they found, before an order without recomputation, hard to better by small changes, takes its place.
+    Stopwatch first(watch.share(0.1));
+    refine(graph, inner, incumbent, first, kBarrenRounds / 10);
+    watch.expired(first.work());
+  }
+  // An order that needs no recomputation is the cheapest schedule of all, where it fits: a short try, and a long one
+  // with the time that local search leaves.
+  run(by_order, 0.15);
   if (!watch.expired(0)) refine(graph, inner, incumbent, watch, kBarrenRounds);
+  if (options.budget && !hopeless) run(by_order, 1);
   return incumbent.finish(watch.expired(0));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -34,6 +35,8 @@ class Incumbent {
   std::int64_t cost() const { return cost_; }
   std::int64_t least_peak() const;  ///< lowest peak met, 0 before the first
   std::int64_t lower_bound() const { return lower_bound_; }
+  /// A bound on every schedule that the solver could return.
+  void raise_lower_bound(std::int64_t bound) { lower_bound_ = std::max(lower_bound_, bound); }
   /// The budget is below the lower bound: no schedule exists.
   bool proved_infeasible() const;
 

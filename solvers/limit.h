@@ -41,6 +41,14 @@ class Stopwatch {
     rest.work = limit_.work - done_;
     return rest;
   }
+  /// A part of it, from 0 to 1, of time and work alike.
+  Limit share(double part) const {
+    Limit limit = rest();
+    limit.seconds *= part;
+    if (limit.work < std::numeric_limits<std::int64_t>::max() / 2)
+      limit.work = static_cast<std::int64_t>(static_cast<double>(limit.work) * part);
+    return limit;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -50,5 +58,14 @@ class Stopwatch {
   std::int64_t since_check_ = 4096;
   bool expired_ = false;
 };
+
+/// Does `work` under a part of what is left, counts it, and returns what it returns.
+template <class Work>
+auto within(Stopwatch& watch, double part, const Work& work) {
+  Stopwatch inner(watch.share(part));
+  auto result = work(inner);
+  watch.expired(inner.work());
+  return result;
+}
 
 }  // namespace cairn::solvers

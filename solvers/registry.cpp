@@ -8,11 +8,17 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "solvers/auto.h"
+#include "solvers/order/order.h"
 #include "solvers/remat/baselines.h"
 #include "solvers/remat/tw_remat.h"
 
 namespace cairn::solvers {
 namespace {
+
+template <Solution (*solver)(const core::Graph&, const OrderOptions&)>
+Solution run_order(const core::Graph& graph, const SolveOptions& options) {
+  return solver(graph, OrderOptions{options});
+}
 
 constexpr SolverInfo kSolvers[] = {
     {"auto", "the others, then local search",
@@ -23,6 +29,18 @@ constexpr SolverInfo kSolvers[] = {
     {"greedy", "Kumar et al. 2019, section 4: GreedyRemat (XLA)", "no bound on peak or cost", greedy_remat},
     {"chen", "Chen et al. 2016: sublinear memory checkpointing, on DAGs", "O(sqrt n) values on a chain of n equal ones",
      chen_remat},
+    {"order", "Jin et al.: dominance, linearization; then exact or anytime search",
+     "least peak without recomputation where it says optimal; never above the input order", run_order<order>,
+     Family::order},
+    {"sp", "Jin et al., Theorem 7.2: series-parallel graphs", "least peak without recomputation",
+     run_order<series_parallel>, Family::order, "series-parallel"},
+    {"pumpkin", "Jin et al., Theorem 8.2: parallel chains", "least peak without recomputation", run_order<pumpkin>,
+     Family::order, "pumpkin"},
+    {"in-tree", "Liu 1987", "least peak without recomputation", run_order<in_tree>, Family::order, "in-tree"},
+    {"out-tree", "Jin et al., Theorem 8.3", "least peak without recomputation", run_order<out_tree>, Family::order,
+     "out-tree"},
+    {"exact", "bottleneck search over topological cuts", "least peak without recomputation where it ends in time",
+     run_order<exact>, Family::order},
     {"none", "Kumar et al. 2019, section 4: NoRemat", "every node once, in the input order", no_remat},
 };
 

@@ -15,7 +15,7 @@ namespace cairn::solvers {
 enum class Status : std::uint8_t {
   optimal,     ///< within the budget (or of least peak, without one), proved
   feasible,    ///< within the budget; without a budget: a valid schedule
-  infeasible,  ///< proved: the budget is below the lower bound
+  infeasible,  ///< proved: the budget is below the lower bound (Solution::lower_bound says for which schedules)
   not_found,   ///< no schedule within the budget was found, and none is excluded either
 };
 std::string_view to_string(Status status);
@@ -29,7 +29,9 @@ struct Progress {
 struct SolveOptions {
   std::optional<std::int64_t> budget;  ///< bytes of peak; absent: least peak first, then least cost
   Limit limit;
-  std::uint64_t seed = 0;                         ///< for solvers that draw random numbers
+  std::uint64_t seed = 0;  ///< for solvers that draw random numbers
+  /// Bytes for tables and states (solvers/order/); what needs more says so and stops.
+  std::int64_t memory_bytes = std::int64_t{2} << 30;
   std::function<void(const Progress&)> progress;  ///< called whenever a schedule was tried
 };
 
@@ -45,7 +47,7 @@ struct Solution {
   core::Schedule schedule;
   std::int64_t peak = 0;  ///< bytes, by the fast evaluator
   std::int64_t cost = 0;
-  std::int64_t lower_bound = 0;  ///< of the peak of any schedule, bytes
+  std::int64_t lower_bound = 0;  ///< bytes: of the peak of any schedule (order solvers: of any without recomputation)
   std::int64_t least_peak =
       0;  ///< lowest peak of any valid schedule met while solving: the least budget known feasible
   std::vector<Tradeoff> tradeoffs;  ///< of schedules met while solving: no other is better in both; ascending peak

@@ -69,3 +69,28 @@ TEST_CASE("an interrupted search says where its best schedule is above the budge
     CHECK(outcome.err.find("above the budget of " + budget + " bytes; give -o") != std::string::npos);
   }
 }
+
+TEST_CASE("Ctrl-C in an order solver keeps the best order and exits with 130") {
+  const test::Folder folder;
+  const std::string large = folder.write("large.json", core::graph_to_json(large_graph()));
+  const std::string pumpkin = folder / "pumpkin.json", random = folder / "random.json";
+  REQUIRE(test::run_command({"generate", "rising-pumpkin", "--branches", "20", "--length", "32", "-o", pumpkin}).code ==
+          0);
+  REQUIRE(test::run_command({"generate", "random", "--nodes", "120", "--edges", "240", "-o", random}).code == 0);
+  const std::vector<std::pair<std::string, std::string>> jobs = {
+      {"order", large}, {"order", random}, {"exact", random}, {"pumpkin", pumpkin}, {"sp", pumpkin}};
+  for (const auto& [solver, path] : jobs) {
+    INFO(solver << " on " << path);
+    const std::string output = folder / (solver + "_schedule.json");
+    const test::Outcome outcome =
+        interrupted({"solve", path, "--solver", solver, "--time-limit", "10m", "-o", output, "--json"});
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 130);
+    const core::Graph graph = core::load_graph(path);
+    const auto evaluation = core::evaluate(graph, core::load_schedule(output, graph).schedule);
+    CHECK(evaluation.valid());
+    CHECK(evaluation.recomputed == 0);
+    CHECK(evaluation.peak <= core::evaluate(graph, core::baseline_schedule(graph)).peak);
+    CHECK(outcome.json()["peak_bytes"] == evaluation.peak);
+  }
+}

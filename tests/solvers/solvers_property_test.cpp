@@ -28,6 +28,23 @@ SolveOptions options_for(std::optional<std::int64_t> budget, std::int64_t work =
   return options;
 }
 
+/// The solvers that may recompute; those of orders have tests of their own (order_property_test.cpp).
+std::vector<solvers::SolverInfo> remat_solvers() {
+  std::vector<solvers::SolverInfo> found;
+  for (const auto& solver : solvers::registry()) {
+    if (solver.family == solvers::Family::remat) found.push_back(solver);
+  }
+  return found;
+}
+/// The solvers that take any graph.
+std::vector<solvers::SolverInfo> general_solvers() {
+  std::vector<solvers::SolverInfo> found;
+  for (const auto& solver : solvers::registry()) {
+    if (solver.graphs == "any") found.push_back(solver);
+  }
+  return found;
+}
+
 void check_solution(const Graph& graph, const Solution& solution, const SolveOptions& options) {
   REQUIRE_FALSE(solution.schedule.steps.empty());
   REQUIRE(reference::valid(graph, solution.schedule));
@@ -57,7 +74,7 @@ TEST_CASE("every solver returns valid schedules whose measures are the reference
     const Graph graph = tests::random_graph(random);
     const std::int64_t baseline = reference::peak(graph, core::baseline_schedule(graph));
     const std::int64_t bound = reference::peak_lower_bound(graph);
-    for (const auto& solver : solvers::registry()) {
+    for (const auto& solver : remat_solvers()) {
       for (const auto budget : {std::optional<std::int64_t>(), std::optional(baseline), std::optional(bound),
                                 std::optional((bound + baseline) / 2), std::optional(bound - 1)}) {
         INFO("graph " << i << " solver " << std::string(solver.name) << " budget " << budget.value_or(-1));
@@ -79,7 +96,7 @@ TEST_CASE("what is called optimal is, and what is called infeasible is, by brute
     const std::int64_t baseline = reference::peak(graph, core::baseline_schedule(graph));
     const std::int64_t budget = random.between(bound - 1, baseline);
     const auto best = reference::cheapest_within(graph, budget);
-    for (const auto& solver : solvers::registry()) {
+    for (const auto& solver : remat_solvers()) {
       INFO("graph " << i << " solver " << std::string(solver.name) << " budget " << budget);
       const Solution solution = solver.solve(graph, options_for(budget));
       if (solution.status == Status::infeasible) {
@@ -117,7 +134,7 @@ TEST_CASE("the same seed and work limit give the same schedule") {
   for (int i = 0; i < 20; ++i) {
     const Graph graph = tests::random_graph(random, larger);
     const std::int64_t baseline = core::evaluate(graph, core::baseline_schedule(graph)).peak;
-    for (const auto& solver : solvers::registry()) {
+    for (const auto& solver : general_solvers()) {
       SolveOptions options = options_for(baseline * 7 / 10);
       options.seed = 7;
       const Solution first = solver.solve(graph, options);
@@ -130,7 +147,7 @@ TEST_CASE("a raised stop flag ends every solver with a valid schedule") {
   tests::Random random(4);
   const Graph graph = tests::random_graph(random);
   std::atomic<bool> stop = true;
-  for (const auto& solver : solvers::registry()) {
+  for (const auto& solver : remat_solvers()) {
     SolveOptions options;
     options.budget = core::peak_lower_bound(graph);
     options.limit.stop = &stop;
@@ -144,7 +161,7 @@ TEST_CASE("solvers accept graphs without nodes, without edges, and of one node")
   core::GraphBuilder loose;
   for (int i = 0; i < 3; ++i) loose.add({.name = fmt::format("n{}", i), .size = i});
   for (const Graph& graph : {Graph(), single.build(), loose.build()}) {
-    for (const auto& solver : solvers::registry()) {
+    for (const auto& solver : general_solvers()) {
       for (const auto budget : {std::optional<std::int64_t>(), std::optional<std::int64_t>(8)}) {
         const Solution solution = solver.solve(graph, options_for(budget));
         CHECK(solution.status == Status::optimal);

@@ -1,0 +1,65 @@
+#include "solvers/order/internal/chain.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace cairn::solvers {
+
+void Ropes::flatten(Id rope, std::vector<core::NodeId>& out) const {
+  if (rope == kEmpty) return;
+  std::vector<Id> pending{rope};
+  while (!pending.empty()) {
+    const auto [left, right] = ropes_[pending.back()];
+    pending.pop_back();
+    if (right == kEmpty) {
+      out.push_back(~left);
+    } else {
+      pending.push_back(right);
+      pending.push_back(left);
+    }
+  }
+}
+
+void append(Chain& chain, const Piece& next, Ropes& ropes) {
+  core::append_segment(chain, next, [&](Piece& a, const Piece& b) {
+    static_cast<core::Segment&>(a) = core::joined(a, b);
+    a.nodes = ropes.concatenate(a.nodes, b.nodes);
+  });
+}
+
+void append(Chain& chain, const Chain& rest, Ropes& ropes) {
+  for (const Piece& piece : rest) append(chain, piece, ropes);
+}
+
+Chain merge(std::vector<Chain> parts, Ropes& ropes) {
+  const auto before = [](const Piece& a, const Piece& b) { return core::sorts_before(a, b); };
+  const auto shorter = [](const Chain& a, const Chain& b) { return a.size() < b.size(); };
+  const auto longest = std::max_element(parts.begin(), parts.end(), shorter);
+  if (longest == parts.end()) return {};
+  Chain merged = std::move(*longest);
+  longest->clear();
+  // Sort values rise strictly within a chain (Lemma 6.7), so sorting keeps every chain's own order.
+  Chain others;
+  for (const Chain& part : parts) others.insert(others.end(), part.begin(), part.end());
+  if (others.empty()) return merged;
+  std::stable_sort(others.begin(), others.end(), before);
+  // What comes before all others stays as it is. So a tree that grows by a leaf at a time costs little.
+  const auto touched = std::upper_bound(merged.begin(), merged.end(), others.front(), before);
+  const Chain tail(touched, merged.end());
+  merged.erase(touched, merged.end());
+  auto next = others.begin();
+  for (const Piece& piece : tail) {
+    while (next != others.end() && before(*next, piece)) append(merged, *next++, ropes);
+    append(merged, piece, ropes);
+  }
+  while (next != others.end()) append(merged, *next++, ropes);
+  return merged;
+}
+
+std::vector<core::NodeId> nodes_of(const Chain& chain, const Ropes& ropes) {
+  std::vector<core::NodeId> nodes;
+  for (const Piece& piece : chain) ropes.flatten(piece.nodes, nodes);
+  return nodes;
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,109 @@
+// The solvers for classes of graphs: each checks its class, and all leave the work to the reductions.
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/error.h"
+#include "core/profile.h"
+#include "core/text.h"
+#include "solvers/incumbent.h"
+#include "solvers/order/internal/exact_search.h"
+#include "solvers/order/internal/reduction.h"
+#include "solvers/order/order.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::Graph;
+using core::NodeId;
+
+core::InputError not_in_class(const char* name, const std::string& why) {
+  return core::InputError(fmt::format("the graph is no {}: {}; --solver order takes any graph", name, why));
+}
+
+Solution reduce(const Graph& graph, const OrderOptions& options) {
+  Stopwatch watch(options.limit);
+  Incumbent incumbent(graph, options, watch);
+  const int threads = options.threads > 0 ? options.threads : omp_get_max_threads();
+  // Nothing but the input order is known before the end.
+  const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
+  const auto tick = [&] {
+    if (options.progress) options.progress({baseline.peak, baseline.cost, watch.seconds()});
+  };
+  tick();
+  Stopwatch reduction_watch(watch.share(0.75));  // the rest is for when it does not get there
+  Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, threads, reduction_watch, tick);
+  reduction.run();
+  watch.expired(reduction_watch.work());
+  if (const auto& large = reduction.too_large()) {
+    const bool countable = large->bytes < std::int64_t{1} << 50;
+    throw core::InputError(
+        fmt::format("node '{}' has {} readers, whose table of subsets needs {} ({} allowed); raise --memory, or take "
+                    "--solver order, which goes without the table",
+                    graph.name(large->source), graph.readers(large->source).size(),
+                    countable ? "up to " + core::format_bytes(large->bytes) : "more than a PiB",
+                    core::format_bytes(options.memory_bytes)));
+  }
+  if (!reduction.done()) {
+    const NodeId v = reduction.first_left();
+    throw not_in_class(
+        "series-parallel graph",
+        fmt::format("{} of its nodes stay when all that is series or parallel is reduced, '{}' among them",
+                    reduction.vertices().size(), graph.name(v)));
+  }
+  incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
+  if (reduction.exact()) {
+    // The input order might have the same peak, but not be dominant: it is not even tried.
+    incumbent.raise_lower_bound(incumbent.least_peak());
+  } else {
+    incumbent.offer(core::baseline_schedule(graph));
+    // Too many key orders, or states. The least peak alone may be easier than a dominant order.
+    exact_search(graph, incumbent, options.memory_bytes, watch);
+  }
+  return incumbent.finish(!incumbent.cannot_improve() && watch.expired(0));
+}
+
+}  // namespace
+
+Solution series_parallel(const Graph& graph, const OrderOptions& options) { return reduce(graph, options); }
+
+Solution pumpkin(const Graph& graph, const OrderOptions& options) {
+  NodeId source = core::kNoNode, sink = core::kNoNode;
+  const auto end = [&](NodeId& known, NodeId v, const char* what) {
+    if (known != core::kNoNode)
+      throw not_in_class("pumpkin",
+                         fmt::format("it has two {}, '{}' and '{}'", what, graph.name(known), graph.name(v)));
+    known = v;
+  };
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.inputs(v).empty()) end(source, v, "sources");
+    if (graph.readers(v).empty()) end(sink, v, "sinks");
+  }
+  if (graph.node_count() == 1) throw not_in_class("pumpkin", "it needs a source and a sink");
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (v == source || v == sink || (graph.inputs(v).size() == 1 && graph.readers(v).size() == 1)) continue;
+    throw not_in_class("pumpkin", fmt::format("node '{}' has {} inputs and {} readers; inside a branch it is one each",
+                                              graph.name(v), graph.inputs(v).size(), graph.readers(v).size()));
+  }
+  return reduce(graph, options);
+}
+
+Solution in_tree(const Graph& graph, const OrderOptions& options) {
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.readers(v).size() > 1)
+      throw not_in_class("in-tree", fmt::format("node '{}' has {} readers", graph.name(v), graph.readers(v).size()));
+  }
+  return reduce(graph, options);
+}
+
+Solution out_tree(const Graph& graph, const OrderOptions& options) {
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.inputs(v).size() > 1)
+      throw not_in_class("out-tree", fmt::format("node '{}' has {} inputs", graph.name(v), graph.inputs(v).size()));
+  }
+  return reduce(graph, options);
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,374 @@
+#include "solvers/order/generators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::NodeId;
+using core::Random;
+
+/// Uniform in [0, count).
+std::int64_t below(Random& random, std::int64_t count) {
+  return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
+}
+
+/// A graph by its edges; the nodes get their sizes when all edges are known. Ids are topological at the end.
+struct Shape {
+  std::vector<std::vector<NodeId>> inputs;
+
+  NodeId add(std::vector<NodeId> from = {}) {
+    inputs.push_back(std::move(from));
+    return static_cast<NodeId>(inputs.size() - 1);
+  }
+  NodeId size() const { return static_cast<NodeId>(inputs.size()); }
+};
+
+core::Graph with_sizes(const Shape& shape, const GeneratedSizes& sizes, const std::string& name, Random& random) {
+  if (sizes.least < 0 || sizes.most < sizes.least)
+    throw core::InputError(fmt::format("sizes from {} to {}: not a range of bytes", sizes.least, sizes.most));
+  std::vector<core::Node> nodes(shape.inputs.size());
+  std::vector<std::int32_t> readers(nodes.size(), 0);
+  for (const auto& inputs : shape.inputs) {
+    for (const NodeId u : inputs) ++readers[u];
+  }
+  for (std::size_t v = 0; v < nodes.size(); ++v) {
+    nodes[v].size = sizes.least + below(random, sizes.most - sizes.least + 1);
+    nodes[v].cost = 1;
+    nodes[v].inputs = shape.inputs[v];
+    nodes[v].keep = random.uniform() < sizes.keep;
+  }
+  for (core::Node& node : nodes) {
+    if (random.uniform() < sizes.scratch) node.scratch = below(random, sizes.most + 1);
+    if (random.uniform() >= sizes.in_place) continue;
+    for (const NodeId u : node.inputs) {
+      if (readers[u] != 1 || nodes[u].keep) continue;
+      node.inplace = u;
+      node.scratch = -std::min(node.size, nodes[u].size);
+      break;
+    }
+  }
+  core::GraphBuilder builder(name);
+  for (core::Node& node : nodes) builder.add(std::move(node));
+  return builder.build();
+}
+
+NodeId add_node(core::GraphBuilder& builder, std::int64_t size, std::vector<NodeId> inputs) {
+  core::Node node;
+  node.size = size;
+  node.cost = 1;
+  node.inputs = std::move(inputs);
+  return builder.add(std::move(node));
+}
+
+void require(bool fine, const char* what) {
+  if (!fine) throw core::InputError(what);
+}
+
+/// A parent for each node but the first, at most `degree` children each.
+std::vector<NodeId> random_tree(NodeId nodes, NodeId degree, Random& random) {
+  require(nodes >= 1 && degree >= 1, "a tree needs at least one node and a degree of at least one");
+  std::vector<NodeId> parent{core::kNoNode}, open{0}, children{0};
+  for (NodeId v = 1; v < nodes; ++v) {
+    const auto i = static_cast<std::size_t>(below(random, static_cast<std::int64_t>(open.size())));
+    parent.push_back(open[i]);
+    if (++children[open[i]] == degree) {
+      open[i] = open.back();
+      open.pop_back();
+    }
+    open.push_back(v);
+    children.push_back(0);
+  }
+  return parent;
+}
+
+/// Puts a random series-parallel graph of `inner` nodes between `source` and a sink that is added behind it.
+class SeriesParallelShape {
+ public:
+  SeriesParallelShape(NodeId degree, Random& random) : degree_(degree), random_(random) {}
+
+  Shape make(NodeId nodes) {
+    Part part{shape_.add(), shape_.add(), nodes - 2, degree_};
+    // Parts wait on a list of our own: they nest as deep as the graph is long.
+    std::vector<Part> waiting{part};
+    while (!waiting.empty()) {
+      part = waiting.back();
+      waiting.pop_back();
+      expand(part, waiting);
+    }
+    return sorted();
+  }
+
+ private:
+  /// `inner` nodes go between `from` and `to`; `readers` of `from` may be made by them.
+  struct Part {
+    NodeId from, to, inner, readers;
+  };
+
+  void expand(const Part& part, std::vector<Part>& waiting) {
+    if (part.inner == 0) {
+      shape_.inputs[part.to].push_back(part.from);
+      return;
+    }
+    const bool parallel = part.readers >= 2 && part.inner >= 2 && below(random_, 2) == 0;
+    if (parallel) {
+      // Two or more branches; the last of them may be the bare edge.
+      const auto branches = static_cast<NodeId>(2 + below(random_, std::min(part.readers, part.inner) - 1));
+      NodeId inner = part.inner, readers = part.readers;
+      for (NodeId b = 0; b < branches; ++b) {
+        const NodeId left = branches - b - 1;
+        const auto share = static_cast<NodeId>(left == 0 ? inner : 1 + below(random_, inner - left + 1));
+        const auto degree = static_cast<NodeId>(left == 0 ? readers : 1 + below(random_, readers - left));
+        waiting.push_back({part.from, part.to, share, degree});
+        inner -= share;
+        readers -= degree;
+      }
+      return;
+    }
+    const NodeId middle = shape_.add();
+    const auto before = static_cast<NodeId>(below(random_, part.inner));
+    waiting.push_back({part.from, middle, before, part.readers});
+    waiting.push_back({middle, part.to, part.inner - 1 - before, degree_});
+  }
+
+  /// Ids in topological order.
+  Shape sorted() const {
+    std::vector<std::vector<NodeId>> readers(shape_.inputs.size());
+    std::vector<std::size_t> missing(shape_.inputs.size());
+    for (NodeId v = 0; v < shape_.size(); ++v) {
+      missing[v] = shape_.inputs[v].size();
+      for (const NodeId u : shape_.inputs[v]) readers[u].push_back(v);
+    }
+    std::vector<NodeId> order{0}, number(shape_.inputs.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      number[order[i]] = static_cast<NodeId>(i);
+      for (const NodeId w : readers[order[i]]) {
+        if (--missing[w] == 0) order.push_back(w);
+      }
+    }
+    Shape result;
+    for (const NodeId v : order) {
+      std::vector<NodeId> inputs;
+      for (const NodeId u : shape_.inputs[v]) inputs.push_back(number[u]);
+      result.add(std::move(inputs));
+    }
+    return result;
+  }
+
+  Shape shape_;
+  NodeId degree_;
+  Random& random_;
+};
+
+}  // namespace
+
+core::Graph generate_pumpkin(NodeId branches, NodeId length, const GeneratedSizes& sizes, std::uint64_t seed) {
+  require(branches >= 1 && length >= 1, "a pumpkin needs at least one branch of at least one node");
+  Random random(seed);
+  Shape shape;
+  const NodeId source = shape.add();
+  std::vector<NodeId> ends;
+  for (NodeId b = 0; b < branches; ++b) {
+    NodeId last = source;
+    for (NodeId i = 0; i < length; ++i) last = shape.add({last});
+    ends.push_back(last);
+  }
+  shape.add(std::move(ends));
+  return with_sizes(shape, sizes, "pumpkin", random);
+}
+
+core::Graph generate_in_tree(NodeId nodes, NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed) {
+  Random random(seed);
+  const std::vector<NodeId> parent = random_tree(nodes, degree, random);
+  Shape shape;
+  for (NodeId v = 0; v < nodes; ++v) shape.add();
+  // The root is read by nobody, so it comes last.
+  for (NodeId v = 1; v < nodes; ++v) shape.inputs[nodes - 1 - parent[v]].push_back(nodes - 1 - v);
+  return with_sizes(shape, sizes, "in_tree", random);
+}
+
+core::Graph generate_out_tree(NodeId nodes, NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed) {
+  Random random(seed);
+  const std::vector<NodeId> parent = random_tree(nodes, degree, random);
+  Shape shape;
+  shape.add();
+  for (NodeId v = 1; v < nodes; ++v) shape.add({parent[v]});
+  return with_sizes(shape, sizes, "out_tree", random);
+}
+
+core::Graph generate_series_parallel(NodeId nodes, NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed) {
+  require(nodes >= 2 && degree >= 1, "a series-parallel graph needs at least two nodes and a degree of at least one");
+  Random random(seed);
+  return with_sizes(SeriesParallelShape(degree, random).make(nodes), sizes, "series_parallel", random);
+}
+
+core::Graph generate_starborescence(NodeId nodes, NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed) {
+  require(degree >= 1 && nodes >= degree + 2,
+          "a starborescence of that degree needs a source, as many nodes as that, and a sink; raise the number of "
+          "nodes or lower "
+          "the degree");
+  Random random(seed);
+  Shape shape;
+  const NodeId source = shape.add();
+  // Chains grow; now and then two or three of them meet. At the end all that are left meet in the sink.
+  std::vector<NodeId> ends;
+  for (NodeId i = 0; i < degree; ++i) ends.push_back(shape.add({source}));
+  const NodeId extra = nodes - degree - 2;
+  for (NodeId i = 0; i < extra; ++i) {
+    std::vector<NodeId> joined;
+    const bool join = ends.size() > 1 && below(random, std::max<std::int64_t>(1, extra / degree)) == 0;
+    for (int count = join ? 2 : 1; count > 0; --count) {
+      const auto at = static_cast<std::size_t>(below(random, static_cast<std::int64_t>(ends.size())));
+      joined.push_back(ends[at]);
+      ends.erase(ends.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    ends.push_back(shape.add(std::move(joined)));
+  }
+  shape.add(std::move(ends));
+  return with_sizes(shape, sizes, "starborescence", random);
+}
+
+Caduceus generate_caduceus(NodeId nodes, NodeId staff, NodeId bends, std::int64_t most, std::uint64_t seed) {
+  require(staff >= 2 && bends >= 0 && nodes >= staff + bends && most >= 0,
+          "a caduceus needs a staff of at least two nodes and a node for each bend");
+  require(bends > 0 || nodes == staff, "without bends all nodes are on the staff");
+  Random random(seed);
+  const auto weight = [&] { return below(random, 2 * most + 1) - most; };
+  Caduceus caduceus;
+  for (NodeId v = 0; v < staff; ++v) caduceus.staff.push_back(weight());
+  for (NodeId b = 0; b < bends; ++b) {
+    const auto from = static_cast<NodeId>(below(random, staff - 1));
+    const auto to = static_cast<NodeId>(from + 1 + below(random, staff - 1 - from));
+    caduceus.bends.push_back({from, to, {weight()}});
+  }
+  for (NodeId v = staff + bends; v < nodes; ++v) {
+    caduceus.bends[static_cast<std::size_t>(below(random, bends))].weights.push_back(weight());
+  }
+  // A graph's memory does not end below where it began.
+  std::int64_t total = std::accumulate(caduceus.staff.begin(), caduceus.staff.end(), std::int64_t{0});
+  for (const Caduceus::Bend& bend : caduceus.bends) {
+    total = std::accumulate(bend.weights.begin(), bend.weights.end(), total);
+  }
+  if (total < 0) {
+    for (std::int64_t& value : caduceus.staff) value = -value;
+    for (Caduceus::Bend& bend : caduceus.bends) {
+      for (std::int64_t& value : bend.weights) value = -value;
+    }
+  }
+  return caduceus;
+}
+
+core::Graph generate_random(NodeId nodes, std::int64_t edges, const GeneratedSizes& sizes, std::uint64_t seed) {
+  const std::int64_t pairs = static_cast<std::int64_t>(nodes) * (nodes - 1) / 2;
+  require(nodes >= 1 && edges >= 0 && edges <= pairs,
+          "there are not that many pairs of nodes; lower the number of edges");
+  Random random(seed);
+  std::set<std::pair<NodeId, NodeId>> known;
+  while (static_cast<std::int64_t>(known.size()) < edges) {
+    const auto a = static_cast<NodeId>(below(random, nodes)), b = static_cast<NodeId>(below(random, nodes));
+    if (a != b) known.emplace(std::min(a, b), std::max(a, b));
+  }
+  Shape shape;
+  for (NodeId v = 0; v < nodes; ++v) shape.add();
+  for (const auto& [from, to] : known) shape.inputs[to].push_back(from);
+  return with_sizes(shape, sizes, "random", random);
+}
+
+ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers) {
+  constexpr std::int64_t kMostSum = std::int64_t{1} << 40;
+  const auto count = static_cast<std::int64_t>(numbers.size());
+  if (count == 0 || count % 3 != 0)
+    throw core::InputError(fmt::format("3-Partition is about 3m numbers, m >= 1; here are {}", count));
+  const std::int64_t groups = count / 3;
+  std::int64_t total = 0;
+  for (const std::int64_t number : numbers) {
+    if (number < 1 || number > kMostSum - total)
+      throw core::InputError(fmt::format("the number {} is not positive, or the sum exceeds 2^40", number));
+    total += number;
+  }
+  if (total % groups != 0)
+    throw core::InputError(fmt::format("the numbers sum to {}, which {} groups cannot share evenly", total, groups));
+  const std::int64_t sum = total / groups;
+  for (const std::int64_t number : numbers) {
+    if (number > sum)
+      throw core::InputError(fmt::format("the number {} exceeds the sum {} of a group; no split exists", number, sum));
+  }
+
+  core::GraphBuilder builder(fmt::format("three_partition_{}", count));
+  const auto add = [&](std::int64_t size, std::vector<NodeId> inputs) {
+    return add_node(builder, size, std::move(inputs));
+  };
+  const std::int64_t goal = groups * (groups + 1) / 2 * sum;
+  const std::int64_t source_size = goal * count + groups * sum;
+  const NodeId source = add(source_size, {});
+  std::vector<NodeId> ends;
+  for (const std::int64_t number : numbers) {
+    NodeId last = source;
+    for (std::int64_t k = 2 * groups - 1; k >= 1; --k) {
+      const std::int64_t half = k / 2;
+      const std::int64_t size =
+          k % 2 == 1 ? (k + 1) / 2 * number : (groups - half) * (groups + half + 1) / 2 * sum - number;
+      last = add(size, {last});
+    }
+    ends.push_back(last);
+  }
+  add(0, std::move(ends));
+  return {builder.build(), source_size + goal};
+}
+
+std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum, std::uint64_t seed) {
+  require(groups >= 1 && sum >= 3, "3-Partition needs at least one group, and a sum of at least 3");
+  Random random(seed);
+  std::vector<std::int64_t> numbers;
+  for (int g = 0; g < groups; ++g) {
+    const std::int64_t first = 1 + below(random, sum - 2);
+    const std::int64_t second = 1 + below(random, sum - first - 1);
+    numbers.insert(numbers.end(), {first, second, sum - first - second});
+  }
+  for (std::size_t i = numbers.size(); i > 1; --i) {
+    std::swap(numbers[i - 1], numbers[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(i)))]);
+  }
+  return numbers;
+}
+
+core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_t seed, Valleys valleys) {
+  require(branches >= 1 && length >= 1, "a pumpkin needs at least one branch of at least one node");
+  Random random(seed);
+  core::GraphBuilder builder("valley_pumpkin");
+  const auto add = [&](std::int64_t size, std::vector<NodeId> inputs) {
+    return add_node(builder, size, std::move(inputs));
+  };
+  // Valleys at even distances from the source, peaks between. Peaks differ by more than any branch's own number, by
+  // which its valleys do.
+  const std::int64_t count = (length + 1) / 2;
+  const std::int64_t step = std::int64_t{4} << 20;
+  const NodeId source = add(step * count * branches, {});
+  std::vector<NodeId> ends;
+  for (NodeId b = 0; b < branches; ++b) {
+    const std::int64_t number = 1 + below(random, std::int64_t{1} << 20);
+    NodeId last = source;
+    for (NodeId i = 0; i < length; ++i) {
+      const std::int64_t valley = i / 2;
+      std::int64_t size = 0;
+      if (valleys == Valleys::falling) {
+        size = i % 2 == 0 ? (count - valley) * number : (valley + 1) * step + count * number;
+      } else {
+        size = i % 2 == 0 ? (valley + 1) * number : ((count - valley) * branches - b) * step;
+      }
+      last = add(size, {last});
+    }
+    ends.push_back(last);
+  }
+  add(0, std::move(ends));
+  return builder.build();
+}
+
+}  // namespace cairn::solvers

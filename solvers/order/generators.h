@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/node_sum.h"
+#include "core/random.h"
+#include "solvers/order/caduceus.h"
+
+/// Random graphs of the classes of Jin et al. The same graph everywhere for a seed.
+namespace cairn::solvers {
+
+/// What sizes the nodes get. All bytes.
+struct GeneratedSizes {
+  std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< of an output, uniform
+  double scratch = 0;                                    ///< share of nodes with scratch, uniform in [0, most]
+  double in_place = 0;  ///< share of nodes, among those that can, that take over an input's storage (negative scratch)
+  double keep = 0;      ///< share of nodes that are kept
+};
+
+/// Definition 8.1: source, `branches` chains of `length` nodes each, sink.
+core::Graph generate_pumpkin(core::NodeId branches, core::NodeId length, const GeneratedSizes& sizes,
+                             std::uint64_t seed);
+/// A random tree whose every node has at most `degree` inputs, or readers.
+core::Graph generate_in_tree(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed);
+core::Graph generate_out_tree(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed);
+/// Definition 7.1, with no out-degree above `degree`.
+core::Graph generate_series_parallel(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes,
+                                     std::uint64_t seed);
+/// Definition 7.3: a source with `degree` readers; the rest is an in-tree.
+core::Graph generate_starborescence(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes,
+                                    std::uint64_t seed);
+/// Definition 7.4, weights uniform in [-most, most] and in total >= 0.
+Caduceus generate_caduceus(core::NodeId nodes, core::NodeId staff, core::NodeId bends, std::int64_t most,
+                           std::uint64_t seed);
+/// `nodes` nodes and `edges` edges between random pairs, from the lower to the higher number.
+core::Graph generate_random(core::NodeId nodes, std::int64_t edges, const GeneratedSizes& sizes, std::uint64_t seed);
+
+/// Section 9: the pumpkin of an instance of 3-Partition with 3m numbers that sum to m B. Its least peak is
+/// W + m (m + 1) B / 2 exactly if the numbers can be split into m groups of sum B; else it is higher.
+struct ThreePartition {
+  core::Graph graph;
+  std::int64_t feasible_peak = 0;  ///< W + m (m + 1) B / 2
+};
+/// Throws InputError unless there are 3m positive numbers, m >= 1, none above B, whose sum m divides.
+ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers);
+/// 3m numbers that can be split into m groups of three of sum B each.
+std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum, std::uint64_t seed);
+/// Pumpkins every valley of whose branches is a segment of its own, whatever the number of branches and valleys.
+enum class Valleys : std::uint8_t {
+  falling,  ///< the shape of section 9: valleys fall and peaks rise towards the end
+  rising    ///< valleys rise and peaks fall, all peaks differ: no state of Theorem 8.2's table can merge any of them
+};
+core::Graph generate_valley_pumpkin(core::NodeId branches, core::NodeId length, std::uint64_t seed,
+                                    Valleys valleys = Valleys::falling);
+
+}  // namespace cairn::solvers

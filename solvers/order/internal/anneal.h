@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/random.h"
+#include "solvers/limit.h"
+#include "solvers/order/step_graph.h"
+
+namespace cairn::solvers {
+
+/// An order of all steps with its profile, and what moving one step elsewhere would make of it. Nothing is allocated
+/// after construction.
+class MovableOrder {
+ public:
+  MovableOrder(const StepGraph& graph, std::span<const StepId> order);
+
+  void assign(std::span<const StepId> order);  ///< O(n + m)
+
+  const std::vector<StepId>& order() const { return order_; }
+  const std::vector<std::int32_t>& position() const { return position_; }
+  std::int64_t during(std::int32_t i) const { return during_[i]; }
+  std::int64_t after(std::int32_t i) const { return after_[i]; }  ///< of -1 too
+  std::int64_t before(std::int32_t i) const { return i > 0 ? after_[i - 1] : 0; }
+  std::int64_t peak() const;  ///< O(n)
+
+  struct Range {
+    std::int32_t first, last;
+  };
+  /// Where the step at `i` may go with all others in the order they have. O(its edges).
+  Range legal(std::int32_t i) const;
+
+  /// Works out the profile with the step at `from` moved to `to` (within its legal range, other than `from`), for
+  /// moved_during() and commit(). O(|to - from| + edges of the step and, moved to an earlier place, of the values of
+  /// which it is the last reader).
+  void evaluate(std::int32_t from, std::int32_t to);
+  /// The evaluated profile, for positions between `from` and `to`, both included.
+  std::int64_t moved_during(std::int32_t i) const { return moved_during_[i]; }
+  /// Makes the evaluated move.
+  void commit();
+
+ private:
+  struct Release {
+    std::int32_t position;
+    std::int64_t bytes;
+  };
+
+  const StepGraph* graph_;
+  std::vector<StepId> order_;
+  std::vector<std::int32_t> position_;
+  std::vector<StepId> last_reader_;  ///< by step, of a step that holds something; -1: none
+  std::vector<std::int64_t> during_, after_, moved_during_, moved_after_;  ///< by position
+  std::vector<Release> releases_;
+  std::int32_t from_ = 0, to_ = 0;
+};
+
+/// Simulated annealing over topological orders by moving one step at a time. Its energy is the sum over positions of
+/// what memory exceeds a target by, which lies a little below the lowest peak so far; and, with little weight, of all
+/// memory, which keeps orders tight where the target is met. As a sum needs no maximum over the order, a move costs
+/// what it touches.
+class Annealing {
+ public:
+  Annealing(const StepGraph& graph, std::span<const StepId> start, std::uint64_t seed);
+
+  /// Begins a schedule of `work` units from an order; temperatures fall from `hot` times the mean rise of a step.
+  void start(std::span<const StepId> order, std::int64_t work, double hot);
+  /// Goes on until the schedule ends (false) or `watch` expires (true). A unit of work is about a position looked at.
+  bool advance(Stopwatch& watch);
+
+  /// The lowest peak so far; only lower ones count from there on.
+  std::int64_t peak() const { return peak_; }
+  const std::vector<StepId>& best() const { return best_; }  ///< of that peak, unless lower() brought it
+  /// An order of this peak is known.
+  void lower(std::int64_t peak);
+
+ private:
+  struct Move {
+    std::int32_t from, to;
+  };
+
+  void retarget();
+  void mark(std::int32_t position, bool above);
+  std::int32_t below(std::int32_t n);
+  bool chance(double probability);
+  bool draw(Move& move);
+  bool acceptable(const Move& move);
+  void make(const Move& move);
+  std::int64_t try_move();
+
+  const StepGraph* graph_;
+  core::Random random_;
+  MovableOrder current_;
+  std::vector<StepId> best_;
+  std::int64_t peak_ = 0, target_ = 0;
+  std::int64_t at_peak_ = 0;                       ///< positions at peak_ or above it
+  std::int64_t since_best_ = 0;                    ///< work
+  std::vector<std::int32_t> above_, above_index_;  ///< positions above the target, and where in above_ they stand
+  std::int64_t done_ = 0, work_ = 0;               ///< of the schedule
+  double scale_ = 0;                               ///< mean rise of a step
+  double hot_ = 0, temperature_ = 0;
+};
+
+}  // namespace cairn::solvers

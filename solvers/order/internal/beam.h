@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "solvers/limit.h"
+#include "solvers/order/step_graph.h"
+
+namespace cairn::solvers {
+
+/// Beam search over topological cuts for an order whose peak does not exceed a limit. A level holds cuts of as many
+/// steps; of those that can be reached within the limit the `width` of least memory are kept. A step that leaves memory
+/// no higher runs at once and alone: what a step adds to a cut's memory is least on the largest cut, so that in any
+/// order within the limit it may as well run now. A search that never had to leave out a cut is a proof either way.
+///
+/// Backward it goes from the full cut to the empty one. Reversed, a step takes `drop` and gives back `rise`, and what
+/// is held comes with the first of its readers instead of going with the last: the same problem but for when those
+/// bytes count. Either direction may be far easier than the other.
+class Beam {
+ public:
+  enum class Outcome : std::uint8_t {
+    running,    ///< `watch` expired; advance() goes on from there
+    found,      ///< order() is within the limit
+    none,       ///< proved: no order is
+    truncated,  ///< none was found, but cuts were left out
+  };
+
+  Beam(const StepGraph& graph, bool backward, std::int32_t width);
+
+  /// Begins a search for an order of a peak of at most `limit` bytes.
+  void start(std::int64_t limit);
+  /// A unit of work is a step tried on a cut.
+  Outcome advance(Stopwatch& watch);
+  /// What was found.
+  std::vector<StepId> order() const;
+
+ private:
+  /// Of a set of steps: Zobrist's, twice, so that equal hashes can be taken for equal cuts (of 10^6 at a level, two
+  /// differing ones agree with probability 10^-27).
+  struct Hash {
+    std::uint64_t low = 0, high = 0;
+    bool operator==(const Hash&) const = default;
+  };
+  /// A cut; its lists lie in a Level's `entries`: ready steps, then pairs (step, readers left) for what is held by
+  /// steps of whose readers some have run but not all, then pairs (step, blockers left) likewise. As long as the cut is
+  /// wide, however many steps there are.
+  struct State {
+    Hash hash;
+    std::int64_t memory = 0;
+    std::size_t begin = 0;
+    std::int32_t ready = 0, read = 0, blocked = 0;
+    std::int32_t trace = -1;
+  };
+  struct Level {
+    std::vector<State> states;
+    std::vector<std::int32_t> entries;
+    void clear() { states.clear(), entries.clear(); }
+  };
+  struct Candidate {
+    Hash hash;
+    std::int64_t memory = 0;
+    std::int32_t parent = 0, step = 0;
+  };
+  struct Trace {
+    std::int32_t parent = -1, step = 0;
+  };
+
+  void load(const State& state);
+  void unload(const State& state);
+  void expand(std::int32_t parent);
+  void drop_equal();
+  void keep_best();
+  void run(const State& parent, const Candidate& candidate);
+
+  std::span<const StepId> blocked_by(StepId s) const {
+    return backward_ ? graph_->predecessors(s) : graph_->successors(s);
+  }
+  std::span<const StepId> reads(StepId s) const {
+    return {reads_.data() + reads_begin_[s], reads_.data() + reads_begin_[s + 1]};
+  }
+
+  const StepGraph* graph_;
+  bool backward_;
+  std::int32_t width_;
+  std::int64_t memory_ = 0;  ///< at the cut it starts from; bytes
+  std::vector<std::int32_t> reads_begin_{0};
+  std::vector<StepId> reads_;                     ///< by step: its predecessors that hold something
+  std::vector<std::int32_t> readers_, blockers_;  ///< by step: how many must run until it is released, and before it
+  std::int64_t limit_ = 0;
+  std::int32_t done_ = 0;      ///< steps run in every state of the level
+  std::int32_t expanded_ = 0;  ///< states of the level whose successors are in candidates_
+  bool truncated_ = false;
+  std::vector<Hash> zobrist_;                               ///< by step
+  std::vector<std::int32_t> readers_left_, blockers_left_;  ///< in the loaded state; of others as at the start
+  Level level_, next_level_;
+  std::vector<Candidate> candidates_;
+  std::vector<std::int32_t> table_;
+  std::vector<Trace> trace_;
+};
+
+}  // namespace cairn::solvers

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/dominance.h"
+#include "core/graph.h"
+
+namespace cairn::solvers {
+
+/// Sequences of nodes that share their parts: concatenation in O(1), flattening at the very end.
+class Ropes {
+ public:
+  using Id = std::int32_t;
+  static constexpr Id kEmpty = -1;
+
+  Id leaf(core::NodeId node) { return add(~node, kEmpty); }
+  Id concatenate(Id a, Id b) {
+    if (a == kEmpty) return b;
+    return b == kEmpty ? a : add(a, b);
+  }
+  /// Appends the nodes of `rope` to `out`. O(their number).
+  void flatten(Id rope, std::vector<core::NodeId>& out) const;
+
+ private:
+  Id add(Id left, Id right) {
+    ropes_.emplace_back(left, right);
+    return static_cast<Id>(ropes_.size() - 1);
+  }
+  std::vector<std::pair<Id, Id>> ropes_;  ///< halves; a leaf is (~node, kEmpty)
+};
+
+/// A segment and the nodes that it runs.
+struct Piece : core::Segment {
+  Ropes::Id nodes = Ropes::kEmpty;
+};
+/// A path of the graph, or a part of it that was made one (Lemma 5.4), as the segments of its profile.
+using Chain = std::vector<Piece>;
+
+void append(Chain& chain, const Piece& next, Ropes& ropes);
+void append(Chain& chain, const Chain& rest, Ropes& ropes);
+
+/// Theorem 6.8: parallel chains as one chain. O(s log s) for s segments in all but the longest chain, and its segments
+/// from the first place where another comes between.
+Chain merge(std::vector<Chain> parts, Ropes& ropes);
+
+std::vector<core::NodeId> nodes_of(const Chain& chain, const Ropes& ropes);
+
+}  // namespace cairn::solvers

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "solvers/order/internal/bush.h"
+#include "solvers/order/internal/chain.h"
+#include "solvers/order/step_graph.h"
+
+namespace cairn::solvers {
+
+/// Bushes and single nodes as a graph to be searched, and what each of its steps runs.
+struct Expansion {
+  StepGraph graph;
+  std::vector<Ropes::Id> nodes;
+};
+
+/// An order of the expansion as a chain.
+Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Ropes& ropes);
+
+class Expander {
+ public:
+  static constexpr StepId kOutside = -1;  ///< an end that is no step
+
+  explicit Expander(const std::vector<Limb>& limbs) : limbs_(limbs) {}
+
+  /// `held` bytes go when all that `connect`s from the step has run.
+  StepId add(const StepGraph::Step& step, Ropes::Id nodes);
+  void connect(StepId from, StepId to) {
+    if (from != kOutside && to != kOutside) edges_.emplace_back(from, to);
+  }
+  void add_bush(const Bush& bush, StepId from, StepId to);
+  Expansion finish() { return {StepGraph(std::move(steps_), std::move(edges_)), std::move(nodes_)}; }
+
+ private:
+  StepId add_path(StepId last, const Chain& chain);
+
+  const std::vector<Limb>& limbs_;
+  std::vector<StepGraph::Step> steps_;
+  std::vector<StepGraph::Edge> edges_;
+  std::vector<Ropes::Id> nodes_;
+};
+
+}  // namespace cairn::solvers

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/graph.h"
+#include "solvers/limit.h"
+#include "solvers/order/internal/bush.h"
+#include "solvers/order/internal/expansion.h"
+#include "solvers/order/internal/series_parallel_reducer.h"
+#include "solvers/order/linearize.h"
+#include "solvers/order/step_graph.h"
+
+namespace cairn::solvers {
+
+/// Valdes, Tarjan and Lawler's reductions on any computation graph: edges between the same two nodes become one
+/// (parallel), a node with one edge in and one out goes (series), as often as it can be done. Every edge carries what
+/// lies on it as a bush; the node that goes was the source of one, which becomes a path by its dominant schedule. A
+/// graph is series-parallel exactly if one edge is left. One more node at each end stands for several sources or sinks.
+/// O(n + m) but for the linearizations.
+class Reduction {
+ public:
+  using VertexId = std::int32_t;
+
+  /// What to do with a part whose search the watch cuts short.
+  enum class Unfinished : std::uint8_t {
+    take,  ///< some schedule of it will do: the whole will be a schedule, not the dominant one
+    leave  ///< it stays as it is
+  };
+  Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads, Stopwatch& watch,
+            std::function<void()> tick = {});
+
+  /// Reduces until nothing more can be.
+  void run();
+  bool done() const { return reducer_.vertices_left() == 0; }
+  /// After done(): the dominant schedule of the whole graph.
+  Chain chain();
+
+  /// False once a part was taken whose search was cut short.
+  bool exact() const { return exact_; }
+  Ropes& ropes() { return linearizer_.ropes(); }
+  /// A node whose readers need a table of more bytes than allowed, if one was met.
+  struct TooLarge {
+    VertexId source;
+    std::int64_t bytes;
+  };
+  const std::optional<TooLarge>& too_large() const { return too_large_; }
+
+  using Region = IsolatedSubgraph;
+  /// Isolated subgraphs of what is left that no reduction enters: the smallest first, none that overlap, none of more
+  /// than `most` vertices, and not the whole.
+  /// The edges that they go by are those of this moment: replace() others as you like, but none after run().
+  std::vector<Region> isolated_regions(std::size_t most);
+
+  /// What is in a region, or all that is left, as a graph to be searched.
+  Expansion expand(const Region& region) const;
+  Expansion expand_rest() const;
+  /// Makes the region one edge that carries `order`, a dominant schedule of its expansion.
+  void replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order);
+
+  /// Vertices that are left, for messages.
+  std::vector<VertexId> vertices() const;
+  /// One of them where edges meet that should not.
+  VertexId first_left() const { return reducer_.first_left(graph_.input_order()); }
+
+ private:
+  using Reducer = SeriesParallelReducer<Bush>;
+  using EdgeId = Reducer::EdgeId;
+  /// What running a vertex does to memory: a step of StepGraph.
+  struct Vertex {
+    std::int64_t rise = 0, drop = 0, held = 0;
+    Ropes::Id nodes = Ropes::kEmpty;
+  };
+  struct Inside;
+  Inside look_inside(const Region& region) const;
+  static std::size_t place_in(const Region& region, VertexId v);
+  bool series(VertexId v, EdgeId before, EdgeId behind, Bush& joined);
+  Bush join(VertexId v, EdgeId before, Chain behind);
+
+  const core::Graph& graph_;
+  Unfinished unfinished_;
+  bool exact_ = true;
+  Linearizer linearizer_;
+  VertexId source_, sink_;
+  std::vector<Vertex> vertices_;
+  Reducer reducer_;
+  std::vector<std::vector<EdgeId>> edges_from_, edges_to_;  ///< of each vertex, when regions were last looked for
+  std::optional<TooLarge> too_large_;
+};
+
+}  // namespace cairn::solvers

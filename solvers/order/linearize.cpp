@@ -1,0 +1,254 @@
+#include "solvers/order/linearize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "core/error.h"
+#include "core/profile.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::NodeId;
+using Edges = std::span<const std::pair<NodeId, NodeId>>;
+
+/// Neighbours of each node, flat.
+class Adjacency {
+ public:
+  Adjacency(std::int32_t node_count, Edges edges, bool reversed) : begin_(static_cast<std::size_t>(node_count) + 1, 0) {
+    for (const auto& [from, to] : edges) ++begin_[(reversed ? to : from) + 1];
+    for (std::size_t v = 1; v < begin_.size(); ++v) begin_[v] += begin_[v - 1];
+    list_.resize(edges.size());
+    std::vector<std::int32_t> next(begin_.begin(), begin_.end() - 1);
+    for (const auto& [from, to] : edges) list_[next[reversed ? to : from]++] = reversed ? from : to;
+  }
+  std::span<const NodeId> operator[](NodeId v) const {
+    return {list_.data() + begin_[v], list_.data() + begin_[v + 1]};
+  }
+  std::int32_t node_count() const { return static_cast<std::int32_t>(begin_.size()) - 1; }
+
+ private:
+  std::vector<std::int32_t> begin_;
+  std::vector<NodeId> list_;
+};
+
+/// The dominators of everything that `root` reaches: in topological order a node's is the lowest common ancestor of its
+/// predecessors'. Ancestors are found over jump pointers. O((n + m) log n). kNoNode for the root and what it misses.
+std::vector<NodeId> immediate_dominators(const Adjacency& successors, const Adjacency& predecessors, NodeId root) {
+  const std::int32_t n = successors.node_count();
+  std::vector<NodeId> dominator(static_cast<std::size_t>(n), core::kNoNode), jump(dominator);
+  std::vector<std::int32_t> depth(dominator.size(), -1), missing(dominator.size(), 0);
+  std::vector<NodeId> reached{root};
+  std::vector<std::uint8_t> seen(dominator.size(), 0);
+  seen[root] = 1;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const NodeId w : successors[reached[i]]) {
+      ++missing[w];
+      if (!std::exchange(seen[w], std::uint8_t{1})) reached.push_back(w);
+    }
+  }
+  const auto common = [&](NodeId a, NodeId b) {
+    if (depth[a] < depth[b]) std::swap(a, b);
+    while (depth[a] > depth[b]) a = depth[jump[a]] >= depth[b] ? jump[a] : dominator[a];
+    while (a != b) {
+      const bool far = jump[a] != jump[b];
+      a = far ? jump[a] : dominator[a];
+      b = far ? jump[b] : dominator[b];
+    }
+    return a;
+  };
+  depth[root] = 0;
+  jump[root] = root;
+  std::vector<NodeId> ready{root};
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    for (const NodeId w : successors[ready[i]]) {
+      if (--missing[w] > 0) continue;
+      NodeId meet = core::kNoNode;
+      for (const NodeId u : predecessors[w]) {
+        if (seen[u]) meet = meet == core::kNoNode ? u : common(meet, u);
+      }
+      dominator[w] = meet;
+      depth[w] = depth[meet] + 1;
+      const NodeId up = jump[meet];
+      jump[w] = depth[meet] - depth[up] == depth[up] - depth[jump[up]] ? jump[up] : meet;
+      ready.push_back(w);
+    }
+  }
+  return dominator;
+}
+
+/// Finds isolated subgraphs one by one.
+class Finder {
+ public:
+  Finder(std::int32_t node_count, Edges edges, NodeId source, NodeId sink)
+      : successors_(node_count, edges, false),
+        predecessors_(node_count, edges, true),
+        source_(source),
+        sink_(sink),
+        seen_(static_cast<std::size_t>(node_count), 0) {}
+
+  /// All, with ends that have several edges inwards; unsorted.
+  std::vector<IsolatedSubgraph> find(std::size_t most) {
+    std::vector<IsolatedSubgraph> found;
+    const auto keep = [&](IsolatedSubgraph candidate) {
+      const bool whole = candidate.source == source_ && candidate.sink == sink_;
+      if (!whole && !candidate.inner.empty() && isolated(candidate)) found.push_back(std::move(candidate));
+    };
+    const auto behind = immediate_dominators(predecessors_, successors_, sink_);
+    const auto before = immediate_dominators(successors_, predecessors_, source_);
+    for (NodeId v = 0; v < successors_.node_count(); ++v) {
+      if (v != source_ && successors_[v].size() >= 2 && behind[v] != core::kNoNode) {
+        keep({v, behind[v], between(v, behind[v], successors_, most)});
+      }
+      // Where everything that ends at v begins outside.
+      if (v != sink_ && predecessors_[v].size() >= 2 && before[v] == source_) {
+        keep({source_, v, between(v, source_, predecessors_, most)});
+      }
+    }
+    return found;
+  }
+
+ private:
+  /// What is reached from `from` before `to`; nothing where that is too much.
+  std::vector<NodeId> between(NodeId from, NodeId to, const Adjacency& next, std::size_t most) {
+    std::vector<NodeId> inner;
+    ++round_;
+    const auto visit = [&](NodeId v) {
+      for (const NodeId w : next[v]) {
+        if (w != to && seen_[w] != round_) {
+          seen_[w] = round_;
+          inner.push_back(w);
+        }
+      }
+    };
+    visit(from);
+    for (std::size_t i = 0; i < inner.size(); ++i) {
+      if (inner.size() > most) return {};
+      visit(inner[i]);
+    }
+    std::sort(inner.begin(), inner.end());
+    return inner;
+  }
+
+  bool isolated(const IsolatedSubgraph& candidate) {
+    ++round_;
+    for (const NodeId v : candidate.inner) seen_[v] = round_;
+    const auto inside = [&](NodeId v) { return seen_[v] == round_; };
+    const auto leads_in = [&](NodeId v) { return inside(v) || v == candidate.sink; };
+    if (candidate.source != source_) {
+      const auto readers = successors_[candidate.source];
+      if (!std::all_of(readers.begin(), readers.end(), leads_in)) return false;
+    }
+    return std::all_of(candidate.inner.begin(), candidate.inner.end(), [&](NodeId v) {
+      const auto inputs = predecessors_[v], readers = successors_[v];
+      return v != source_ && v != sink_ && std::all_of(readers.begin(), readers.end(), leads_in) &&
+             std::all_of(inputs.begin(), inputs.end(), [&](NodeId u) { return inside(u) || u == candidate.source; });
+    });
+  }
+
+  Adjacency successors_, predecessors_;
+  NodeId source_, sink_;
+  std::vector<std::int32_t> seen_;
+  std::int32_t round_ = 0;
+};
+
+void smaller_first(std::vector<IsolatedSubgraph>& subgraphs) {
+  std::stable_sort(subgraphs.begin(), subgraphs.end(), [](const IsolatedSubgraph& a, const IsolatedSubgraph& b) {
+    return a.inner.size() < b.inner.size();
+  });
+}
+
+}  // namespace
+
+std::vector<IsolatedSubgraph> isolated_subgraphs(const core::Graph& graph) {
+  const NodeId source = graph.node_count(), sink = graph.node_count() + 1;
+  std::vector<std::pair<NodeId, NodeId>> edges;
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    for (const NodeId u : graph.inputs(v)) edges.emplace_back(u, v);
+    if (graph.inputs(v).empty()) edges.emplace_back(source, v);
+    if (graph.readers(v).empty()) edges.emplace_back(v, sink);
+  }
+  auto found = Finder(graph.node_count() + 2, edges, source, sink).find(edges.size());
+  std::erase_if(found, [&](const IsolatedSubgraph& s) { return s.source == source || s.sink == sink; });
+  smaller_first(found);
+  return found;
+}
+
+std::vector<IsolatedSubgraph> disjoint_isolated_subgraphs(std::int32_t node_count, Edges edges, NodeId source,
+                                                          NodeId sink, std::size_t most) {
+  auto found = Finder(node_count, edges, source, sink).find(most);
+  smaller_first(found);
+  std::vector<std::uint8_t> taken(static_cast<std::size_t>(node_count), 0);
+  std::vector<IsolatedSubgraph> disjoint;
+  for (IsolatedSubgraph& subgraph : found) {
+    // An end that is inner to another one would vanish under it.
+    const auto is_taken = [&](NodeId v) { return taken[v] != 0; };
+    if (is_taken(subgraph.source) || is_taken(subgraph.sink) ||
+        std::any_of(subgraph.inner.begin(), subgraph.inner.end(), is_taken))
+      continue;
+    for (const NodeId v : subgraph.inner) taken[v] = 1;
+    disjoint.push_back(std::move(subgraph));
+  }
+  // A larger one's inner node may be the end of a smaller one: the smaller one goes first, the larger one another time.
+  std::vector<std::uint8_t> is_end(static_cast<std::size_t>(node_count), 0);
+  std::vector<IsolatedSubgraph> result;
+  for (IsolatedSubgraph& subgraph : disjoint) {
+    if (std::any_of(subgraph.inner.begin(), subgraph.inner.end(), [&](NodeId v) { return is_end[v] != 0; })) continue;
+    is_end[subgraph.source] = is_end[subgraph.sink] = 1;
+    result.push_back(std::move(subgraph));
+  }
+  return result;
+}
+
+core::Graph linearize(const core::Graph& graph, const IsolatedSubgraph& subgraph, std::span<const NodeId> order) {
+  std::vector<NodeId> wanted = subgraph.inner, given(order.begin(), order.end());
+  wanted.insert(wanted.end(), {subgraph.source, subgraph.sink});
+  std::sort(wanted.begin(), wanted.end());
+  std::sort(given.begin(), given.end());
+  if (wanted != given || order.front() != subgraph.source || order.back() != subgraph.sink)
+    throw core::InputError(
+        "the order is none of the isolated subgraph: it must hold each of its nodes once, from its "
+        "source to its sink");
+  for (const NodeId v : subgraph.inner) {
+    if (graph.keep(v))
+      throw core::InputError(
+          fmt::format("node '{}' is kept beyond the isolated subgraph, which a path cannot say", graph.name(v)));
+  }
+  std::int64_t freed_inside = 0;
+  for (const NodeId u : graph.inputs(subgraph.sink)) {
+    const bool inner = std::find(order.begin(), order.end(), u) != order.end();
+    if (inner && graph.readers(u).size() == 1 && !graph.keep(u)) freed_inside += graph.size(u);
+  }
+  if (graph.scratch(subgraph.sink) < -freed_inside)
+    throw core::InputError(fmt::format("node '{}' takes over storage from outside the isolated subgraph that it ends",
+                                       graph.name(subgraph.sink)));
+  // Memory within the subgraph, from the source's end on. A kept source stays, whatever happens inside.
+  std::vector<std::int32_t> unread(static_cast<std::size_t>(graph.node_count()), 0);
+  std::vector<std::uint8_t> inside(unread.size(), 0);
+  for (const NodeId v : order) inside[v] = 1;
+  for (const NodeId v : order) unread[v] = static_cast<std::int32_t>(graph.readers(v).size());
+  core::GraphBuilder builder(graph);
+  std::int64_t after = graph.keep(subgraph.source) ? 0 : graph.size(subgraph.source);
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const NodeId v = order[i];
+    const std::int64_t during = after + graph.size(v) + graph.scratch(v);
+    std::int64_t next = after + graph.size(v);
+    for (const NodeId u : graph.inputs(v)) {
+      if (inside[u] && --unread[u] == 0 && !graph.keep(u)) next -= graph.size(u);
+    }
+    if (v == subgraph.sink) next = graph.size(v);
+    core::Node& node = builder.node(v);
+    std::erase_if(node.inputs, [&](NodeId u) { return inside[u] != 0; });
+    node.inputs.push_back(order[i - 1]);
+    node.inplace = core::kNoNode;
+    node.op.reset();
+    node.size = next;
+    node.scratch = during - after - next;
+    after = next;
+  }
+  return builder.build();
+}
+
+}  // namespace cairn::solvers

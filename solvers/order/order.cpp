@@ -1,0 +1,265 @@
+#include "solvers/order/order.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <queue>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "solvers/incumbent.h"
+#include "solvers/order/dominant.h"
+#include "solvers/order/exact.h"
+#include "solvers/order/internal/exact_search.h"
+#include "solvers/order/internal/reduction.h"
+#include "solvers/order/min_cut.h"
+#include "solvers/order/search.h"
+#include "solvers/order/step_graph.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::Graph;
+using core::NodeId;
+
+constexpr StepId kMostExact = 3000;  // in a few tenths of a second the exact search has set up its tables
+
+/// The order of the steps that follows the graph's input order as far as their paths allow: Kahn's algorithm, the step
+/// with the earliest node first.
+std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, const Ropes& ropes) {
+  std::vector<std::int32_t> place(static_cast<std::size_t>(graph.node_count()));
+  for (std::size_t i = 0; i < graph.input_order().size(); ++i) place[graph.input_order()[i]] = static_cast<int>(i);
+  const StepGraph& steps = rest.graph;
+  using Entry = std::pair<std::int32_t, StepId>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  std::vector<std::size_t> missing(static_cast<std::size_t>(steps.step_count()));
+  std::vector<NodeId> nodes;
+  const auto offer = [&](StepId s) {
+    nodes.clear();
+    ropes.flatten(rest.nodes[s], nodes);
+    std::int32_t first = graph.node_count();
+    for (const NodeId v : nodes) first = std::min(first, place[v]);
+    ready.emplace(first, s);
+  };
+  for (StepId s = 0; s < steps.step_count(); ++s) {
+    missing[s] = steps.predecessors(s).size();
+    if (missing[s] == 0) offer(s);
+  }
+  std::vector<StepId> order;
+  while (!ready.empty()) {
+    const StepId s = ready.top().second;
+    ready.pop();
+    order.push_back(s);
+    for (const StepId next : steps.successors(s)) {
+      if (--missing[next] == 0) offer(next);
+    }
+  }
+  return order;
+}
+
+/// Linearizes isolated subgraphs that no reduction enters, the small ones first, as long as the exact search can.
+void linearize_regions(Reduction& reduction, const OrderOptions& options, Stopwatch& watch) {
+  constexpr std::size_t kMostInner = 96;
+  constexpr double kShare = 0.25;  // of the remaining limit for each subgraph: failures must not eat it all
+  ExactOptions exact;
+  exact.memory_bytes = options.memory_bytes / 2;
+  std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;  // as it was then
+  for (bool progress = true; progress && !reduction.done() && !watch.expired(0);) {
+    progress = false;
+    for (const Reduction::Region& region : reduction.isolated_regions(kMostInner)) {
+      if (given_up.count({region.source, region.sink, region.inner.size()}) > 0) continue;
+      const Expansion part = reduction.expand(region);
+      const auto order = within(watch, kShare, [&](Stopwatch& inner) {
+        return find_schedule_general(part.graph, exact_oracle(exact, inner));
+      });
+      if (!order) {
+        given_up.emplace(region.source, region.sink, region.inner.size());
+        continue;
+      }
+      reduction.replace(region, part, *order);
+      progress = true;
+    }
+    reduction.run();
+  }
+}
+
+/// At each step the one that raises memory least, or lowers it most. O((n + m) log n).
+std::vector<StepId> greedy_order(const StepGraph& graph) {
+  const auto n = static_cast<std::size_t>(graph.step_count());
+  std::vector<std::size_t> missing(n), unread(n);
+  using Entry = std::pair<std::int64_t, StepId>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  std::vector<std::uint8_t> done(n, 0);
+  const auto offer = [&](StepId s) {
+    std::int64_t change = graph[s].rise - graph[s].drop;
+    for (const StepId p : graph.predecessors(s)) change -= unread[p] == 1 ? graph[p].held : 0;
+    ready.emplace(change, s);
+  };
+  for (StepId s = 0; s < graph.step_count(); ++s) {
+    missing[s] = graph.predecessors(s).size();
+    unread[s] = graph.successors(s).size();
+  }
+  for (StepId s = 0; s < graph.step_count(); ++s) {
+    if (missing[s] == 0) offer(s);
+  }
+  std::vector<StepId> order;
+  while (!ready.empty()) {
+    const StepId s = ready.top().second;
+    ready.pop();
+    if (done[s]) continue;  // offered again when it could lower memory more
+    done[s] = 1;
+    order.push_back(s);
+    for (const StepId next : graph.successors(s)) {
+      if (--missing[next] == 0) offer(next);
+    }
+    for (const StepId p : graph.predecessors(s)) {
+      if (--unread[p] != 1 || graph[p].held == 0) continue;
+      for (const StepId last : graph.successors(p)) {
+        if (!done[last] && missing[last] == 0) offer(last);
+      }
+    }
+  }
+  return order;
+}
+
+/// The reductions with some schedule for each part, found at once: what is known before any search.
+void quick_order(const Graph& graph, Incumbent& incumbent) {
+  constexpr std::int64_t kTables = std::int64_t{1} << 20;  // bytes
+  Limit none;
+  none.work = -1;  // expired from the beginning
+  Stopwatch watch(none);
+  Reduction reduction(graph, Reduction::Unfinished::take, kTables, 1, watch);
+  reduction.run();
+  if (reduction.done()) {
+    incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
+    return;
+  }
+  const Expansion rest = reduction.expand_rest();
+  core::Schedule schedule;
+  for (const StepId s : near_input_order(graph, rest, reduction.ropes())) {
+    reduction.ropes().flatten(rest.nodes[s], schedule.steps);
+  }
+  incumbent.offer(schedule);
+}
+
+/// What is left after all that can be linearized was.
+class Rest {
+ public:
+  Rest(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent, Stopwatch& watch)
+      : graph_(graph),
+        reduction_(reduction),
+        options_(options),
+        incumbent_(incumbent),
+        watch_(watch),
+        rest_(reduction.expand_rest()) {}
+
+  void solve() {
+    best_ = near_input_order(graph_, rest_, reduction_.ropes());
+    take(best_);
+    take(greedy_order(rest_.graph));
+    bound();
+    if (!settled()) search(0.05);
+    if (!settled() && rest_.graph.step_count() <= kMostExact) exactly();
+    if (!settled()) search(1);
+  }
+
+ private:
+  bool settled() { return incumbent_.cannot_improve() || watch_.expired(0); }
+
+  void take(const std::vector<StepId>& order) {
+    core::Schedule schedule;
+    for (const StepId s : order) reduction_.ropes().flatten(rest_.nodes[s], schedule.steps);
+    incumbent_.offer(schedule);
+    if (peak(rest_.graph, order) < peak(rest_.graph, best_)) best_ = order;
+  }
+
+  void bound() {
+    incumbent_.raise_lower_bound(
+        within(watch_, 0.1, [&](Stopwatch& inner) { return cut_lower_bound(rest_.graph, inner); }));
+  }
+
+  void exactly() {
+    ExactOptions exact;
+    exact.memory_bytes = options_.memory_bytes;
+    exact.upper_bound = incumbent_.least_peak() - 1;
+    const ExactResult result =
+        within(watch_, 0.3, [&](Stopwatch& inner) { return exact_order(rest_.graph, exact, inner); });
+    if (!result.order.empty()) take(result.order);
+    // Nothing below the best means that it is optimal.
+    const bool none_better = result.proved && result.order.empty();
+    incumbent_.raise_lower_bound(none_better ? incumbent_.least_peak() : result.lower_bound);
+  }
+
+  void search(double part) {
+    OrderSearchOptions search;
+    search.seed = options_.seed;
+    search.lower_bound = incumbent_.lower_bound();
+    search.found = [&](const std::vector<StepId>& order, std::int64_t) { take(order); };
+    search.proved = [&](std::int64_t) { incumbent_.raise_lower_bound(incumbent_.least_peak()); };
+    const int threads = options_.threads > 0 ? options_.threads : omp_get_max_threads();
+    take(within(watch_, part,
+                [&](Stopwatch& inner) { return search_order(rest_.graph, best_, search, inner, threads); }));
+  }
+
+  const Graph& graph_;
+  Reduction& reduction_;
+  const OrderOptions& options_;
+  Incumbent& incumbent_;
+  Stopwatch& watch_;
+  Expansion rest_;
+  std::vector<StepId> best_;
+};
+
+}  // namespace
+
+Solution order(const Graph& graph, const OrderOptions& options) {
+  Stopwatch watch(options.limit);
+  Incumbent incumbent(graph, options, watch);
+  incumbent.offer(core::baseline_schedule(graph));
+  if (incumbent.cannot_improve()) return incumbent.finish(false);
+  const int threads = options.threads > 0 ? options.threads : omp_get_max_threads();
+  quick_order(graph, incumbent);
+  if (graph.node_count() <= kMostExact && !incumbent.cannot_improve()) {
+    within(watch, 0.05, [&](Stopwatch& inner) {
+      exact_search(graph, incumbent, options.memory_bytes / 2, inner);
+      return 0;
+    });
+  }
+  if (incumbent.cannot_improve() || watch.expired(0)) return incumbent.finish(!incumbent.cannot_improve());
+  // Half of the limit at most: a table may take any time, and the search needs some.
+  Stopwatch reduction_watch(watch.share(0.5));
+  Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, threads, reduction_watch);
+  reduction.run();
+  watch.expired(reduction_watch.work());
+  linearize_regions(reduction, options, watch);
+  if (reduction.done()) {
+    incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
+    incumbent.raise_lower_bound(incumbent.least_peak());
+  } else {
+    Rest(graph, reduction, options, incumbent, watch).solve();
+  }
+  return incumbent.finish(!incumbent.cannot_improve() && watch.expired(0));
+}
+
+Solution exact(const Graph& graph, const OrderOptions& options) {
+  Stopwatch watch(options.limit);
+  Incumbent incumbent(graph, options, watch);
+  incumbent.offer(core::baseline_schedule(graph));
+  if (incumbent.cannot_improve()) return incumbent.finish(false);
+  const StepGraph steps(graph);
+  OrderSearchOptions search;
+  search.seed = options.seed;
+  search.lower_bound = incumbent.lower_bound();
+  const auto& start = graph.input_order();
+  const int threads = options.threads > 0 ? options.threads : omp_get_max_threads();
+  // A good order first: it is what remains if the search ends early, and what is above it need not be looked at.
+  incumbent.offer({within(watch, 0.05, [&](Stopwatch& inner) {
+    return search_order(steps, {start.begin(), start.end()}, search, inner, threads);
+  })});
+  exact_search(graph, incumbent, options.memory_bytes, watch);
+  return incumbent.finish(!incumbent.cannot_improve());
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,211 @@
+#include "solvers/order/internal/reduction.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace cairn::solvers {
+
+namespace {
+
+void unite(Bush& bush, Bush other) {
+  if (bush.limbs.size() < other.limbs.size()) bush.limbs.swap(other.limbs);
+  bush.limbs.insert(bush.limbs.end(), other.limbs.begin(), other.limbs.end());
+  bush.direct = bush.direct || other.direct;
+  bush.released = bush.released || other.released;
+}
+
+}  // namespace
+
+Reduction::Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
+                     Stopwatch& watch, std::function<void()> tick)
+    : graph_(graph),
+      unfinished_(unfinished),
+      linearizer_(memory_bytes, threads, watch, std::move(tick)),
+      source_(graph.node_count()),
+      sink_(graph.node_count() + 1),
+      vertices_(static_cast<std::size_t>(graph.node_count()) + 2),
+      reducer_(graph.node_count() + 2) {
+  const StepGraph steps(graph);
+  const auto connect = [&](VertexId from, VertexId to) { reducer_.connect(from, to, {{}, true, false}, unite); };
+  for (VertexId v = 0; v < graph.node_count(); ++v) {
+    vertices_[v] = {steps[v].rise, steps[v].drop, steps[v].held, ropes().leaf(v)};
+    for (const VertexId u : graph.inputs(v)) connect(u, v);
+    if (graph.inputs(v).empty()) connect(source_, v);
+    if (graph.readers(v).empty()) connect(v, sink_);
+  }
+}
+
+/// What the edge `before` v carries, then v, then the path `behind`: with v as the last key.
+Bush Reduction::join(VertexId v, EdgeId before, Chain behind) {
+  Bush& bush = reducer_.edge(before).value;
+  const Vertex& source = vertices_[reducer_.edge(before).from];
+  Piece key;
+  key.rise = vertices_[v].rise;
+  key.drop = vertices_[v].drop;
+  key.nodes = vertices_[v].nodes;
+  if (source.held == 0 || bush.released) {
+    // Nobody waits for these limbs, so the path to v and on is settled.
+    Limb limb;
+    limb.before = linearizer_.merge_limbs(bush.limbs);
+    append(limb.before, key, ropes());
+    append(limb.before, behind, ropes());
+    return {{linearizer_.add(std::move(limb))}, false, bush.released};
+  }
+  if (bush.limbs.size() == 1 && !bush.direct) {
+    Limb& limb = linearizer_.limb(bush.limbs.front());
+    append(limb.rest, key, ropes());
+    append(limb.rest, behind, ropes());
+    return std::move(bush);
+  }
+  Limb limb{{}, key, std::move(behind), {}, bush.direct};
+  if (bush.direct) {
+    limb.before = linearizer_.merge_limbs(bush.limbs);
+  } else {
+    limb.children = std::move(bush.limbs);
+  }
+  return {{linearizer_.add(std::move(limb))}, false, false};
+}
+
+bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, Bush& joined) {
+  const Bush& bush = reducer_.edge(behind).value;
+  std::int64_t released = bush.released ? 0 : vertices_[v].held;
+  if (bush.direct) {
+    // The reader at the end comes after all others: it is what releases v.
+    vertices_[reducer_.edge(behind).to].drop += released;
+    released = 0;
+  }
+  std::optional<Chain> path = linearizer_.linearize(bush, released);
+  if (!path) {
+    too_large_ = {v, linearizer_.needed_bytes()};
+    return false;
+  }
+  if (linearizer_.cut_short()) {
+    if (unfinished_ == Unfinished::leave) return false;
+    exact_ = false;
+  }
+  joined = join(v, before, std::move(*path));
+  return true;
+}
+
+void Reduction::run() {
+  reducer_.run(
+      [&](VertexId v, EdgeId before, EdgeId behind, Bush& joined) { return series(v, before, behind, joined); }, unite);
+}
+
+Chain Reduction::chain() {
+  if (reducer_.edges().empty()) return {};
+  return linearizer_.merge_limbs(reducer_.edge(reducer_.out_edge(source_)).value.limbs);
+}
+
+std::vector<Reduction::VertexId> Reduction::vertices() const {
+  std::vector<VertexId> left;
+  for (VertexId v = 0; v < graph_.node_count(); ++v) {
+    if (!reducer_.gone(v)) left.push_back(v);
+  }
+  return left;
+}
+
+std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
+  std::vector<std::pair<VertexId, VertexId>> edges;
+  for (auto* lists : {&edges_from_, &edges_to_}) {
+    lists->clear();
+    lists->resize(vertices_.size());
+  }
+  for (EdgeId e = 0; e < static_cast<EdgeId>(reducer_.edges().size()); ++e) {
+    const Reducer::Edge& edge = reducer_.edges()[e];
+    if (edge.from < 0) continue;
+    edges.emplace_back(edge.from, edge.to);
+    edges_from_[edge.from].push_back(e);
+    edges_to_[edge.to].push_back(e);
+  }
+  return disjoint_isolated_subgraphs(static_cast<std::int32_t>(vertices_.size()), edges, source_, sink_, most);
+}
+
+/// The edges of a region, and what its vertices hold that only the sink can release: it comes after all of them.
+struct Reduction::Inside {
+  std::vector<EdgeId> edges;
+  std::vector<std::int64_t> held;  ///< of the inner vertices, then the source: what is released inside
+  std::int64_t released_by_sink = 0;
+};
+
+/// The place of a vertex among the inner ones, their number for the source; more for the sink.
+std::size_t Reduction::place_in(const Region& region, VertexId v) {
+  if (v == region.source) return region.inner.size();
+  if (v == region.sink) return region.inner.size() + 1;
+  return static_cast<std::size_t>(std::lower_bound(region.inner.begin(), region.inner.end(), v) - region.inner.begin());
+}
+
+/// Only what the region touches is looked at: there may be thousands of them.
+Reduction::Inside Reduction::look_inside(const Region& region) const {
+  Inside inside;
+  for (const VertexId v : region.inner) inside.held.push_back(vertices_[v].held);
+  inside.held.push_back(region.source == source_ ? 0 : vertices_[region.source].held);
+  const auto take = [&](EdgeId e) {
+    const Reducer::Edge& edge = reducer_.edges()[e];
+    inside.edges.push_back(e);
+    std::int64_t& held = inside.held[place_in(region, edge.from)];
+    if (edge.value.released) held = 0;
+    if (edge.to == region.sink && edge.value.direct) inside.released_by_sink += std::exchange(held, 0);
+  };
+  for (const VertexId v : region.inner) {
+    for (const EdgeId e : edges_to_[v]) {
+      if (reducer_.edges()[e].from == region.source) take(e);
+    }
+    for (const EdgeId e : edges_from_[v]) take(e);
+  }
+  if (region.source != source_) {
+    for (const EdgeId e : edges_from_[region.source]) {
+      if (reducer_.edges()[e].to == region.sink) take(e);
+    }
+  }
+  return inside;
+}
+
+Expansion Reduction::expand(const Region& region) const {
+  const Inside inside = look_inside(region);
+  Expander expander(linearizer_.limbs());
+  std::vector<StepId> step;
+  for (std::size_t i = 0; i < region.inner.size(); ++i) {
+    const Vertex& vertex = vertices_[region.inner[i]];
+    step.push_back(expander.add({vertex.rise, vertex.drop, inside.held[i]}, vertex.nodes));
+  }
+  // The source has run, but what it holds is released here. The sink is outside.
+  const std::int64_t held = inside.held.back();
+  step.push_back(held > 0 ? expander.add({0, 0, held}, Ropes::kEmpty) : Expander::kOutside);
+  step.push_back(Expander::kOutside);
+  for (const EdgeId e : inside.edges) {
+    const Reducer::Edge& edge = reducer_.edges()[e];
+    expander.add_bush(edge.value, step[place_in(region, edge.from)], step[place_in(region, edge.to)]);
+  }
+  return expander.finish();
+}
+
+Expansion Reduction::expand_rest() const {
+  Expander expander(linearizer_.limbs());
+  std::vector<StepId> step(vertices_.size(), Expander::kOutside);
+  std::vector<std::uint8_t> released(vertices_.size(), 0);
+  for (const Reducer::Edge& edge : reducer_.edges()) {
+    if (edge.from >= 0 && edge.value.released) released[edge.from] = 1;
+  }
+  for (const VertexId v : vertices()) {
+    const Vertex& vertex = vertices_[v];
+    step[v] = expander.add({vertex.rise, vertex.drop, released[v] ? 0 : vertex.held}, vertex.nodes);
+  }
+  for (const Reducer::Edge& edge : reducer_.edges()) {
+    if (edge.from >= 0) expander.add_bush(edge.value, step[edge.from], step[edge.to]);
+  }
+  return expander.finish();
+}
+
+void Reduction::replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order) {
+  const Inside inside = look_inside(region);
+  Limb limb;
+  limb.before = chain_of(expansion, order, ropes());
+  for (const EdgeId e : inside.edges) reducer_.remove_edge(e);
+  for (const VertexId v : region.inner) reducer_.remove_vertex(v);
+  vertices_[region.sink].drop += inside.released_by_sink;
+  reducer_.connect(region.source, region.sink, {{linearizer_.add(std::move(limb))}, false, true}, unite);
+}
+
+}  // namespace cairn::solvers

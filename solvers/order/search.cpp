@@ -1,0 +1,204 @@
+#include "solvers/order/search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/random.h"
+#include "solvers/order/internal/anneal.h"
+#include "solvers/order/internal/beam.h"
+
+namespace cairn::solvers {
+namespace {
+
+// Found by experiment, as the constants of Annealing.
+constexpr double kBeamShare = 0.25;          // of the work
+constexpr std::int64_t kBeamFree = 1 << 17;  // work on beams that comes before anything else
+constexpr std::int64_t kLeastWidth = 16;     // of a beam; then four times as much each time
+constexpr std::int64_t kTraced = 1 << 23;    // most cuts a beam may go through: its memory
+constexpr double kHot = 5, kWarm = 0.5;      // first temperatures, in mean rises of a step
+constexpr std::int64_t kAnnealing = 60;      // work of the first schedule, a step; doubled after every two
+constexpr std::int64_t kLeastAnnealing = 100'000;
+constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;  // work between two meetings of the workers
+
+/// One thread's part of the search: beams over the whole graph and annealing take turns. It stops anywhere and goes on
+/// from there, so that workers can meet after fixed amounts of work.
+class Worker {
+ public:
+  Worker(const StepGraph& graph, const std::vector<StepId>& start, std::uint64_t seed, int index, int workers)
+      : graph_(graph),
+        order_(start),
+        peak_(peak(graph, start)),
+        annealing_(graph, start, seed),
+        schedule_(std::max(kLeastAnnealing, kAnnealing * graph.step_count())),
+        hot_(index % 2 == 0) {
+    // Beams do not depend on the seed: the first two workers have one direction each, the others none.
+    if (index == 0) directions_.push_back(false);
+    if (index == 1 || workers == 1) directions_.push_back(true);
+    choose_task();
+  }
+
+  const std::vector<StepId>& order() const { return order_; }
+  std::int64_t peak_bytes() const { return peak_; }
+  /// No order has a lower peak than the lowest this worker knew of.
+  bool proved() const { return proved_; }
+
+  /// An order of this peak is known.
+  void learn(const std::vector<StepId>& order, std::int64_t bytes) {
+    if (bytes >= peak_) return;
+    order_ = order;
+    peak_ = bytes;
+    annealing_.lower(bytes);
+  }
+
+  /// Until `watch` expires or the peak is proved least.
+  void advance(Stopwatch& watch) {
+    while (!proved_) {
+      // A beam over a graph of which much is ready at once takes long: it waits when it has had its share.
+      Limit limit = watch.rest();
+      if (task_ == Task::beam) limit.work = std::min(limit.work, std::max<std::int64_t>(beam_allowance(), 0));
+      Stopwatch part(limit);
+      const bool ended = task_ == Task::beam ? advance_beam(part) : advance_annealing(part);
+      (task_ == Task::beam ? beam_work_ : annealing_work_) += part.work();
+      if (ended && task_ == Task::beam) beam_.reset();  // its memory may be large
+      if (watch.expired(part.work()) || watch.expired(0)) return;
+      if (ended || task_ == Task::beam) choose_task();
+    }
+  }
+
+ private:
+  enum class Task { beam, annealing };
+
+  /// Work that beams may still do at the moment.
+  std::int64_t beam_allowance() const {
+    return kBeamFree + static_cast<std::int64_t>(kBeamShare * static_cast<double>(beam_work_ + annealing_work_)) -
+           beam_work_;
+  }
+
+  bool beam_is_due() const {
+    const std::int64_t cuts = width_ * graph_.step_count();
+    if (directions_.empty() || cuts > std::max(kTraced, kLeastWidth * graph_.step_count())) return false;
+    return beam_ ? beam_allowance() > 0 : beam_allowance() >= cuts;
+  }
+
+  void choose_task() {
+    if (beam_is_due()) {
+      task_ = Task::beam;
+      if (beam_) return;  // it goes on
+      beam_.emplace(graph_, directions_[beams_ % directions_.size()], static_cast<std::int32_t>(width_));
+      beam_->start(peak_ - 1);
+      if (++beams_ % directions_.size() == 0) width_ *= 4;
+    } else {
+      task_ = Task::annealing;
+      annealing_.start(order_, schedule_, hot_ ? kHot : kWarm);
+      hot_ = !hot_;
+      if (++schedules_ % 2 == 0) schedule_ *= 2;
+    }
+  }
+
+  /// True when the task has ended.
+  bool advance_beam(Stopwatch& watch) {
+    while (true) {
+      switch (beam_->advance(watch)) {
+        case Beam::Outcome::running:
+          return false;
+        case Beam::Outcome::found: {
+          const std::vector<StepId> order = beam_->order();
+          learn(order, peak(graph_, order));
+          beam_->start(peak_ - 1);
+          break;
+        }
+        case Beam::Outcome::none:
+          proved_ = true;
+          return true;
+        case Beam::Outcome::truncated:
+          return true;
+      }
+    }
+  }
+
+  bool advance_annealing(Stopwatch& watch) {
+    const bool ended = !annealing_.advance(watch);
+    if (annealing_.peak() < peak_) learn(annealing_.best(), annealing_.peak());
+    return ended;
+  }
+
+  const StepGraph& graph_;
+  std::vector<StepId> order_;
+  std::int64_t peak_;
+  bool proved_ = false;
+
+  Task task_ = Task::beam;
+  std::int64_t beam_work_ = 0, annealing_work_ = 0;
+  std::optional<Beam> beam_;
+  std::vector<bool> directions_;  ///< that its beams take in turn; true is backward
+  std::size_t beams_ = 0;
+  std::int64_t width_ = kLeastWidth;  ///< of the next beam
+  Annealing annealing_;
+  std::int64_t schedule_;  ///< work of the next
+  int schedules_ = 0;
+  bool hot_;  ///< the next schedule
+};
+
+/// Lets all workers advance at once, each by `work` units or until `watch` expires.
+void advance_all(std::vector<Worker>& workers, std::int64_t work, Stopwatch& watch) {
+  Limit limit = watch.rest();
+  limit.work = std::min(limit.work / static_cast<std::int64_t>(workers.size()), work);
+  std::vector<Stopwatch> watches(workers.size(), Stopwatch(limit));
+  std::vector<std::exception_ptr> errors(workers.size());
+  const auto advance = [&](std::size_t i) {
+    try {
+      workers[i].advance(watches[i]);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < workers.size(); ++i) threads.emplace_back(advance, i);
+    advance(0);
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  std::int64_t done = 0;
+  for (const Stopwatch& each : watches) done += each.work();
+  watch.expired(done);
+}
+
+}  // namespace
+
+std::vector<StepId> search_order(const StepGraph& graph, std::vector<StepId> start, const OrderSearchOptions& options,
+                                 Stopwatch& watch, int threads) {
+  if (start.empty()) start = graph.any_order();
+  if (start.empty()) return start;
+  threads = std::max(threads, 1);
+  std::int64_t best = peak(graph, start);
+  core::Random seeds(options.seed);
+  std::vector<Worker> workers;
+  workers.reserve(static_cast<std::size_t>(threads));
+  for (int i = 0; i < threads; ++i) workers.emplace_back(graph, start, seeds.next(), i, threads);
+
+  std::int64_t slice = kFirstSlice;
+  while (best > options.lower_bound && !watch.expired(0)) {
+    advance_all(workers, slice, watch);
+    slice = std::min(slice + slice / 2, kLastSlice);
+    for (const Worker& worker : workers) {
+      if (worker.peak_bytes() >= best) continue;
+      best = worker.peak_bytes();
+      start = worker.order();
+      if (options.found) options.found(start, best);
+    }
+    if (std::any_of(workers.begin(), workers.end(), [](const Worker& worker) { return worker.proved(); })) {
+      if (options.proved) options.proved(best);
+      break;
+    }
+    for (Worker& worker : workers) worker.learn(start, best);
+  }
+  return start;
+}
+
+}  // namespace cairn::solvers

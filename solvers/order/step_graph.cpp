@@ -1,0 +1,155 @@
+#include "solvers/order/step_graph.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <utility>
+
+namespace cairn::solvers {
+
+StepGraph::StepGraph(std::vector<Step> steps, std::vector<Edge> edges, std::vector<std::vector<core::NodeId>> nodes)
+    : steps_(std::move(steps)), nodes_(std::move(nodes)) {
+  index(std::move(edges));
+}
+
+StepGraph::StepGraph(const core::Graph& graph) {
+  std::vector<Edge> edges;
+  edges.reserve(static_cast<std::size_t>(graph.edge_count()));
+  steps_.reserve(static_cast<std::size_t>(graph.node_count()));
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    Step step{graph.size(v) + graph.scratch(v), graph.scratch(v), 0};
+    for (const core::NodeId u : graph.inputs(v)) {
+      edges.emplace_back(u, v);
+      if (!graph.keep(u) && graph.readers(u).size() == 1) step.drop += graph.size(u);
+    }
+    if (!graph.keep(v) && graph.readers(v).empty()) step.drop += graph.size(v);
+    if (!graph.keep(v) && graph.readers(v).size() >= 2) step.held = graph.size(v);
+    steps_.push_back(step);
+  }
+  index(std::move(edges));
+}
+
+StepGraph::StepGraph(const core::NodeSumGraph& graph) {
+  std::vector<Edge> edges;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    const std::int64_t weight = graph.weight(v);
+    steps_.push_back({std::max<std::int64_t>(weight, 0), std::max<std::int64_t>(-weight, 0), 0});
+    for (const core::NodeId w : graph.successors(v)) edges.emplace_back(v, w);
+  }
+  index(std::move(edges));
+}
+
+void StepGraph::index(std::vector<Edge> edges) {
+  std::sort(edges.begin(), edges.end());
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  const StepId n = step_count();
+  successor_begin_.assign(static_cast<std::size_t>(n) + 1, 0);
+  predecessor_begin_.assign(static_cast<std::size_t>(n) + 1, 0);
+  for (const auto& [from, to] : edges) {
+    ++successor_begin_[from + 1];
+    ++predecessor_begin_[to + 1];
+  }
+  for (StepId s = 0; s < n; ++s) {
+    successor_begin_[s + 1] += successor_begin_[s];
+    predecessor_begin_[s + 1] += predecessor_begin_[s];
+  }
+  successors_.resize(edges.size());
+  predecessors_.resize(edges.size());
+  std::vector<std::int32_t> next(predecessor_begin_.begin(), predecessor_begin_.end() - 1);
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    successors_[e] = edges[e].second;
+    predecessors_[next[edges[e].second]++] = edges[e].first;
+  }
+}
+
+std::vector<core::NodeId> StepGraph::nodes_of(std::span<const StepId> order) const {
+  if (nodes_.empty()) return {order.begin(), order.end()};
+  std::vector<core::NodeId> nodes;
+  for (const StepId s : order) nodes.insert(nodes.end(), nodes_[s].begin(), nodes_[s].end());
+  return nodes;
+}
+
+std::vector<StepId> StepGraph::any_order() const {
+  std::vector<std::size_t> missing(steps_.size());
+  std::vector<StepId> order;
+  order.reserve(steps_.size());
+  for (StepId s = 0; s < step_count(); ++s) {
+    missing[s] = predecessors(s).size();
+    if (missing[s] == 0) order.push_back(s);
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (const StepId next : successors(order[i])) {
+      if (--missing[next] == 0) order.push_back(next);
+    }
+  }
+  return order;
+}
+
+Cut::Cut(StepId step_count, bool full) : words_(static_cast<std::size_t>(step_count + 63) / 64, full ? ~0ULL : 0ULL) {
+  // The bits beyond the last step stay 0, so that equal cuts have equal words.
+  if (full && step_count % 64 != 0) words_.back() >>= 64 - step_count % 64;
+}
+
+std::int64_t Cut::count() const {
+  std::int64_t count = 0;
+  for (const std::uint64_t word : words_) count += std::popcount(word);
+  return count;
+}
+
+std::int64_t memory(const StepGraph& graph, const Cut& cut) {
+  std::int64_t bytes = 0;
+  for (StepId s = 0; s < graph.step_count(); ++s) {
+    if (!cut.contains(s)) continue;
+    bytes += graph[s].rise - graph[s].drop;
+    if (graph[s].held == 0) continue;
+    const auto readers = graph.successors(s);
+    if (std::all_of(readers.begin(), readers.end(), [&](StepId r) { return cut.contains(r); })) bytes -= graph[s].held;
+  }
+  return bytes;
+}
+
+std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from) {
+  std::vector<std::int64_t> bytes{memory(graph, from)};
+  bytes.reserve(2 * order.size() + 1);
+  std::vector<std::int32_t> waiting(static_cast<std::size_t>(graph.step_count()));
+  for (StepId s = 0; s < graph.step_count(); ++s) {
+    for (const StepId reader : graph.successors(s)) waiting[s] += from.contains(reader) ? 0 : 1;
+  }
+  for (const StepId s : order) {
+    bytes.push_back(bytes.back() + graph[s].rise);
+    std::int64_t after = bytes.back() - graph[s].drop;
+    for (const StepId p : graph.predecessors(s)) {
+      if (--waiting[p] == 0) after -= graph[p].held;
+    }
+    bytes.push_back(after);
+  }
+  return bytes;
+}
+
+std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order) {
+  return profile(graph, order, Cut(graph.step_count()));
+}
+
+std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from) {
+  const auto bytes = profile(graph, order, from);
+  return *std::max_element(bytes.begin(), bytes.end());
+}
+
+std::int64_t peak(const StepGraph& graph, std::span<const StepId> order) {
+  return peak(graph, order, Cut(graph.step_count()));
+}
+
+bool is_order(const StepGraph& graph, std::span<const StepId> order) {
+  if (order.size() != static_cast<std::size_t>(graph.step_count())) return false;
+  Cut done(graph.step_count());
+  for (const StepId s : order) {
+    if (s < 0 || s >= graph.step_count() || done.contains(s)) return false;
+    for (const StepId p : graph.predecessors(s)) {
+      if (!done.contains(p)) return false;
+    }
+    done.insert(s);
+  }
+  return true;
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,523 @@
+#include "solvers/order/dominant.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "core/dominance.h"
+#include "core/error.h"
+#include "core/node_sum.h"
+#include "core/profile.h"
+#include "core/reference.h"
+#include "solvers/order/exact.h"
+#include "solvers/order/min_cut.h"
+#include "solvers/order/search.h"
+#include "solvers/order/step_graph.h"
+#include "tests/catch.h"
+#include "tests/solvers/order_graphs.h"
+#include "tests/solvers/order_oracle.h"
+#include "tests/support/random_graph.h"
+
+// Step graphs, and what works on any of them: minimum cuts, bounds, exact search, local search and Algorithms 1 and 2,
+// against brute force over topological cuts.
+namespace cairn::solvers {
+namespace {
+
+using core::Graph;
+using core::NodeSumGraph;
+using tests::Bytes;
+using tests::CutLattice;
+using tests::Order;
+using tests::OrderModel;
+using tests::Random;
+using tests::Set;
+
+Graph small_graph(Random& random) {
+  if (random.chance(50)) {
+    tests::RandomGraphOptions options;
+    options.min_nodes = 1;
+    options.max_nodes = 8;
+    return tests::random_graph(random, options);
+  }
+  return tests::dressed_graph(random, tests::any_shape(random, static_cast<core::NodeId>(random.between(1, 8))));
+}
+
+NodeSumGraph small_node_sum_graph(Random& random) {
+  const auto n = static_cast<core::NodeId>(random.between(1, 9));
+  const std::int64_t most = random.pick(std::vector<std::int64_t>{0, 1, 2, 4, 1000});
+  const int density = random.pick(std::vector<int>{10, 30, 60});
+  const std::int64_t shift = random.between(-most, most) / 2;
+  std::vector<std::int64_t> weights;
+  std::vector<NodeSumGraph::Edge> edges;
+  for (core::NodeId v = 0; v < n; ++v) weights.push_back(random.between(-most, most) + shift);
+  std::vector<core::NodeId> id(static_cast<std::size_t>(n));
+  for (core::NodeId v = 0; v < n; ++v) id[static_cast<std::size_t>(v)] = v;
+  random.shuffle(id);
+  for (std::size_t w = 1; w < id.size(); ++w) {
+    for (std::size_t v = 0; v < w; ++v) {
+      if (random.chance(density)) edges.push_back({id[v], id[w]});
+    }
+  }
+  return NodeSumGraph(weights, edges);
+}
+
+/// Steps of any rise, drop and held bytes: what parts of a graph that became paths may look like.
+StepGraph any_step_graph(Random& random) {
+  const auto n = static_cast<StepId>(random.between(1, 8));
+  const std::int64_t most = random.pick(std::vector<std::int64_t>{1, 2, 4, 1000});
+  const int held = random.pick(std::vector<int>{0, 40, 90});
+  std::vector<StepGraph::Edge> edges;
+  std::vector<StepGraph::Step> steps(static_cast<std::size_t>(n));
+  const tests::Inputs shape = tests::any_shape(random, n);
+  for (StepId s = 0; s < n; ++s) {
+    for (const StepId p : shape[static_cast<std::size_t>(s)]) edges.push_back({p, s});
+  }
+  for (StepGraph::Step& step : steps) step = {random.between(0, most), random.between(0, most), 0};
+  for (const auto& [from, to] : edges) {
+    if (random.chance(held)) steps[static_cast<std::size_t>(from)].held = random.between(0, most);
+  }
+  return StepGraph(steps, edges);
+}
+
+StepGraph small_step_graph(Random& random) {
+  switch (random.below(3)) {
+    case 0:
+      return StepGraph(small_graph(random));
+    case 1:
+      return StepGraph(small_node_sum_graph(random));
+    default:
+      return any_step_graph(random);
+  }
+}
+
+Cut cut_of(StepId count, Set set) {
+  Cut cut(count);
+  for (StepId s = 0; s < count; ++s) {
+    if (tests::contains(set, s)) cut.insert(s);
+  }
+  return cut;
+}
+Set set_of(StepId count, const Cut& cut) {
+  Set set = 0;
+  for (StepId s = 0; s < count; ++s) set |= cut.contains(s) ? tests::bit(s) : 0;
+  return set;
+}
+
+/// Two cuts, one within the other; often the empty and the full one.
+std::pair<Set, Set> random_interval(Random& random, const CutLattice& lattice) {
+  if (random.chance(40)) return {lattice.cuts.front(), lattice.cuts.back()};
+  const Set a = random.pick(lattice.cuts), b = random.pick(lattice.cuts);
+  return {a & b, a | b};
+}
+
+/// Brute force that takes any of the best orders.
+PeakOracle brute_force(Random& random) {
+  return [&random](const StepGraph& graph, const Cut& from, const Cut& to) -> std::optional<std::vector<StepId>> {
+    const OrderModel model = tests::model_of(graph);
+    const StepId n = graph.step_count();
+    return tests::least_peak_order(tests::cut_lattice(model, set_of(n, from), set_of(n, to)), random);
+  };
+}
+
+Stopwatch unlimited() { return Stopwatch(Limit{}); }
+
+TEST_CASE("the dominance oracle agrees with the definition on every order", "[order]") {
+  Random random(1);
+  int dominant = 0, other = 0;
+  for (int i = 0; i < 1500; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const OrderModel model = tests::model_of(graph);
+    const auto orders = tests::all_orders(model, 300);
+    if (!orders) continue;
+    const CutLattice lattice = tests::cut_lattice(model);
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const Order& order : *orders) {
+      const Bytes profile = tests::profile_of(model, order);
+      least = std::min(least, *std::max_element(profile.begin(), profile.end()));
+    }
+    REQUIRE(least == tests::least_peak(lattice));
+    bool exists = false;
+    for (std::size_t k = 0; k < orders->size(); k += 1 + orders->size() / 12) {
+      const Bytes profile = tests::profile_of(model, (*orders)[k]);
+      const bool all = std::all_of(orders->begin(), orders->end(), [&](const Order& order) {
+        return tests::dominates_by_pointers(profile, tests::profile_of(model, order));
+      });
+      if (tests::dominates_all(profile, lattice) != all) FAIL(tests::describe(graph) << tests::describe((*orders)[k]));
+      exists = exists || all;
+      ++(all ? dominant : other);
+    }
+    // Any profile may be asked about, not only that of an order: also just better or worse ones.
+    Bytes profile = tests::profile_of(model, random.pick(*orders));
+    for (std::size_t k = 1; k + 1 < profile.size(); ++k) profile[k] += random.between(-1, 1);
+    const bool all = std::all_of(orders->begin(), orders->end(), [&](const Order& order) {
+      return tests::dominates_by_pointers(profile, tests::profile_of(model, order));
+    });
+    if (tests::dominates_all(profile, lattice) != all) FAIL(tests::describe(graph) << tests::describe(profile));
+  }
+  CHECK(dominant > 1000);
+  CHECK(other > 1000);
+}
+
+TEST_CASE("the oracle's memory is that of the reference", "[order]") {
+  Random random(2);
+  for (int i = 0; i < 500; ++i) {
+    const Graph graph = small_graph(random);
+    const OrderModel model = tests::model_of(graph);
+    const core::Schedule schedule = tests::random_schedule(random, graph, 0);
+    REQUIRE(tests::profile_of(model, schedule.steps) == core::reference::profile(graph, schedule));
+    REQUIRE(tests::least_peak(tests::cut_lattice(model)) == core::reference::least_peak_without_recomputation(graph));
+  }
+}
+
+TEST_CASE("every small graph has a dominant order: Theorem 3.1", "[order]") {
+  Random random(3);
+  for (int i = 0; i < 300; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const OrderModel model = tests::model_of(graph);
+    const auto orders = tests::all_orders(model, 2000);
+    if (!orders) continue;
+    const CutLattice lattice = tests::cut_lattice(model);
+    const bool exists = std::any_of(orders->begin(), orders->end(), [&](const Order& order) {
+      return tests::dominates_all(tests::profile_of(model, order), lattice);
+    });
+    if (!exists) FAIL(tests::describe(graph));
+  }
+}
+
+TEST_CASE("core dominance agrees with the pointers of Definition 2.3", "[order]") {
+  Random random(4);
+  int yes = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    Bytes a, b;
+    const std::int64_t most = random.pick(std::vector<std::int64_t>{1, 2, 4, 9});
+    for (std::int64_t k = random.between(1, 8); k > 0; --k) a.push_back(random.between(-most, most));
+    for (std::int64_t k = random.between(1, 8); k > 0; --k) b.push_back(random.between(-most, most));
+    if (random.chance(70)) {
+      a.front() = b.front() = 0;
+      a.back() = b.back() = random.between(-1, 1);
+    }
+    const bool expected = tests::dominates_by_pointers(a, b);
+    yes += expected;
+    if (core::dominates(a, b) != expected) FAIL(tests::describe(a) << tests::describe(b));
+    if (core::dominates(core::canonical(a), core::canonical(b)) != expected) {
+      FAIL("canonical " << tests::describe(a) << tests::describe(b));
+    }
+  }
+  CHECK(yes > 1000);
+}
+
+TEST_CASE("memory and profile and peak of step graphs are those of the graphs behind them", "[order]") {
+  Random random(5);
+  for (int i = 0; i < 2000; ++i) {
+    const Graph graph = small_graph(random);
+    const StepGraph steps(graph);
+    REQUIRE(steps.step_count() == graph.node_count());
+    REQUIRE(steps.edge_count() == graph.edge_count());
+    const core::Schedule schedule = tests::random_schedule(random, graph, 0);
+    REQUIRE(is_order(steps, schedule.steps));
+    REQUIRE(steps.nodes_of(schedule.steps) == schedule.steps);
+    REQUIRE(profile(steps, schedule.steps) == core::reference::profile(graph, schedule));
+    REQUIRE(peak(steps, schedule.steps) == core::reference::peak(graph, schedule));
+    REQUIRE(is_order(steps, steps.any_order()));
+  }
+  for (int i = 0; i < 2000; ++i) {
+    const NodeSumGraph graph = small_node_sum_graph(random);
+    const StepGraph steps(graph);
+    const std::vector<StepId> order = steps.any_order();
+    REQUIRE(core::is_schedule(graph, order));
+    REQUIRE(peak(steps, order) == core::peak(graph, order));
+    const Bytes coarse = core::profile(graph, order), fine = profile(steps, order);
+    REQUIRE(fine.size() == 2 * order.size() + 1);
+    for (std::size_t k = 0; k < coarse.size(); ++k) REQUIRE(fine[2 * k] == coarse[k]);
+  }
+  for (int i = 0; i < 4000; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const StepId n = graph.step_count();
+    const OrderModel model = tests::model_of(graph);
+    const CutLattice lattice = tests::cut_lattice(model);
+    const std::size_t place = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(lattice.cuts.size())));
+    const Set from = lattice.cuts[place];
+    const Cut cut = cut_of(n, from);
+    REQUIRE(set_of(n, cut) == from);
+    REQUIRE(cut.count() == __builtin_popcountll(from));
+    REQUIRE(memory(graph, cut) == lattice.memory[place]);
+    const Order order = tests::least_peak_order(tests::cut_lattice(model, from, tests::first(n)), random);
+    const Bytes expected = tests::profile_of(model, order, from);
+    REQUIRE(profile(graph, order, cut) == expected);
+    REQUIRE(peak(graph, order, cut) == *std::max_element(expected.begin(), expected.end()));
+  }
+  REQUIRE(memory(StepGraph(), Cut()) == 0);
+  REQUIRE(profile(StepGraph(), std::vector<StepId>{}) == Bytes{0});
+}
+
+TEST_CASE("is_order tells orders from what is none", "[order]") {
+  Random random(6);
+  for (int i = 0; i < 2000; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const StepId n = graph.step_count();
+    std::vector<StepId> order;
+    for (StepId s = 0; s < n; ++s) order.push_back(s);
+    random.shuffle(order);
+    if (random.chance(20)) order.push_back(static_cast<StepId>(random.between(-1, n)));
+    if (random.chance(20))
+      order[static_cast<std::size_t>(random.below(n))] = static_cast<StepId>(random.between(-1, n));
+    if (random.chance(20)) order.pop_back();
+    REQUIRE(is_order(graph, order) == tests::leads(tests::model_of(graph), order, 0, tests::first(n)));
+  }
+}
+
+TEST_CASE("step graphs with parts report the nodes behind their steps", "[order]") {
+  const StepGraph graph({{1, 0, 0}, {2, 1, 0}, {0, 3, 0}}, {{0, 1}, {0, 1}, {1, 2}}, {{4, 1}, {}, {0, 2, 3}});
+  CHECK(graph.edge_count() == 2);
+  CHECK(graph.nodes_of(std::vector<StepId>{0, 2}) == std::vector<core::NodeId>{4, 1, 0, 2, 3});
+}
+
+TEST_CASE("a minimum cut has the least memory and as many steps as possible", "[order]") {
+  Random random(7);
+  for (int i = 0; i < 8000; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const StepId n = graph.step_count();
+    const OrderModel model = tests::model_of(graph);
+    const auto [from, to] = random_interval(random, tests::cut_lattice(model));
+    const CutLattice between = tests::cut_lattice(model, from, to);
+    const std::int64_t least = *std::min_element(between.memory.begin(), between.memory.end());
+    std::int64_t most_steps = 0;
+    for (std::size_t c = 0; c < between.cuts.size(); ++c) {
+      if (between.memory[c] == least) most_steps = __builtin_popcountll(between.cuts[c]);
+    }
+    const Cut cut = min_memory_cut(graph, cut_of(n, from), cut_of(n, to));
+    const Set found = set_of(n, cut);
+    const bool is_cut = std::find(between.cuts.begin(), between.cuts.end(), found) != between.cuts.end();
+    if (!is_cut || model.memory(found) != least || cut.count() != most_steps) {
+      FAIL(tests::describe(graph) << "from " << from << " to " << to << " found " << found);
+    }
+    if (from == 0 && to == tests::first(n)) REQUIRE(min_memory_cut(graph) == cut);
+  }
+  CHECK(min_memory_cut(StepGraph()) == Cut());
+}
+
+TEST_CASE("the bound of cuts is what its comment says and never above the optimum", "[order]") {
+  Random random(8);
+  int tight = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const CutLattice lattice = tests::cut_lattice(tests::model_of(graph));
+    std::vector<std::int64_t> least(static_cast<std::size_t>(graph.step_count()),
+                                    std::numeric_limits<std::int64_t>::max());
+    for (const CutLattice::Move& move : lattice.moves) {
+      std::int64_t& during = least[static_cast<std::size_t>(move.element)];
+      during = std::min(during, lattice.memory[move.from] + graph[move.element].rise);
+    }
+    // The memory at the beginning, which is 0, is no more to be beaten than that at the end.
+    const std::int64_t expected =
+        std::max({*std::max_element(least.begin(), least.end()), lattice.memory.front(), lattice.memory.back()});
+    Stopwatch watch = unlimited();
+    const std::int64_t bound = cut_lower_bound(graph, watch);
+    if (bound != expected) FAIL(tests::describe(graph) << bound << " is not " << expected);
+    REQUIRE(bound <= tests::least_peak(lattice));
+    tight += bound == tests::least_peak(lattice);
+    Limit limit;
+    limit.work = random.below(50);
+    Stopwatch short_watch(limit);
+    REQUIRE(cut_lower_bound(graph, short_watch) <= expected);
+  }
+  CHECK(tight > 2000);
+}
+
+TEST_CASE("exact search finds the least peak from any cut to any other", "[order]") {
+  Random random(9);
+  for (int i = 0; i < 30'000; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const StepId n = graph.step_count();
+    const OrderModel model = tests::model_of(graph);
+    const auto [from, to] = random_interval(random, tests::cut_lattice(model));
+    const std::int64_t least = tests::least_peak(tests::cut_lattice(model, from, to));
+    ExactOptions options;
+    if (random.chance(30)) options.upper_bound = least + random.between(-2, 2);
+    // What a caller who knows some order asks for: a better one.
+    if (from == 0 && random.chance(30)) options.upper_bound = peak(graph, graph.any_order()) - random.below(2);
+    Stopwatch watch = unlimited();
+    const ExactResult result = exact_order(graph, cut_of(n, from), cut_of(n, to), options, watch);
+    const std::string text = fmt::format("{}from {} to {} least {} upper bound {}: peak {} lower bound {} proved {} {}",
+                                         tests::describe(graph), from, to, least, options.upper_bound, result.peak,
+                                         result.lower_bound, result.proved, tests::describe(result.order));
+    if (!result.proved) FAIL(text);
+    if (result.lower_bound > least) FAIL(text);
+    if (options.upper_bound < least) {
+      if (!result.order.empty()) FAIL(text);
+      if (result.lower_bound <= options.upper_bound) FAIL(text);
+      continue;
+    }
+    if (!tests::leads(model, result.order, from, to) || result.peak != least || result.lower_bound != least) FAIL(text);
+    const Bytes found = tests::profile_of(model, result.order, from);
+    if (*std::max_element(found.begin(), found.end()) != least) FAIL(text);
+    if (from == 0 && to == tests::first(n)) {
+      Stopwatch again = unlimited();
+      REQUIRE(exact_order(graph, options, again).order == result.order);
+    }
+  }
+}
+
+TEST_CASE("exact search proves the same least peak under every upper bound", "[order]") {
+  const StepGraph graph({{517086, 1, 0},
+                         {225220, 0, 0},
+                         {496751, 36963, 0},
+                         {464821, 0, 0},
+                         {2, 0, 0},
+                         {669704, 0, 0},
+                         {0, 0, 1},
+                         {36961, 1186789, 0}},
+                        {{1, 2}, {2, 7}, {3, 7}, {4, 0}, {6, 1}, {6, 3}, {6, 4}});
+  const std::int64_t least = tests::least_peak(tests::cut_lattice(tests::model_of(graph)));
+  const std::int64_t any = peak(graph, graph.any_order());
+  for (std::int64_t upper_bound = least - 3; upper_bound <= any; upper_bound += 1 + (upper_bound - least + 3) / 4) {
+    INFO("upper bound " << upper_bound << " least " << least);
+    ExactOptions options;
+    options.upper_bound = upper_bound;
+    Stopwatch watch = unlimited();
+    const ExactResult result = exact_order(graph, options, watch);
+    CHECK(result.proved);
+    CHECK(result.lower_bound <= least);
+    CHECK(result.order.empty() == (upper_bound < least));
+    if (upper_bound >= least) CHECK(result.peak == least);
+  }
+}
+
+TEST_CASE("exact search that is cut short claims nothing that is not so", "[order]") {
+  Random random(10);
+  int unproved = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const OrderModel model = tests::model_of(graph);
+    const std::int64_t least = tests::least_peak(tests::cut_lattice(model));
+    ExactOptions options;
+    Limit limit;
+    if (random.chance(50)) {
+      limit.work = random.below(60);
+    } else {
+      options.memory_bytes = random.below(2000);
+    }
+    Stopwatch watch(limit), again(limit);
+    const ExactResult result = exact_order(graph, options, watch);
+    unproved += !result.proved;
+    REQUIRE(result.lower_bound <= least);
+    if (!result.order.empty()) {
+      REQUIRE(is_order(graph, result.order));
+      REQUIRE(peak(graph, result.order) == result.peak);
+    }
+    if (result.proved) REQUIRE(result.peak == least);
+    REQUIRE(exact_order(graph, options, again).order == result.order);
+  }
+  CHECK(unproved > 0);
+}
+
+TEST_CASE("Algorithm 2 with any oracle of least peaks gives a dominant order", "[order]") {
+  Random random(11);
+  for (int i = 0; i < 8000; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const OrderModel model = tests::model_of(graph);
+    const CutLattice lattice = tests::cut_lattice(model);
+    Stopwatch watch = unlimited();
+    const bool exact = random.chance(40);
+    const auto order = find_schedule_general(graph, exact ? exact_oracle(ExactOptions{}, watch) : brute_force(random));
+    REQUIRE(order.has_value());
+    REQUIRE(is_order(graph, *order));
+    if (!tests::dominates_all(tests::profile_of(model, *order), lattice)) {
+      FAIL(tests::describe(graph) << tests::describe(*order) << (exact ? " exact oracle" : "") << " does not dominate "
+                                  << tests::describe(
+                                         tests::find_undominated(tests::profile_of(model, *order), model, 100'000)));
+    }
+  }
+}
+
+TEST_CASE("Algorithm 1 gives a dominant order from a cut that is least among those after it", "[order]") {
+  Random random(12);
+  for (int i = 0; i < 5000; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const StepId n = graph.step_count();
+    const OrderModel model = tests::model_of(graph);
+    auto [from, to] = random_interval(random, tests::cut_lattice(model));
+    const CutLattice between = tests::cut_lattice(model, from, to);
+    from = between.cuts[static_cast<std::size_t>(std::min_element(between.memory.begin(), between.memory.end()) -
+                                                 between.memory.begin())];
+    const auto order = find_schedule(graph, cut_of(n, from), cut_of(n, to), brute_force(random));
+    REQUIRE(order.has_value());
+    REQUIRE(tests::leads(model, *order, from, to));
+    if (!tests::dominates_all(tests::profile_of(model, *order, from), tests::cut_lattice(model, from, to))) {
+      FAIL(tests::describe(graph) << "from " << from << " to " << to << tests::describe(*order));
+    }
+  }
+}
+
+TEST_CASE("Algorithms 1 and 2 return nothing where the oracle gives up", "[order]") {
+  Random random(13);
+  int gave_up = 0;
+  for (int i = 0; i < 300; ++i) {
+    const StepGraph graph = small_step_graph(random);
+    const StepId n = graph.step_count();
+    std::int64_t calls_left = random.below(3);
+    const PeakOracle full = brute_force(random);
+    bool refused = false;
+    const PeakOracle oracle = [&](const StepGraph& g, const Cut& from, const Cut& to) {
+      refused = refused || calls_left-- <= 0;
+      return refused ? std::nullopt : full(g, from, to);
+    };
+    const auto order = find_schedule_general(graph, oracle);
+    REQUIRE(order.has_value() == !refused);
+    if (order) REQUIRE(tests::leads(tests::model_of(graph), *order, 0, tests::first(n)));
+    gave_up += refused;
+  }
+  CHECK(gave_up > 50);
+  const auto nothing = find_schedule_general(StepGraph(), brute_force(random));
+  REQUIRE(nothing.has_value());
+  CHECK(nothing->empty());
+}
+
+TEST_CASE("local search returns an order that is no worse than its start", "[order]") {
+  Random random(14);
+  int improved = 0;
+  for (int i = 0; i < 150; ++i) {
+    tests::RandomGraphOptions shape;
+    shape.min_nodes = 1;
+    shape.max_nodes = random.chance(50) ? 9 : 50;
+    const Graph graph = tests::random_graph(random, shape);
+    const StepGraph steps(graph);
+    const std::vector<StepId> start = tests::random_schedule(random, graph, 0).steps;
+    const std::int64_t before = peak(steps, start);
+    const int threads = random.chance(20) ? 2 : 1;
+    OrderSearchOptions options;
+    options.seed = 5;
+    std::vector<std::vector<StepId>> results;
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      std::int64_t best = std::numeric_limits<std::int64_t>::max();
+      bool told_right = true;  // it may be called from any thread, where nothing may be asserted
+      options.found = [&](const std::vector<StepId>& order, std::int64_t reached) {
+        told_right = told_right && is_order(steps, order) && peak(steps, order) == reached && reached < best;
+        best = reached;
+      };
+      Limit limit;
+      limit.work = (i % 5) * 5000;
+      Stopwatch watch(limit);
+      results.push_back(search_order(steps, start, options, watch, threads));
+      REQUIRE(told_right);
+      REQUIRE(is_order(steps, results.back()));
+      REQUIRE(peak(steps, results.back()) <= std::min(before, best));
+    }
+    REQUIRE(results[0] == results[1]);
+    improved += peak(steps, results[0]) < before;
+  }
+  CHECK(improved > 20);
+  // Reaching the bound ends it long before the limit.
+  const Graph graph = small_graph(random);
+  const StepGraph steps(graph);
+  OrderSearchOptions options;
+  options.lower_bound = tests::least_peak(tests::cut_lattice(tests::model_of(graph)));
+  Limit limit;
+  limit.work = 100'000'000;
+  Stopwatch watch(limit);
+  CHECK(peak(steps, search_order(steps, steps.any_order(), options, watch)) == options.lower_bound);
+  CHECK(watch.work() < limit.work / 2);
+}
+
+}  // namespace
+}  // namespace cairn::solvers
