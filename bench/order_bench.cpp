@@ -29,6 +29,13 @@ OrderOptions one_thread(double seconds = 60) {
   return options;
 }
 
+/// Sizes that people quote, each twice the one before, and how time grows with them.
+template <std::int64_t kLeast, std::int64_t kMost>
+void doubling(benchmark::internal::Benchmark* growth) {
+  for (std::int64_t n = kLeast; n <= kMost; n *= 2) growth->Arg(n);
+  growth->Complexity();
+}
+
 /// A random walk, as the profile of a schedule is.
 std::vector<std::int64_t> walk(std::int64_t length, std::uint64_t seed) {
   core::Random random(seed);
@@ -53,12 +60,8 @@ void dominance_of_itself_growth(benchmark::State& state) {
   const auto profile = contracting(state.range(0));
   compare(state, profile, profile);
 }
-BENCHMARK(dominance_growth)->Unit(benchmark::kMillisecond)->RangeMultiplier(2)->Range(125'000, 1'000'000)->Complexity();
-BENCHMARK(dominance_of_itself_growth)
-    ->Unit(benchmark::kMillisecond)
-    ->RangeMultiplier(2)
-    ->Range(125'000, 1'000'000)
-    ->Complexity();
+BENCHMARK(dominance_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
+BENCHMARK(dominance_of_itself_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 
 /// 32 chains with n segments in all.
 void merge_growth(benchmark::State& state) {
@@ -72,7 +75,7 @@ void merge_growth(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(core::merge_segments(parts));
   state.SetComplexityN(state.range(0));
 }
-BENCHMARK(merge_growth)->Unit(benchmark::kMillisecond)->RangeMultiplier(2)->Range(125'000, 1'000'000)->Complexity();
+BENCHMARK(merge_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 
 using Solver = Solution (*)(const core::Graph&, const OrderOptions&);
 
@@ -133,11 +136,7 @@ void starborescence_degree_6(benchmark::State& state) {
   solve(state, solvers::generate_starborescence(1000, 6, {}, static_cast<std::uint64_t>(state.range(0))),
         solvers::series_parallel, one_thread());
 }
-BENCHMARK(series_parallel_growth)
-    ->Unit(benchmark::kMillisecond)
-    ->RangeMultiplier(2)
-    ->Range(12'500, 200'000)
-    ->Complexity();
+BENCHMARK(series_parallel_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
 BENCHMARK(series_parallel_degree_6)->Unit(benchmark::kMillisecond)->DenseRange(1, 5);
 BENCHMARK(starborescence_degree_6)->Unit(benchmark::kMillisecond)->DenseRange(1, 5);
 
@@ -157,9 +156,9 @@ void order_growth(benchmark::State& state) {
   solve(state, solvers::generate_series_parallel(nodes, 3, {}, 1), solvers::order, one_thread());
   state.SetComplexityN(nodes);
 }
-BENCHMARK(in_tree_growth)->Unit(benchmark::kMillisecond)->RangeMultiplier(2)->Range(12'500, 200'000)->Complexity();
-BENCHMARK(out_tree_growth)->Unit(benchmark::kMillisecond)->RangeMultiplier(2)->Range(12'500, 200'000)->Complexity();
-BENCHMARK(order_growth)->Unit(benchmark::kMillisecond)->RangeMultiplier(2)->Range(12'500, 200'000)->Complexity();
+BENCHMARK(in_tree_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
+BENCHMARK(out_tree_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
+BENCHMARK(order_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
 
 /// The exact search on 50 random graphs; seconds each, and how many it proved in ten.
 void exact_random(benchmark::State& state) {

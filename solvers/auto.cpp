@@ -43,9 +43,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   run([](const core::Graph& g, const SolveOptions& o) { return tw_remat(g, TwRematOptions{o}); }, 0.35);
   if (!options.budget) {
     // From what they found, before an order without recomputation, hard to better by small changes, takes its place.
-    Stopwatch first(watch.share(0.1));
-    refine(graph, inner, incumbent, first, kBarrenRounds / 10);
-    watch.expired(first.work());
+    within(watch, 0.1, [&](Stopwatch& first) { refine(graph, inner, incumbent, first, kBarrenRounds / 10); });
   }
   // An order that needs no recomputation is the cheapest schedule of all, where it fits: a short try, and a long one
   // with the time that local search leaves.

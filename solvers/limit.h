@@ -62,10 +62,12 @@ class Stopwatch {
 /// Does `work` under a part of what is left, counts it, and returns what it returns.
 template <class Work>
 auto within(Stopwatch& watch, double part, const Work& work) {
-  Stopwatch inner(watch.share(part));
-  auto result = work(inner);
-  watch.expired(inner.work());
-  return result;
+  struct Count {
+    Stopwatch& outer;
+    Stopwatch inner;
+    ~Count() { outer.expired(inner.work()); }
+  } count{watch, Stopwatch(watch.share(part))};
+  return work(count.inner);
 }
 
 }  // namespace cairn::solvers

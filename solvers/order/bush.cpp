@@ -129,8 +129,7 @@ Linearizer::Tree Linearizer::key_tree(const Bush& bush, std::int64_t released) c
 Chain Linearizer::some_chain(const Bush& bush, std::int64_t released) {
   cut_short_ = true;
   const Tree tree = key_tree(bush, released);
-  std::int32_t unread = 0;
-  for (const KeyTree::Key& key : tree.keys.keys) unread += key.reads_source ? 1 : 0;
+  std::int32_t unread = tree.keys.reader_count();
   Chain chain;
   for (auto id = tree.limbs.rbegin(); id != tree.limbs.rend(); ++id) {
     const Limb& limb = limbs_[*id];
@@ -168,8 +167,7 @@ Chain Linearizer::starborescence(const Bush& bush, std::int64_t released) {
 
   Chain chain;
   const auto keys = static_cast<std::int32_t>(tree.keys.size());
-  std::int32_t unread = 0;
-  for (const KeyTree::Key& key : tree.keys) unread += key.reads_source ? 1 : 0;
+  std::int32_t unread = tree.reader_count();
   for (const KeyOrders::Step& step : orders.best()) {
     if (step.part >= keys) {
       append(chain, (*tree.free[step.part - keys].chain)[step.segment], ropes_);

@@ -1,6 +1,5 @@
 // The solvers for classes of graphs: each checks its class, and all leave the work to the reductions.
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <string>
@@ -26,7 +25,6 @@ core::InputError not_in_class(const char* name, const std::string& why) {
 Solution reduce(const Graph& graph, const OrderOptions& options) {
   Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
-  const int threads = options.threads > 0 ? options.threads : omp_get_max_threads();
   // Nothing but the input order is known before the end.
   const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
   const auto tick = [&] {
@@ -34,7 +32,8 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
   };
   tick();
   Stopwatch reduction_watch(watch.share(0.75));  // the rest is for when it does not get there
-  Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, threads, reduction_watch, tick);
+  Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, options.thread_count(), reduction_watch,
+                      tick);
   reduction.run();
   watch.expired(reduction_watch.work());
   if (const auto& large = reduction.too_large()) {

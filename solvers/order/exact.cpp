@@ -1026,15 +1026,9 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         Stopwatch& watch) {
   ExactResult result;
-  {
-    // Worth an eighth of the limit at most.
-    Limit limit = watch.rest();
-    limit.seconds /= 8;
-    limit.work /= 8;
-    Stopwatch bound_watch(limit);
-    result.lower_bound = cut_lower_bound(graph, from, to, bound_watch);
-    watch.expired(bound_watch.work());
-  }
+  // Worth an eighth of the limit at most.
+  result.lower_bound =
+      within(watch, 0.125, [&](Stopwatch& bound_watch) { return cut_lower_bound(graph, from, to, bound_watch); });
   result.proved = true;
   std::vector<Cut> stations{from};
   if (Cut valley = min_memory_cut(graph, from, to); !(valley == from) && !(valley == to)) {
@@ -1071,16 +1065,22 @@ PeakOracle exact_oracle(const ExactOptions& options, Stopwatch& watch) {
       };
 }
 
-void exact_search(const core::Graph& graph, Incumbent& incumbent, std::int64_t memory_bytes, Stopwatch& watch) {
+void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t memory_bytes, Stopwatch& watch,
+                  const std::function<void(const std::vector<StepId>&)>& found) {
   ExactOptions options;
   options.memory_bytes = memory_bytes;
   options.upper_bound = incumbent.least_peak() - 1;
-  const StepGraph steps(graph);
   const ExactResult result = exact_order(steps, options, watch);
-  if (!result.order.empty()) incumbent.offer({steps.nodes_of(result.order)});
+  if (!result.order.empty()) found(result.order);
   // Nothing below the incumbent means that it is optimal.
   const bool none_better = result.proved && result.order.empty();
   incumbent.raise_lower_bound(none_better ? incumbent.least_peak() : result.lower_bound);
+}
+
+void exact_search(const core::Graph& graph, Incumbent& incumbent, std::int64_t memory_bytes, Stopwatch& watch) {
+  const StepGraph steps(graph);
+  exact_search(steps, incumbent, memory_bytes, watch,
+               [&](const std::vector<StepId>& order) { incumbent.offer({steps.nodes_of(order)}); });
 }
 
 }  // namespace cairn::solvers

@@ -4,6 +4,12 @@
 
 namespace cairn::solvers {
 
+std::vector<core::NodeId> nodes_of(const Expansion& expansion, const std::vector<StepId>& order, const Ropes& ropes) {
+  std::vector<core::NodeId> nodes;
+  for (const StepId s : order) ropes.flatten(expansion.nodes[s], nodes);
+  return nodes;
+}
+
 Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Ropes& ropes) {
   Chain chain;
   const std::vector<std::int64_t> bytes = profile(expansion.graph, order);

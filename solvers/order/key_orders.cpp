@@ -7,12 +7,14 @@
 
 namespace cairn::solvers {
 
-KeyOrders::KeyOrders(const KeyTree& tree, Stopwatch& watch) : tree_(tree), watch_(watch) {
+std::int32_t KeyTree::reader_count() const {
+  return static_cast<std::int32_t>(
+      std::count_if(keys.begin(), keys.end(), [](const Key& key) { return key.reads_source; }));
+}
+
+KeyOrders::KeyOrders(const KeyTree& tree, Stopwatch& watch) : tree_(tree), watch_(watch), unread_(tree.reader_count()) {
   position_.assign(tree.keys.size(), -1);
-  for (const KeyTree::Key& key : tree.keys) {
-    waiting_.push_back(key.children);
-    unread_ += key.reads_source ? 1 : 0;
-  }
+  for (const KeyTree::Key& key : tree.keys) waiting_.push_back(key.children);
 }
 
 core::Segment KeyOrders::key_segment(std::int32_t key, bool releases) const {
@@ -66,13 +68,17 @@ void KeyOrders::build(bool keep_steps) {
   }
 }
 
-/// All keys are placed: is its dominant schedule the best?
-void KeyOrders::offer() {
-  ++tried_;
-  build(true);
-  const auto order = caduceus_.dominant_order();
+std::vector<core::Segment> KeyOrders::segments_of(const std::vector<SegmentCaduceus::Id>& order) const {
   std::vector<core::Segment> segments;
   for (const SegmentCaduceus::Id id : order) core::append_segment(segments, caduceus_.segment(id));
+  return segments;
+}
+
+/// All keys are placed: is its dominant schedule the best?
+void KeyOrders::offer() {
+  build(true);
+  const auto order = caduceus_.dominant_order();
+  std::vector<core::Segment> segments = segments_of(order);
   if (!best_steps_.empty() && !core::dominates(core::CanonicalView(0, segments), core::CanonicalView(0, best_))) return;
   best_ = std::move(segments);
   best_peak_ = caduceus_.peak(order);
@@ -122,10 +128,7 @@ void KeyOrders::descend() {
     if (!best_steps_.empty() && order_.size() < tree_.keys.size()) {
       // Whatever this prefix leads to is dominated by its relaxation, and so by the best if that dominates it.
       build(false);
-      std::vector<core::Segment> segments;
-      for (const SegmentCaduceus::Id id : caduceus_.dominant_order()) {
-        core::append_segment(segments, caduceus_.segment(id));
-      }
+      const std::vector<core::Segment> segments = segments_of(caduceus_.dominant_order());
       hopeless = core::dominates(core::CanonicalView(0, best_), core::CanonicalView(0, segments));
     }
     if (!hopeless) descend();

@@ -26,37 +26,67 @@ using core::NodeId;
 
 constexpr StepId kMostExact = 3000;  // in a few tenths of a second the exact search has set up its tables
 
-/// The order of the steps that follows the graph's input order as far as their paths allow: Kahn's algorithm, the step
-/// with the earliest node first.
-std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, const Ropes& ropes) {
-  std::vector<std::int32_t> place(static_cast<std::size_t>(graph.node_count()));
-  for (std::size_t i = 0; i < graph.input_order().size(); ++i) place[graph.input_order()[i]] = static_cast<int>(i);
-  const StepGraph& steps = rest.graph;
-  using Entry = std::pair<std::int32_t, StepId>;
+/// Kahn's algorithm, the ready step of the lowest priority first. After each step, changed(s, offer) may offer ready
+/// steps again whose priority it has lowered. O((n + m) log n) but for that.
+template <class Priority, class Changed>
+std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priority, const Changed& changed) {
+  const auto n = static_cast<std::size_t>(graph.step_count());
+  std::vector<std::size_t> missing(n);
+  std::vector<std::uint8_t> done(n, 0);
+  using Entry = std::pair<std::int64_t, StepId>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  std::vector<std::size_t> missing(static_cast<std::size_t>(steps.step_count()));
-  std::vector<NodeId> nodes;
   const auto offer = [&](StepId s) {
-    nodes.clear();
-    ropes.flatten(rest.nodes[s], nodes);
-    std::int32_t first = graph.node_count();
-    for (const NodeId v : nodes) first = std::min(first, place[v]);
-    ready.emplace(first, s);
+    if (!done[s] && missing[s] == 0) ready.emplace(priority(s), s);
   };
-  for (StepId s = 0; s < steps.step_count(); ++s) {
-    missing[s] = steps.predecessors(s).size();
-    if (missing[s] == 0) offer(s);
+  for (StepId s = 0; s < graph.step_count(); ++s) {
+    missing[s] = graph.predecessors(s).size();
+    offer(s);
   }
   std::vector<StepId> order;
   while (!ready.empty()) {
     const StepId s = ready.top().second;
     ready.pop();
+    if (std::exchange(done[s], std::uint8_t{1}) != 0) continue;
     order.push_back(s);
-    for (const StepId next : steps.successors(s)) {
-      if (--missing[next] == 0) offer(next);
+    for (const StepId next : graph.successors(s)) {
+      --missing[next];
+      offer(next);
     }
+    changed(s, offer);
   }
   return order;
+}
+
+/// The order of the steps that follows the graph's input order as far as their paths allow.
+std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, const Ropes& ropes) {
+  std::vector<std::int32_t> place(static_cast<std::size_t>(graph.node_count()));
+  for (std::size_t i = 0; i < graph.input_order().size(); ++i) place[graph.input_order()[i]] = static_cast<int>(i);
+  std::vector<NodeId> nodes;
+  const auto first_place = [&](StepId s) {
+    nodes.clear();
+    ropes.flatten(rest.nodes[s], nodes);
+    std::int32_t first = graph.node_count();
+    for (const NodeId v : nodes) first = std::min(first, place[v]);
+    return first;
+  };
+  return lowest_first(rest.graph, first_place, [](StepId, const auto&) {});
+}
+
+/// At each step the one that raises memory least, or lowers it most.
+std::vector<StepId> greedy_order(const StepGraph& graph) {
+  std::vector<std::size_t> unread;
+  for (StepId s = 0; s < graph.step_count(); ++s) unread.push_back(graph.successors(s).size());
+  const auto change = [&](StepId s) {
+    std::int64_t bytes = graph[s].rise - graph[s].drop;
+    for (const StepId p : graph.predecessors(s)) bytes -= unread[p] == 1 ? graph[p].held : 0;
+    return bytes;
+  };
+  return lowest_first(graph, change, [&](StepId s, const auto& offer) {
+    for (const StepId p : graph.predecessors(s)) {
+      if (--unread[p] != 1 || graph[p].held == 0) continue;
+      for (const StepId last : graph.successors(p)) offer(last);
+    }
+  });
 }
 
 /// Linearizes isolated subgraphs that no reduction enters, the small ones first, as long as the exact search can.
@@ -85,45 +115,6 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, Stopwa
   }
 }
 
-/// At each step the one that raises memory least, or lowers it most. O((n + m) log n).
-std::vector<StepId> greedy_order(const StepGraph& graph) {
-  const auto n = static_cast<std::size_t>(graph.step_count());
-  std::vector<std::size_t> missing(n), unread(n);
-  using Entry = std::pair<std::int64_t, StepId>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  std::vector<std::uint8_t> done(n, 0);
-  const auto offer = [&](StepId s) {
-    std::int64_t change = graph[s].rise - graph[s].drop;
-    for (const StepId p : graph.predecessors(s)) change -= unread[p] == 1 ? graph[p].held : 0;
-    ready.emplace(change, s);
-  };
-  for (StepId s = 0; s < graph.step_count(); ++s) {
-    missing[s] = graph.predecessors(s).size();
-    unread[s] = graph.successors(s).size();
-  }
-  for (StepId s = 0; s < graph.step_count(); ++s) {
-    if (missing[s] == 0) offer(s);
-  }
-  std::vector<StepId> order;
-  while (!ready.empty()) {
-    const StepId s = ready.top().second;
-    ready.pop();
-    if (done[s]) continue;  // offered again when it could lower memory more
-    done[s] = 1;
-    order.push_back(s);
-    for (const StepId next : graph.successors(s)) {
-      if (--missing[next] == 0) offer(next);
-    }
-    for (const StepId p : graph.predecessors(s)) {
-      if (--unread[p] != 1 || graph[p].held == 0) continue;
-      for (const StepId last : graph.successors(p)) {
-        if (!done[last] && missing[last] == 0) offer(last);
-      }
-    }
-  }
-  return order;
-}
-
 /// The reductions with some schedule for each part, found at once: what is known before any search.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
   constexpr std::int64_t kTables = std::int64_t{1} << 20;  // bytes
@@ -137,11 +128,7 @@ void quick_order(const Graph& graph, Incumbent& incumbent) {
     return;
   }
   const Expansion rest = reduction.expand_rest();
-  core::Schedule schedule;
-  for (const StepId s : near_input_order(graph, rest, reduction.ropes())) {
-    reduction.ropes().flatten(rest.nodes[s], schedule.steps);
-  }
-  incumbent.offer(schedule);
+  incumbent.offer({nodes_of(rest, near_input_order(graph, rest, reduction.ropes()), reduction.ropes())});
 }
 
 /// What is left after all that can be linearized was.
@@ -169,9 +156,7 @@ class Rest {
   bool settled() { return incumbent_.cannot_improve() || watch_.expired(0); }
 
   void take(const std::vector<StepId>& order) {
-    core::Schedule schedule;
-    for (const StepId s : order) reduction_.ropes().flatten(rest_.nodes[s], schedule.steps);
-    incumbent_.offer(schedule);
+    incumbent_.offer({nodes_of(rest_, order, reduction_.ropes())});
     if (peak(rest_.graph, order) < peak(rest_.graph, best_)) best_ = order;
   }
 
@@ -181,15 +166,10 @@ class Rest {
   }
 
   void exactly() {
-    ExactOptions exact;
-    exact.memory_bytes = options_.memory_bytes;
-    exact.upper_bound = incumbent_.least_peak() - 1;
-    const ExactResult result =
-        within(watch_, 0.3, [&](Stopwatch& inner) { return exact_order(rest_.graph, exact, inner); });
-    if (!result.order.empty()) take(result.order);
-    // Nothing below the best means that it is optimal.
-    const bool none_better = result.proved && result.order.empty();
-    incumbent_.raise_lower_bound(none_better ? incumbent_.least_peak() : result.lower_bound);
+    within(watch_, 0.3, [&](Stopwatch& inner) {
+      exact_search(rest_.graph, incumbent_, options_.memory_bytes, inner,
+                   [&](const std::vector<StepId>& order) { take(order); });
+    });
   }
 
   void search(double part) {
@@ -198,9 +178,9 @@ class Rest {
     search.lower_bound = incumbent_.lower_bound();
     search.found = [&](const std::vector<StepId>& order, std::int64_t) { take(order); };
     search.proved = [&](std::int64_t) { incumbent_.raise_lower_bound(incumbent_.least_peak()); };
-    const int threads = options_.threads > 0 ? options_.threads : omp_get_max_threads();
-    take(within(watch_, part,
-                [&](Stopwatch& inner) { return search_order(rest_.graph, best_, search, inner, threads); }));
+    take(within(watch_, part, [&](Stopwatch& inner) {
+      return search_order(rest_.graph, best_, search, inner, options_.thread_count());
+    }));
   }
 
   const Graph& graph_;
@@ -214,23 +194,22 @@ class Rest {
 
 }  // namespace
 
+int OrderOptions::thread_count() const { return threads > 0 ? threads : omp_get_max_threads(); }
+
 Solution order(const Graph& graph, const OrderOptions& options) {
   Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
-  const int threads = options.threads > 0 ? options.threads : omp_get_max_threads();
   quick_order(graph, incumbent);
   if (graph.node_count() <= kMostExact && !incumbent.cannot_improve()) {
-    within(watch, 0.05, [&](Stopwatch& inner) {
-      exact_search(graph, incumbent, options.memory_bytes / 2, inner);
-      return 0;
-    });
+    within(watch, 0.05, [&](Stopwatch& inner) { exact_search(graph, incumbent, options.memory_bytes / 2, inner); });
   }
   if (incumbent.cannot_improve() || watch.expired(0)) return incumbent.finish(!incumbent.cannot_improve());
   // Half of the limit at most: a table may take any time, and the search needs some.
   Stopwatch reduction_watch(watch.share(0.5));
-  Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, threads, reduction_watch);
+  Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, options.thread_count(),
+                      reduction_watch);
   reduction.run();
   watch.expired(reduction_watch.work());
   linearize_regions(reduction, options, watch);
@@ -253,10 +232,9 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
   search.seed = options.seed;
   search.lower_bound = incumbent.lower_bound();
   const auto& start = graph.input_order();
-  const int threads = options.threads > 0 ? options.threads : omp_get_max_threads();
   // A good order first: it is what remains if the search ends early, and what is above it need not be looked at.
   incumbent.offer({within(watch, 0.05, [&](Stopwatch& inner) {
-    return search_order(steps, {start.begin(), start.end()}, search, inner, threads);
+    return search_order(steps, {start.begin(), start.end()}, search, inner, options.thread_count());
   })});
   exact_search(graph, incumbent, options.memory_bytes, watch);
   return incumbent.finish(!incumbent.cannot_improve());

@@ -9,6 +9,7 @@ namespace cairn::solvers {
 
 struct OrderOptions : SolveOptions {
   int threads = 0;  ///< of tables and searches; 0: as many as there are cores
+  int thread_count() const;
 };
 
 /// Any graph. Series-parallel parts and other isolated subgraphs become paths (Lemma 5.4), each by the best exact

@@ -29,7 +29,7 @@ Reduction::Reduction(const core::Graph& graph, Unfinished unfinished, std::int64
   const StepGraph steps(graph);
   const auto connect = [&](VertexId from, VertexId to) { reducer_.connect(from, to, {{}, true, false}, unite); };
   for (VertexId v = 0; v < graph.node_count(); ++v) {
-    vertices_[v] = {steps[v].rise, steps[v].drop, steps[v].held, ropes().leaf(v)};
+    vertices_[v] = {{{steps[v].rise, steps[v].drop}, ropes().leaf(v)}, steps[v].held};
     for (const VertexId u : graph.inputs(v)) connect(u, v);
     if (graph.inputs(v).empty()) connect(source_, v);
     if (graph.readers(v).empty()) connect(v, sink_);
@@ -40,10 +40,7 @@ Reduction::Reduction(const core::Graph& graph, Unfinished unfinished, std::int64
 Bush Reduction::join(VertexId v, EdgeId before, Chain behind) {
   Bush& bush = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];
-  Piece key;
-  key.rise = vertices_[v].rise;
-  key.drop = vertices_[v].drop;
-  key.nodes = vertices_[v].nodes;
+  const Piece& key = vertices_[v];
   if (source.held == 0 || bush.released) {
     // Nobody waits for these limbs, so the path to v and on is settled.
     Limb limb;

@@ -110,19 +110,18 @@ void SegmentCaduceus::lay_out(const Part& part) {
     id_at_[leaf] = id;
     tree_[width_ + leaf] = {segments_[id].change(), segments_[id].rise};
   }
-  for (std::int32_t i = width_ - 1; i > 0; --i) {
-    const Sums &left = tree_[2 * i], &right = tree_[2 * i + 1];
-    tree_[i] = {left.change + right.change, std::max(left.peak, left.change + right.peak)};
-  }
+  for (std::int32_t i = width_ - 1; i > 0; --i) sum_up(i);
+}
+
+void SegmentCaduceus::sum_up(std::int32_t i) {
+  const Sums &left = tree_[2 * i], &right = tree_[2 * i + 1];
+  tree_[i] = {left.change + right.change, std::max(left.peak, left.change + right.peak)};
 }
 
 void SegmentCaduceus::place(Id id, std::int32_t gap, bool there) {
   std::int32_t i = width_ + leaves_[first_leaf_[id] + gap - low_[id]];
   tree_[i] = there ? Sums{segments_[id].change(), segments_[id].rise} : Sums{0, kNothing};
-  for (i /= 2; i > 0; i /= 2) {
-    const Sums &left = tree_[2 * i], &right = tree_[2 * i + 1];
-    tree_[i] = {left.change + right.change, std::max(left.peak, left.change + right.peak)};
-  }
+  for (i /= 2; i > 0; i /= 2) sum_up(i);
 }
 
 /// The segment at the first of the highest places.

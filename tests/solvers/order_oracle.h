@@ -19,6 +19,7 @@
 #include "core/graph.h"
 #include "core/node_sum.h"
 #include "core/reference.h"
+#include "core/reference_order.h"
 #include "core/schedule.h"
 #include "solvers/order/step_graph.h"
 #include "tests/support/random_graph.h"
@@ -211,18 +212,7 @@ inline Order least_peak_order(const CutLattice& lattice, Random& random) {
   return reversed;
 }
 
-/// Definition 2.3, word by word: is there a way over the grid of pairs of places on which a's value is at most b's?
-inline bool dominates_by_pointers(const Bytes& a, const Bytes& b) {
-  std::vector<std::vector<bool>> reached(a.size(), std::vector<bool>(b.size(), false));
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const bool begin = i == 0 && j == 0;
-      const bool here = begin || (i > 0 && reached[i - 1][j]) || (j > 0 && reached[i][j - 1]);
-      reached[i][j] = here && a[i] <= b[j];
-    }
-  }
-  return reached.back().back();
-}
+using core::reference::dominates_by_pointers;
 
 /// Does profile `a` dominate that of every way through the lattice, without going over them one by one?
 ///

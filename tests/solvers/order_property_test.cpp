@@ -581,5 +581,14 @@ TEST_CASE("3-Partition with fifteen and eighteen numbers", "[order]") {
   CHECK(out_tree(three_partition_graph(eighteen, true), one_thread()).peak == feasible_peak(eighteen));
 }
 
+TEST_CASE("3-Partition with fifteen and eighteen numbers that parity keeps from being split", "[order]") {
+  // Every group's sum is 41, so every group would need an odd number of odd numbers; there are fewer than groups.
+  const std::vector<std::int64_t> fifteen = {10, 10, 12, 12, 14, 14, 16, 16, 18, 18, 14, 14, 13, 13, 11};
+  const std::vector<std::int64_t> eighteen = {10, 18, 12, 16, 14, 14, 8, 20, 6, 22, 10, 18, 12, 16, 12, 12, 13, 13};
+  CHECK(pumpkin(three_partition_graph(fifteen, false), one_thread()).peak > feasible_peak(fifteen));
+  CHECK(pumpkin(three_partition_graph(eighteen, false), one_thread()).peak > feasible_peak(eighteen));
+  CHECK(order(three_partition_graph(eighteen, false), one_thread()).peak > feasible_peak(eighteen));
+}
+
 }  // namespace
 }  // namespace cairn::solvers

@@ -1,11 +1,20 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <vector>
+
 #include "solvers/incumbent.h"
 #include "solvers/limit.h"
+#include "solvers/order/step_graph.h"
 
 namespace cairn::solvers {
 
-/// The exact search on the whole graph below the incumbent's peak: offers what it finds, raises the lower bound.
+/// The exact search on all that is to be ordered, below the incumbent's peak. Raises its lower bound, and calls found()
+/// with an order that is better, if there is one, before.
+void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t memory_bytes, Stopwatch& watch,
+                  const std::function<void(const std::vector<StepId>&)>& found);
+/// The same on the whole graph: what is found is offered.
 void exact_search(const core::Graph& graph, Incumbent& incumbent, std::int64_t memory_bytes, Stopwatch& watch);
 
 }  // namespace cairn::solvers

@@ -15,6 +15,8 @@ struct Expansion {
   std::vector<Ropes::Id> nodes;
 };
 
+/// The nodes that an order of the expansion runs.
+std::vector<core::NodeId> nodes_of(const Expansion& expansion, const std::vector<StepId>& order, const Ropes& ropes);
 /// An order of the expansion as a chain.
 Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Ropes& ropes);
 

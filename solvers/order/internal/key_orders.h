@@ -11,7 +11,7 @@
 
 namespace cairn::solvers {
 
-/// An in-tree between a source and a sink, by its limbs: children before parents.
+/// An in-tree between a source and a sink, by its limbs.
 struct KeyTree {
   struct Key {
     core::Segment key;
@@ -28,6 +28,8 @@ struct KeyTree {
   std::vector<Key> keys;
   std::vector<Free> free;
   std::int64_t released = 0;  ///< once all keys that read the source have run
+
+  std::int32_t reader_count() const;  ///< keys that read the source
 };
 
 /// Theorem 7.6: tries the orders of the keys that respect the tree. A prefix of such an order is a caduceus graph once
@@ -47,7 +49,6 @@ class KeyOrders {
     std::int32_t part, segment;
   };
   const std::vector<Step>& best() const { return best_steps_; }
-  std::int64_t orders_tried() const { return tried_; }
 
  private:
   struct Child {
@@ -57,6 +58,7 @@ class KeyOrders {
   void build(bool keep_steps);
   void descend();
   void offer();
+  std::vector<core::Segment> segments_of(const std::vector<SegmentCaduceus::Id>& order) const;
   core::Segment key_segment(std::int32_t key, bool releases) const;
 
   const KeyTree& tree_;
@@ -70,7 +72,6 @@ class KeyOrders {
   std::vector<Step> best_steps_;
   std::vector<core::Segment> best_;  ///< canonical
   std::int64_t best_peak_ = std::numeric_limits<std::int64_t>::max();
-  std::int64_t tried_ = 0;
   bool complete_ = true;
 };
 

@@ -69,9 +69,8 @@ class Reduction {
   using Reducer = SeriesParallelReducer<Bush>;
   using EdgeId = Reducer::EdgeId;
   /// What running a vertex does to memory: a step of StepGraph.
-  struct Vertex {
-    std::int64_t rise = 0, drop = 0, held = 0;
-    Ropes::Id nodes = Ropes::kEmpty;
+  struct Vertex : Piece {
+    std::int64_t held = 0;
   };
   struct Inside;
   Inside look_inside(const Region& region) const;

@@ -63,6 +63,7 @@ class SegmentCaduceus {
 
   std::vector<Id> optimal_order(const Part& part);
   void lay_out(const Part& part);
+  void sum_up(std::int32_t i);
   void place(Id id, std::int32_t gap, bool there);
   bool give_way(const Part& part, Id id);
   Id highest() const;
