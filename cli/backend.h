@@ -11,6 +11,8 @@
 #include "core/plan.h"
 #include "core/precision.h"
 #include "core/schedule.h"
+#include "sim/accelerator.h"
+#include "sim/simulator.h"
 
 namespace cairn::cli {
 
@@ -55,9 +57,21 @@ class Backend {
 /// named one is missing.
 std::unique_ptr<Backend> open_backend(std::string_view name);
 
+/// The same for solvers; nullptr: the host.
+std::unique_ptr<sim::Accelerator> open_accelerator(std::string_view name);
+
+/// The same for sweeps. `threads` is the host's: as many as there are cores for 0.
+std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads);
+
+/// Divides the devices of a machine among its processes: from now on this one sees only one of those visible to it.
+/// Must come before anything else that has to do with CUDA.
+void choose_device(int local_rank);
+
 std::unique_ptr<Backend> open_host_backend();
-/// Only in builds with CUDA. Throws DeviceError where there is no device.
+/// Only in builds with CUDA. These throw DeviceError where there is no device.
 std::unique_ptr<Backend> open_cuda_backend();
+std::unique_ptr<sim::Accelerator> open_cuda_accelerator();
+std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph);
 /// Why there is no device; empty where there is one. Only in builds with CUDA.
 std::string why_no_device();
 

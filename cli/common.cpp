@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <new>
 
 #include "cli/fit.h"
 #include "core/formats/files.h"
@@ -411,6 +412,34 @@ void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<Na
       throw core::InputError(fmt::format("{} and {} both write '{}'; give each a file of its own", twin->option,
                                          output->option, output->path));
   }
+}
+
+Ending current_ending() {
+  const auto ending = [](int code, std::string message, Json details = Json::object()) {
+    std::replace(message.begin(), message.end(), '\n', ' ');  // where it quotes input
+    return Ending{code, std::move(message), std::move(details)};
+  };
+  try {
+    throw;
+  } catch (const Failure& failure) {
+    return ending(failure.exit_code, failure.what(), failure.details);
+  } catch (const core::InputError& error) {
+    return ending(kBadInput, error.what());
+  } catch (const core::DeviceError& error) {
+    return ending(kDevice, error.what());
+  } catch (const std::bad_alloc&) {
+    return ending(kDevice, "out of memory; try a smaller graph or a smaller --batch");
+  } catch (const std::exception& error) {
+    return ending(kDefect, fmt::format("internal failure: {}; please report this", error.what()));
+  }
+}
+
+void print_ending(int code, const std::string& message, bool json, Json details) {
+  print_error(message);
+  if (!json) return;
+  details["error"] = message;
+  details["exit_code"] = code;
+  print_json(details);
 }
 
 void print_error(const std::string& message) {

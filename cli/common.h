@@ -56,6 +56,7 @@ Subcommand add_solve(CLI::App& root);
 Subcommand add_plan(CLI::App& root);
 Subcommand add_measure(CLI::App& root);
 Subcommand add_run(CLI::App& root);
+Subcommand add_simulate(CLI::App& root);
 Subcommand add_bench(CLI::App& root);
 
 /// Options that every subcommand takes.
@@ -229,6 +230,17 @@ class ProgressLine {
 
 /// Turns the first Ctrl-C into a flag (a second one ends the process) and returns that flag.
 const std::atomic<bool>& catch_interrupt();
+
+/// How a failure ends the command.
+struct Ending {
+  int code = kDone;
+  std::string message;  ///< one line
+  Json details = Json::object();
+};
+/// Of the exception that is being handled.
+Ending current_ending();
+/// Prints the failure: one line on stderr and, with `json`, `details` with it on stdout.
+void print_ending(int code, const std::string& message, bool json, Json details);
 
 /// Prints `cairn: error: message` on stderr, red where that is a terminal.
 void print_error(const std::string& message);

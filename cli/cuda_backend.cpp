@@ -7,8 +7,10 @@
 #include "cli/common.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "cuda/accelerator.h"
 #include "cuda/device.h"
 #include "cuda/executor.h"
+#include "cuda/simulator.h"
 #include "runtime/measure.h"
 
 namespace cairn::cli {
@@ -76,6 +78,10 @@ class CudaBackend : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> open_cuda_backend() { return std::make_unique<CudaBackend>(); }
+
+std::unique_ptr<sim::Accelerator> open_cuda_accelerator() { return cuda::make_accelerator(); }
+
+std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph) { return cuda::device_simulator(graph); }
 
 std::string why_no_device() { return cuda::probe().reason; }
 

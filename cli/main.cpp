@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <new>
 
 #include "cli/common.h"
 #include "core/text.h"
@@ -11,20 +10,9 @@
 namespace cairn::cli {
 namespace {
 
-/// One line even where a message quotes input with line breaks in it.
-std::string single_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
-
-int fail(int code, const std::string& message, bool json, Json details = Json::object()) {
-  const std::string line = single_line(message);
-  print_error(line);
-  if (json) {
-    details["error"] = line;
-    details["exit_code"] = code;
-    print_json(details);
-  }
+int fail(int code, std::string message, bool json) {
+  std::replace(message.begin(), message.end(), '\n', ' ');  // where it quotes the command line
+  print_ending(code, message, json, Json::object());
   return code;
 }
 
@@ -66,23 +54,19 @@ std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>&
 int run_guarded(const Subcommand& subcommand, bool json) {
   try {
     return subcommand.run();
-  } catch (const Failure& failure) {
-    return fail(failure.exit_code, failure.what(), json, failure.details);
-  } catch (const core::InputError& error) {
-    return fail(kBadInput, error.what(), json);
-  } catch (const core::DeviceError& error) {
-    return fail(kDevice, error.what(), json);
-  } catch (const std::bad_alloc&) {
-    return fail(kDevice, "out of memory; try a smaller graph or a smaller --batch", json);
-  } catch (const std::exception& error) {
-    return fail(kDefect, fmt::format("internal failure: {}; please report this", error.what()), json);
+  } catch (...) {
+    const Ending ending = current_ending();
+    print_ending(ending.code, ending.message, json, ending.details);
+    return ending.code;
   }
 }
 
-/// Words like `--budget=`, which CLI11 would give the next word as their value; empty where there are none.
+/// Words like `--budget=`, which CLI11 would give the next word as their value, and empty words, as an unset variable
+/// of a shell makes them; empty where there are none.
 std::string describe_empty_values(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
+    if (word.empty()) return fmt::format("the word after '{}' is empty; give it a value or drop both", argv[i - 1]);
     if (word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1)
       return fmt::format("{} is empty; give it a value or drop it", word.substr(0, word.size() - 1));
   }
@@ -105,9 +89,9 @@ int main_guarded(int argc, char** argv) {
       "  cairn run gpt2 --layers 4 --seq 128 --batch 8 --budget 50% --report gpt2.html\n"
       "Exit codes: 0 done, 2 bad usage or input, 3 proved infeasible, 4 nothing found within the limits,\n"
       "5 device missing or out of memory, 130 interrupted.");
-  const std::vector<Subcommand> subcommands = {add_models(app),  add_model(app), add_generate(app),
-                                               add_info(app),    add_solve(app), add_plan(app),
-                                               add_measure(app), add_run(app),   add_bench(app)};
+  const std::vector<Subcommand> subcommands = {add_models(app),   add_model(app), add_generate(app), add_info(app),
+                                               add_solve(app),    add_plan(app),  add_measure(app),  add_run(app),
+                                               add_simulate(app), add_bench(app)};
   const std::string empty_values = describe_empty_values(argc, argv);
   if (!empty_values.empty()) return fail(kBadInput, empty_values, json);
   try {

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "cli/backend.h"
 #include "cli/common.h"
 #include "core/formats/files.h"
 
@@ -12,7 +13,7 @@ struct SolveArguments {
   Console console;
   GraphSource source;
   Search search;
-  std::string budget, output, plan;
+  std::string budget, output, plan, backend = "host";
   std::int64_t alignment = 1;
 };
 
@@ -100,6 +101,8 @@ int solve(const SolveArguments& arguments) {
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
   require_outputs({{"-o", arguments.output}, {"--plan", arguments.plan}}, {arguments.source.input()});
+  const auto accelerator = open_accelerator(arguments.backend);
+  options.accelerator = accelerator.get();
   Problem problem(arguments.source, arguments.budget);
   options.budget = problem.budget;
   CheckedSolution found;
@@ -141,6 +144,8 @@ Subcommand add_solve(CLI::App& root) {
   arguments->search.add_to(*app, "10s");
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write: where every tensor lives");
+  app->add_option("--backend", arguments->backend, "host, cuda or auto: where large tables of solvers are filled")
+      ->capture_default_str();
   app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets of the plan are multiples of")
       ->capture_default_str()
       ->check(at_least_one());

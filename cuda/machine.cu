@@ -41,24 +41,10 @@ std::int64_t sort_bytes(std::int64_t count) {
   return static_cast<std::int64_t>(radix_sort(nullptr, 0, nullptr, nullptr, nullptr, nullptr, count, 32, nullptr));
 }
 
-std::int64_t most_shared_bytes() {
-  // What reductions keep beside, in static shared memory, and what the system reserves for itself.
-  constexpr std::int64_t kReserve = 4096;
-  int device = 0, bytes = 0;
-  check(cudaGetDevice(&device), "the current device");
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "the shared memory's size");
-  return bytes - kReserve;
-}
-
 }  // namespace
 
 Machine::Machine(std::int64_t workspace_limit_bytes)
-    : shared_limit_(most_shared_bytes()), gemms_(workspace_limit_bytes), convolutions_(workspace_limit_bytes) {}
-
-void Machine::fill(void* address, int byte, std::int64_t bytes) {
-  if (bytes == 0) return;
-  check(cudaMemsetAsync(address, byte, static_cast<std::size_t>(bytes), stream_), "filling memory");
-}
+    : gemms_(workspace_limit_bytes), convolutions_(workspace_limit_bytes) {}
 
 std::int64_t Machine::sort_workspace(std::int64_t count) {
   return aligned(sort_bytes(count)) + count * static_cast<std::int64_t>(sizeof(std::int32_t));
@@ -72,7 +58,7 @@ void Machine::sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, s
   int bits = 1;
   while (bits < 31 && (std::int64_t{1} << bits) < limit) ++bits;
   radix_sort(workspace, static_cast<std::size_t>(bytes), keys, sorted_keys, places, sorted_places, count, bits,
-             stream_);
+             stream());
 }
 
 }  // namespace cairn::cuda

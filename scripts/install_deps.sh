@@ -4,7 +4,7 @@
 set -eu
 
 packages='g++ cmake ninja-build git python3 clang-format catch2 libfmt-dev libcli11-dev nlohmann-json3-dev
-          libbenchmark-dev libopenblas-dev libboost-dev'
+          libbenchmark-dev libopenblas-dev libboost-dev libopenmpi-dev openmpi-bin'
 
 if ! command -v apt-get >/dev/null 2>&1; then
   echo "install_deps: no apt-get here; going on with what is installed. Needed, by their Debian names:" $packages >&2

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "core/formats/internal/json.h"
@@ -55,7 +56,7 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-void write_file(const std::string& path, std::string_view content) {
+FileWriter::FileWriter(const std::string& path) : path_(path), target_(path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
@@ -68,21 +69,45 @@ void write_file(const std::string& path, std::string_view content) {
     file_path = file_path.parent_path() / fs::read_symlink(file_path, ignored);
     in_place = is_descriptor(file_path);
   }
-  const std::string target = in_place ? path : fmt::format("{}.part{}", file_path.string(), ::getpid());
-  const auto fail = [&](int error) {
-    if (!in_place) std::remove(target.c_str());
-    throw InputError(fmt::format("{}: cannot be written: {}; choose another output path", path, std::strerror(error)));
-  };
-
+  if (!in_place) target_ = file_path.string();
+  part_ = in_place ? path : fmt::format("{}.part{}", target_, ::getpid());
   if (!in_place && fs::is_symlink(fs::symlink_status(file_path, ignored))) fail(ELOOP);
-  std::FILE* file = std::fopen(target.c_str(), in_place ? "ab" : "wb");
-  if (file == nullptr) fail(errno);
-  const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  const int write_error = errno;
-  if (std::fclose(file) != 0 || !written) fail(written ? errno : write_error);
-  if (in_place) return;
-  if (fs::exists(status)) fs::permissions(target, status.permissions(), ignored);
-  if (std::rename(target.c_str(), file_path.c_str()) != 0) fail(errno);
+  file_ = std::fopen(part_.c_str(), in_place ? "ab" : "wb");
+  if (file_ == nullptr) fail(errno);
+}
+
+FileWriter::~FileWriter() {
+  if (file_ == nullptr) return;
+  std::fclose(file_);
+  if (part_ != target_) std::remove(part_.c_str());
+}
+
+void FileWriter::fail(int error) {
+  if (file_ != nullptr) std::fclose(file_);
+  file_ = nullptr;
+  if (part_ != target_) std::remove(part_.c_str());
+  throw InputError(fmt::format("{}: cannot be written: {}; choose another output path", path_, std::strerror(error)));
+}
+
+void FileWriter::write(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail(errno);
+}
+
+void FileWriter::commit() {
+  namespace fs = std::filesystem;
+  std::FILE* const file = std::exchange(file_, nullptr);
+  if (std::fclose(file) != 0) fail(errno);
+  if (part_ == target_) return;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(target_, ignored);
+  if (fs::exists(status)) fs::permissions(part_, status.permissions(), ignored);
+  if (std::rename(part_.c_str(), target_.c_str()) != 0) fail(errno);
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  FileWriter file(path);
+  file.write(content);
+  file.commit();
 }
 
 Graph load_graph(const std::string& path) { return parse_graph(read_file(path), path); }

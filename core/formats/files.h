@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,29 @@ std::string read_file(const std::string& path);
 /// Atomic replacement of `path`, or of what it links to; an existing file's permissions stay. Devices, pipes and open
 /// descriptors (/dev/stdout) are written to, never replaced.
 void write_file(const std::string& path, std::string_view content);
+
+/// The same for a content that comes in pieces; what is not committed leaves no trace, but on what is written to in
+/// place. Throws InputError where the path cannot be written.
+class FileWriter {
+ public:
+  explicit FileWriter(const std::string& path);
+  ~FileWriter();
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  void write(std::string_view text);
+  /// Puts the file in its place. Once, and nothing is written after.
+  void commit();
+
+ private:
+  /// Removes what was written and throws.
+  [[noreturn]] void fail(int error);
+
+  std::string path_;    ///< as people gave it
+  std::string target_;  ///< what is replaced
+  std::string part_;    ///< what is written
+  std::FILE* file_ = nullptr;
+};
 
 /// Reads a graph in any known format, recognised by content: Cairn JSON, networkx node-link JSON (both dialects), simrd
 /// traces. O(bytes).

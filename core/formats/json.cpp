@@ -55,6 +55,9 @@ std::string parser_reason(std::string_view what) {
 
 Json parse_json(std::string_view text, std::string_view origin) {
   check_depth(text, origin);
+  // The parser takes it for the end of the text.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+    throw InputError(fmt::format("{}: byte {} is 0, which no JSON holds; is it a binary file?", origin, zero));
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {

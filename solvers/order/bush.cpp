@@ -83,6 +83,11 @@ std::optional<Chain> Linearizer::pumpkin(const Bush& bush, std::int64_t released
   for (const LimbId id : bush.limbs) branches.push_back({limbs_[id].key, limbs_[id].rest});
   if (watch_.expired(0)) return some_chain(bush, released);
   PumpkinTable table(branches, released);
+  if (accelerator_ != nullptr && table.is_large()) {
+    const sim::PumpkinAnswer::End end = table.solve_on(*accelerator_, watch_, tick_);
+    if (end == sim::PumpkinAnswer::End::solved) return table.chain(ropes_);
+    if (end == sim::PumpkinAnswer::End::stopped) return some_chain(bush, released);
+  }
   needed_bytes_ = table.needed_bytes();
   if (needed_bytes_ > memory_bytes_) return std::nullopt;
   if (table.solve(watch_, threads_, tick_)) return table.chain(ropes_);
@@ -117,8 +122,7 @@ Linearizer::Tree Linearizer::key_tree(const Bush& bush, std::int64_t released) c
     const auto [id, parent] = waiting[i];
     const Limb& limb = limbs_[id];
     tree.limbs.push_back(id);
-    tree.keys.keys.push_back(
-        {limb.key, &limb.rest, parent, static_cast<std::int32_t>(limb.children.size()), limb.reads_source});
+    tree.keys.keys.push_back({limb.key, &limb.rest, parent, limb.reads_source});
     if (!limb.before.empty()) tree.keys.free.push_back({&limb.before, static_cast<std::int32_t>(i)});
     for (const LimbId child : limb.children) waiting.emplace_back(child, static_cast<std::int32_t>(i));
   }
@@ -157,7 +161,7 @@ Chain Linearizer::starborescence(const Bush& bush, std::int64_t released) {
   Limit quick = watch_.rest();
   quick.work = std::min(quick.work, kQuickWork);
   Stopwatch quick_watch(quick);
-  KeyOrders orders(tree, quick_watch);
+  KeyOrders orders(tree, quick_watch, threads_, accelerator_);
   const bool complete = orders.search();
   watch_.expired(quick_watch.work());
   if (!complete && !watch_.expired(0)) {

@@ -33,7 +33,7 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
   tick();
   Stopwatch reduction_watch(watch.share(0.75));  // the rest is for when it does not get there
   Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, options.thread_count(), reduction_watch,
-                      tick);
+                      tick, options.accelerator);
   reduction.run();
   watch.expired(reduction_watch.work());
   if (const auto& large = reduction.too_large()) {

@@ -209,7 +209,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
   // Half of the limit at most: a table may take any time, and the search needs some.
   Stopwatch reduction_watch(watch.share(0.5));
   Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, options.thread_count(),
-                      reduction_watch);
+                      reduction_watch, {}, options.accelerator);
   reduction.run();
   watch.expired(reduction_watch.work());
   linearize_regions(reduction, options, watch);

@@ -18,10 +18,10 @@ void unite(Bush& bush, Bush other) {
 }  // namespace
 
 Reduction::Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
-                     Stopwatch& watch, std::function<void()> tick)
+                     Stopwatch& watch, std::function<void()> tick, sim::Accelerator* accelerator)
     : graph_(graph),
       unfinished_(unfinished),
-      linearizer_(memory_bytes, threads, watch, std::move(tick)),
+      linearizer_(memory_bytes, threads, watch, std::move(tick), accelerator),
       source_(graph.node_count()),
       sink_(graph.node_count() + 1),
       vertices_(static_cast<std::size_t>(graph.node_count()) + 2),

@@ -89,6 +89,14 @@ class Child {
     while (!handles(SIGINT) && alive()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   void interrupt() const { kill(pid_, SIGINT); }
+  void end_at_once() const { kill(pid_, SIGKILL); }
+  pid_t pid() const { return pid_; }
+
+  bool alive() const {
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid == 0;
+  }
 
   Outcome wait() {
     int status = 0;
@@ -98,11 +106,6 @@ class Child {
   }
 
  private:
-  bool alive() const {
-    siginfo_t info{};
-    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
-    return info.si_pid == 0;
-  }
   bool handles(int signal) const {
     std::ifstream file("/proc/" + std::to_string(pid_) + "/status");
     for (std::string line; std::getline(file, line);) {

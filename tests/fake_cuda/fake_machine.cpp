@@ -81,15 +81,17 @@ void Convolutions::run(const ConvShape& shape, const ConvOperands& operands, voi
 }
 
 Machine::Machine(std::int64_t workspace_limit_bytes)
-    : shared_limit_(host().shared_limit()), gemms_(workspace_limit_bytes), convolutions_(workspace_limit_bytes) {}
+    : gemms_(workspace_limit_bytes), convolutions_(workspace_limit_bytes) {}
+
+std::int64_t most_shared_bytes() { return host().shared_limit(); }
 
 template <class F>
-void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes) {
+void Launcher::launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes) const {
   enqueue(
-      stream_, [=] { host().launch_teams_of_one(functor, teams, shared_bytes); }, "the launch of a kernel");
+      stream(), [=] { host().launch_teams_of_one(functor, teams, shared_bytes); }, "the launch of a kernel");
 }
 
-void Machine::fill(void* address, int byte, std::int64_t bytes) {
+void Launcher::fill(void* address, int byte, std::int64_t bytes) const {
   if (bytes == 0) return;
   check(cudaMemsetAsync(address, byte, static_cast<std::size_t>(bytes), stream_), "filling memory");
 }
@@ -100,7 +102,8 @@ void Machine::sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, s
                           std::int64_t count, std::int64_t limit, void* workspace) {
   fake::require_aligned(workspace, 256, "a sort's workspace");
   enqueue(
-      stream_, [=] { host().sort_by_key(keys, sorted_keys, sorted_places, count, limit, workspace); }, "a sort of ids");
+      stream(), [=] { host().sort_by_key(keys, sorted_keys, sorted_places, count, limit, workspace); },
+      "a sort of ids");
 }
 
 MachineStep::MachineStep(Machine& machine, const runtime::Program& program, const runtime::Liveness& lives, bool poison,

@@ -1,6 +1,6 @@
 #pragma once
 
-// Private to core/formats: what its JSON readers share. Not installed; no public header includes it.
+// Private to the library: what its JSON readers share. Not installed; no public header includes it.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

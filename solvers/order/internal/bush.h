@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/accelerator.h"
 #include "solvers/limit.h"
 #include "solvers/order/internal/chain.h"
 #include "solvers/order/internal/segment_caduceus.h"
@@ -38,9 +39,15 @@ struct Bush {
 /// search over cuts as the oracle of Algorithm 2.
 class Linearizer {
  public:
-  /// `tick`, if there is one, is called now and then in long work.
-  Linearizer(std::int64_t memory_bytes, int threads, Stopwatch& watch, std::function<void()> tick)
-      : memory_bytes_(memory_bytes), threads_(threads), watch_(watch), tick_(std::move(tick)) {}
+  /// `tick`, if there is one, is called now and then in long work. The accelerator, if there is one, takes over tables
+  /// that are large; `memory_bytes` and `threads` are the host's.
+  Linearizer(std::int64_t memory_bytes, int threads, Stopwatch& watch, std::function<void()> tick,
+             sim::Accelerator* accelerator)
+      : memory_bytes_(memory_bytes),
+        threads_(threads),
+        watch_(watch),
+        tick_(std::move(tick)),
+        accelerator_(accelerator) {}
 
   Ropes& ropes() { return ropes_; }
   Limb& limb(LimbId id) { return limbs_[id]; }
@@ -76,6 +83,7 @@ class Linearizer {
   int threads_;
   Stopwatch& watch_;
   std::function<void()> tick_;
+  sim::Accelerator* accelerator_;
   Ropes ropes_;
   std::vector<Limb> limbs_;
   std::int64_t needed_bytes_ = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/graph.h"
+#include "sim/accelerator.h"
 #include "solvers/limit.h"
 #include "solvers/order/internal/bush.h"
 #include "solvers/order/internal/expansion.h"
@@ -30,7 +31,7 @@ class Reduction {
     leave  ///< it stays as it is
   };
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads, Stopwatch& watch,
-            std::function<void()> tick = {});
+            std::function<void()> tick = {}, sim::Accelerator* accelerator = nullptr);
 
   /// Reduces until nothing more can be.
   void run();

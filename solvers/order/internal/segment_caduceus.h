@@ -31,7 +31,6 @@ class SegmentCaduceus {
   /// Corollary 7.9: an order that dominates all.
   std::vector<Id> dominant_order();
 
-  const core::Segment& segment(Id id) const { return segments_[id]; }
   std::int64_t peak(std::span<const Id> order) const;
 
  private:

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace cairn::bench {
+
+/// Bytes a second that memcpy reads and writes on one thread, on 256 MiB: the ceiling of what streams from memory.
+/// Measured once a process, the best of some.
+inline double copy_bandwidth() {
+  static const double bandwidth = [] {
+    constexpr std::size_t kBytes = std::size_t{1} << 28;
+    std::vector<std::uint8_t> from(kBytes, 1), to(kBytes, 2);
+    double best = 0;
+    for (int i = 0; i < 5; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      std::memcpy(to.data(), from.data(), kBytes);
+      benchmark::DoNotOptimize(to.data());
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      best = best * seconds > 2.0 * kBytes ? best : 2.0 * kBytes / seconds;
+    }
+    return best;
+  }();
+  return bandwidth;
+}
+
+/// Reports `count` items and `bytes` read and written an iteration: items/s, bytes/s, and its share of
+/// copy_bandwidth().
+inline void report_rate(benchmark::State& state, const char* items, std::int64_t count, std::int64_t bytes) {
+  using benchmark::Counter;
+  const double iterations = static_cast<double>(state.iterations());
+  state.counters[items] = Counter(iterations * static_cast<double>(count), Counter::kIsRate);
+  state.counters["bytes/s"] = Counter(iterations * static_cast<double>(bytes), Counter::kIsRate);
+  state.counters["of_copy"] = Counter(iterations * static_cast<double>(bytes) / copy_bandwidth(), Counter::kIsRate);
+}
+
+}  // namespace cairn::bench

@@ -1,0 +1,46 @@
+// What a GPU takes over from solvers: the pumpkin table (branches of 16 nodes) and the search of key orders. The host's
+// are in bench/pumpkin_bench.cpp and bench/key_orders_bench.cpp.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+
+#include "bench/key_tree.h"
+#include "bench/pumpkin_chains.h"
+#include "cuda/accelerator.h"
+
+namespace cairn::bench {
+namespace {
+
+/// `resident`: most bytes of the device's memory at once.
+void device_pumpkin(benchmark::State& state) {
+  const sim::PumpkinProblem problem = chains(state.range(0), 16, 1);
+  const auto accelerator = cuda::make_accelerator();
+  sim::PumpkinAnswer answer;
+  for (auto _ : state) answer = accelerator->pumpkin(problem, {});
+  if (answer.end != sim::PumpkinAnswer::End::solved) state.SkipWithError("the table does not fit");
+  state.counters["states"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * static_cast<double>(std::int64_t{1} << state.range(0)),
+      benchmark::Counter::kIsRate);
+  state.counters["resident"] = static_cast<double>(answer.bytes);
+}
+BENCHMARK(device_pumpkin)->DenseRange(12, 28, 2)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void device_key_orders(benchmark::State& state) {
+  constexpr std::int64_t kMostWork = 4'000'000;
+  const sim::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
+  const auto accelerator = cuda::make_accelerator();
+  sim::KeyOrderOptions options;
+  sim::KeyOrdersFound found;
+  for (auto _ : state) {
+    std::int64_t left = kMostWork;
+    options.stop = [&](std::int64_t work) { return (left -= work) <= 0; };
+    found = accelerator->key_orders(tree, options);
+  }
+  state.counters["relaxations"] = benchmark::Counter(
+      static_cast<double>(found.relaxations) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["complete"] = found.complete;
+}
+BENCHMARK(device_key_orders)->DenseRange(8, 12)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace cairn::bench

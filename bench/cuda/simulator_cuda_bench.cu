@@ -1,0 +1,158 @@
+// The simulator on a GPU: candidates a second on batches that are there already, drawn there, or sent there; beside one
+// host core of the same machine (`x_core`), the device's own copy (`of_copy`) and the time of a graph of 250 nodes.
+//   cairn_cuda_bench --benchmark_filter=device
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "bench/random_layered.h"
+#include "cuda/device.h"
+#include "cuda/internal/handles.h"
+#include "cuda/internal/sim_machine.cuh"
+#include "sim/device/machine_simulator.h"
+#include "sim/simulator.h"
+
+namespace cairn {
+namespace {
+
+using cuda::check;
+
+constexpr std::int64_t kCount = std::int64_t{1} << 18;
+
+class Resident final : public sim::device::MachineSimulator<cuda::SimMachine, std::uint16_t> {
+ public:
+  using Base = sim::device::MachineSimulator<cuda::SimMachine, std::uint16_t>;
+  Resident(cuda::SimMachine& machine, const core::Graph& graph) : Base(machine, graph) {}
+  std::string backend() const override { return "cuda"; }
+  std::string device() const override { return "bench"; }
+  using Base::draw;
+  using Base::evaluate_piece;
+  using Base::piece_of;
+};
+
+/// Of a launch on the machine's stream.
+template <class Body>
+double seconds_of(const cuda::SimMachine& machine, const Body& body) {
+  const cuda::Event start = cuda::make_event(cudaEventDefault), end = cuda::make_event(cudaEventDefault);
+  check(cudaEventRecord(start.get(), machine.stream()), "an event");
+  body();
+  check(cudaEventRecord(end.get(), machine.stream()), "an event");
+  check(cudaEventSynchronize(end.get()), "waiting for the device");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, start.get(), end.get()), "an event's time");
+  return milliseconds * 1e-3;
+}
+
+double device_copy_bandwidth() {
+  static const double bandwidth = [] {
+    constexpr std::int64_t kBytes = std::int64_t{1} << 30;
+    const cuda::SimMachine machine;
+    const auto from = machine.array<std::byte>(kBytes), to = machine.array<std::byte>(kBytes);
+    double best = 0;
+    for (int i = 0; i < 5; ++i) {
+      const double seconds = seconds_of(machine, [&] {
+        check(cudaMemcpyAsync(to.data(), from.data(), kBytes, cudaMemcpyDeviceToDevice, machine.stream()), "a copy");
+      });
+      best = best * seconds > 2.0 * kBytes ? best : 2.0 * kBytes / seconds;
+    }
+    return best;
+  }();
+  return bandwidth;
+}
+
+/// Candidates a second of one host core on the same graph.
+double core_rate(const core::Graph& graph, const sim::Generator& generator) {
+  constexpr std::int64_t kOnHost = 4096;
+  const auto host = sim::host_simulator(graph, 1);
+  const sim::ScheduleBatch batch = host->generate(generator, 0, kOnHost);
+  sim::Outcomes outcomes;
+  host->evaluate(batch, outcomes);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 4; ++i) host->evaluate(batch, outcomes);
+  return 4 * kOnHost / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Setting {
+  explicit Setting(const benchmark::State& state)
+      : graph(bench::random_layered(static_cast<core::NodeId>(state.range(0)), state.range(0) * 5875 / 1000)),
+        generator{1, static_cast<std::int32_t>(state.range(1))},
+        simulator(machine, graph),
+        count(std::min(kCount, simulator.piece_of(generator))) {}
+  core::Graph graph;
+  sim::Generator generator;
+  cuda::SimMachine machine;
+  Resident simulator;
+  std::int64_t count;
+};
+
+void report(benchmark::State& state, const Setting& setting, double bytes_of_candidate) {
+  using benchmark::Counter;
+  const double candidates = static_cast<double>(state.iterations() * setting.count);
+  state.counters["candidates/s"] = Counter(candidates, Counter::kIsRate);
+  state.counters["bytes/s"] = Counter(candidates * bytes_of_candidate, Counter::kIsRate);
+  state.counters["of_copy"] = Counter(candidates * bytes_of_candidate / device_copy_bandwidth(), Counter::kIsRate);
+}
+
+/// Nodes, moves. The batch is in device memory; bytes: its steps, read once, and outcomes.
+void device_evaluate(benchmark::State& state) {
+  Setting setting(state);
+  const auto batch = setting.simulator.draw(setting.generator, 0, setting.count);
+  setting.simulator.evaluate_piece(batch, setting.generator.moves == 0);
+  for (auto _ : state) {
+    state.SetIterationTime(
+        seconds_of(setting.machine, [&] { setting.simulator.evaluate_piece(batch, setting.generator.moves == 0); }));
+  }
+  report(state, setting, 2.0 * static_cast<double>(state.range(0)) + 21);
+  state.counters["x_core"] = benchmark::Counter(
+      static_cast<double>(state.iterations() * setting.count) / core_rate(setting.graph, setting.generator),
+      benchmark::Counter::kIsRate);
+}
+
+void device_draw(benchmark::State& state) {
+  Setting setting(state);
+  std::int64_t first = 0;
+  for (auto _ : state) {
+    state.SetIterationTime(
+        seconds_of(setting.machine, [&] { setting.simulator.draw(setting.generator, first, setting.count); }));
+    first += setting.count;
+  }
+  report(state, setting, 2.0 * static_cast<double>(state.range(0) + state.range(1)));
+}
+
+/// All that a sweep does: draw, evaluate, count, select, and bring to the host what the tally wants.
+void device_sweep(benchmark::State& state) {
+  Setting setting(state);
+  sim::Tally tally(sim::tally_options(setting.graph));
+  std::int64_t first = 0;
+  for (auto _ : state) {
+    state.SetIterationTime(
+        seconds_of(setting.machine, [&] { setting.simulator.sweep(setting.generator, first, setting.count, tally); }));
+    first += setting.count;
+  }
+  report(state, setting, 4.0 * static_cast<double>(state.range(0) + state.range(1)) + 42);
+}
+
+/// Schedules that come from the host and outcomes that go back.
+void device_evaluate_from_host(benchmark::State& state) {
+  Setting setting(state);
+  const sim::ScheduleBatch batch = sim::host_simulator(setting.graph)->generate(setting.generator, 0, setting.count);
+  sim::Outcomes outcomes;
+  for (auto _ : state) {
+    state.SetIterationTime(seconds_of(setting.machine, [&] { setting.simulator.evaluate(batch, outcomes); }));
+  }
+  report(state, setting, static_cast<double>(batch.bytes()) / static_cast<double>(setting.count) + 21);
+}
+
+#define CAIRN_DEVICE_BENCH(name) \
+  BENCHMARK(name)->Args({250, 0})->Args({1000, 0})->Args({1000, 1000})->UseManualTime()->Unit(benchmark::kMillisecond)
+CAIRN_DEVICE_BENCH(device_evaluate)->Args({10'000, 0});
+CAIRN_DEVICE_BENCH(device_draw);
+CAIRN_DEVICE_BENCH(device_sweep);
+CAIRN_DEVICE_BENCH(device_evaluate_from_host);
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,235 @@
+// Dominance in bulk (sim/dominance.h) beside core::dominates in a loop, on one core unless the name says otherwise, for
+// the populations of bench/dominance_populations.h. `pairs_per_second` counts pairs; `true_pct` and `full_pct` say how
+// many are dominated, and how many no quick rejection decides; `bytes_per_second` counts what is read once for each
+// pair: signatures, and stairs where those are read.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/dominance_populations.h"
+#include "core/dominance.h"
+#include "core/random.h"
+#include "sim/canonical_batch.h"
+#include "sim/device/dominance.h"
+#include "sim/dominance.h"
+#include "sim/machine.h"
+
+namespace cairn::bench {
+namespace {
+
+void count_pairs(benchmark::State& state, std::int64_t pairs_of_iteration) {
+  const auto pairs = static_cast<double>(state.iterations() * pairs_of_iteration);
+  state.counters["pairs_per_second"] = benchmark::Counter(pairs, benchmark::Counter::kIsRate);
+}
+double percent(std::int64_t part, std::int64_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+constexpr std::int64_t kMany = 4096;
+constexpr std::int64_t kOnes = 64;
+
+/// compare(one, other) for all pairs of the first 64 and all.
+template <class Compare>
+void compare_pairs(benchmark::State& state, const Compare& compare) {
+  std::int64_t dominated = 0;
+  for (auto _ : state) {
+    dominated = 0;
+    for (std::int64_t i = 0; i < kOnes; ++i) {
+      for (std::int64_t j = 0; j < kMany; ++j) dominated += compare(i, j);
+    }
+    benchmark::DoNotOptimize(dominated);
+  }
+  count_pairs(state, kOnes * kMany);
+  state.counters["true_pct"] = percent(dominated, kOnes * kMany);
+}
+
+void core_loop(benchmark::State& state, const std::string& name) {
+  const sim::CanonicalBatch& batch = population(name, kMany);
+  compare_pairs(state, [&](std::int64_t i, std::int64_t j) { return core::dominates(batch[i], batch[j]); });
+  state.SetBytesProcessed(state.iterations() * kOnes * (8 * kMany + std::ssize(batch.segments()) * 16));
+  state.counters["segments"] = static_cast<double>(batch.segments().size()) / static_cast<double>(kMany);
+}
+
+struct Prepared {
+  explicit Prepared(const std::string& name) : machine(1), set(machine, population(name, kMany)) {}
+  std::int64_t stairs(std::int64_t i) const { return profiles().outlines[i].left + profiles().outlines[i].right; }
+  sim::device::Profiles profiles() const { return set.profiles(); }
+
+  sim::HostMachine machine;
+  sim::device::DominanceSet<sim::HostMachine> set;
+};
+
+/// Lemma 2.5's loop on staircases for every pair.
+void stairs_alone(benchmark::State& state, const std::string& name) {
+  const Prepared prepared(name);
+  const sim::device::Profiles all = prepared.profiles();
+  compare_pairs(state,
+                [&](std::int64_t i, std::int64_t j) { return sim::device::dominates_by_stairs(all, i, all, j); });
+  std::int64_t bytes = 0;
+  for (std::int64_t i = 0; i < kMany; ++i) bytes += 24 + 16 * prepared.stairs(i);
+  state.SetBytesProcessed(state.iterations() * kOnes * bytes);
+}
+
+/// The same after first value, last value, peak and minimum alone.
+void four_values(benchmark::State& state, const std::string& name) {
+  const Prepared prepared(name);
+  const sim::device::Profiles all = prepared.profiles();
+  std::vector<std::int64_t> first, last, highest, lowest;
+  for (std::int64_t i = 0; i < kMany; ++i) {
+    const sim::device::Outline outline = all.outlines[i];
+    const sim::device::Stair* left = all.stairs + outline.first;
+    first.push_back(left[outline.left - 1].floor);
+    last.push_back(left[outline.left + outline.right - 1].floor);
+    highest.push_back(left->height);
+    lowest.push_back(outline.lowest);
+  }
+  const auto may = [&](std::int64_t i, std::int64_t j) {
+    return ((first[i] <= first[j]) & (last[i] <= last[j]) & (highest[i] <= highest[j]) & (lowest[i] <= lowest[j])) != 0;
+  };
+  compare_pairs(state, [&](std::int64_t i, std::int64_t j) {
+    return may(i, j) && sim::device::dominates_by_stairs(all, i, all, j);
+  });
+  std::int64_t full = 0;
+  for (std::int64_t i = 0; i < kOnes; ++i) {
+    for (std::int64_t j = 0; j < kMany; ++j) full += may(i, j);
+  }
+  state.counters["full_pct"] = percent(full, kOnes * kMany);
+}
+
+/// Signatures and staircases, as the library does it.
+void one_against_many(benchmark::State& state, const std::string& name, bool one_dominates, int threads) {
+  const sim::CanonicalBatch& batch = population(name, kMany);
+  const Prepared prepared(name);
+  const sim::DominanceSet set(batch, threads);
+  std::int64_t dominated = 0;
+  for (auto _ : state) {
+    dominated = 0;
+    for (std::int64_t i = 0; i < kOnes; ++i) {
+      const std::vector<std::uint8_t> flags = one_dominates ? set.dominated_by(batch[i]) : set.dominators_of(batch[i]);
+      for (const std::uint8_t flag : flags) dominated += flag;
+    }
+    benchmark::DoNotOptimize(dominated);
+  }
+  std::int64_t full = 0, bytes = 0;
+  for (std::int64_t i = 0; i < kOnes; ++i) {
+    for (std::int64_t j = 0; j < kMany; ++j) {
+      const sim::device::Profiles all = prepared.profiles();
+      const bool undecided = one_dominates ? may_dominate(all, i, all, j) : may_dominate(all, j, all, i);
+      full += undecided;
+      bytes += 16 + (undecided ? 24 + 16 * prepared.stairs(j) : 0);
+    }
+  }
+  count_pairs(state, kOnes * kMany);
+  state.SetBytesProcessed(state.iterations() * bytes);
+  state.counters["true_pct"] = percent(dominated, kOnes * kMany);
+  state.counters["full_pct"] = percent(full, kOnes * kMany);
+}
+
+void all_pairs(benchmark::State& state, const std::string& name, int threads) {
+  const sim::DominanceSet set(population(name, kMany), threads);
+  for (auto _ : state) {
+    set.for_each_band(1 << 20, [](const sim::DominanceBand& band) { benchmark::DoNotOptimize(band.words.data()); });
+  }
+  count_pairs(state, kMany * kMany);
+}
+
+void prepare(benchmark::State& state, const std::string& name) {
+  const sim::CanonicalBatch& batch = population(name, kMany);
+  for (auto _ : state) benchmark::DoNotOptimize(sim::DominanceSet(batch, 1).size());
+  state.SetItemsProcessed(state.iterations() * kMany);
+  state.SetBytesProcessed(state.iterations() * 16 * std::ssize(batch.segments()));
+}
+
+void non_dominated(benchmark::State& state, const std::string& name, std::int64_t count, int threads) {
+  const sim::CanonicalBatch& batch = population(name, count);
+  std::size_t found = 0;
+  for (auto _ : state) found = sim::non_dominated(batch, threads).size();
+  state.counters["non_dominated"] = static_cast<double>(found);
+  state.SetItemsProcessed(state.iterations() * count);
+}
+
+/// Profiles of 2001 values to canonical form.
+void canonical(benchmark::State& state, bool in_bulk) {
+  constexpr std::int64_t kProfiles = 1000;
+  const Generator generate = generator("kahn");
+  core::Random random(1);
+  Values values;
+  std::vector<std::int64_t> offsets{0};
+  for (std::int64_t i = 0; i < kProfiles; ++i) {
+    const Values profile = generate(random);
+    values.insert(values.end(), profile.begin(), profile.end());
+    offsets.push_back(std::ssize(values));
+  }
+  for (auto _ : state) {
+    if (in_bulk) {
+      benchmark::DoNotOptimize(sim::canonical_batch(values, offsets, 1));
+    } else {
+      sim::CanonicalBatch batch;
+      for (std::size_t i = 0; i < kProfiles; ++i)
+        batch.add(core::canonical(std::span(values).subspan(static_cast<std::size_t>(offsets[i]),
+                                                            static_cast<std::size_t>(offsets[i + 1] - offsets[i]))));
+      benchmark::DoNotOptimize(batch);
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * kProfiles);
+  state.SetBytesProcessed(state.iterations() * std::ssize(values) * 8);
+}
+
+/// 128 sets of 32 chains.
+void merge(benchmark::State& state, const std::string& name, bool in_bulk) {
+  const sim::CanonicalBatch& batch = population(name, kMany);
+  constexpr std::int64_t kChains = 32, kSets = kMany / kChains;
+  std::vector<std::int64_t> sets;
+  for (std::int64_t set = 0; set <= kSets; ++set) sets.push_back(set * kChains);
+  std::vector<std::vector<std::vector<core::Segment>>> parts(kSets);
+  for (std::int64_t i = 0; i < kMany; ++i)
+    parts[static_cast<std::size_t>(i / kChains)].push_back(batch.profile(i).segments);
+  for (auto _ : state) {
+    if (in_bulk) {
+      benchmark::DoNotOptimize(sim::merge_segments(batch, sets, 1));
+    } else {
+      for (const auto& set : parts) benchmark::DoNotOptimize(core::merge_segments(set));
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * std::ssize(batch.segments()));
+  state.SetBytesProcessed(state.iterations() * std::ssize(batch.segments()) * 16);
+}
+
+template <class... Args>
+void add(const std::string& name, Args&&... args) {
+  benchmark::RegisterBenchmark(("dominance/" + name).c_str(), std::forward<Args>(args)...)
+      ->Unit(benchmark::kMillisecond)
+      ->UseRealTime();
+}
+
+[[maybe_unused]] const bool registered = [] {
+  for (const std::string name : {"kahn", "walks", "funnels", "raised", "narrowing"}) {
+    add("pairs/core/" + name, core_loop, name);
+    add("pairs/stairs/" + name, stairs_alone, name);
+    add("pairs/four_values/" + name, four_values, name);
+    add("dominated_by/" + name, one_against_many, name, true, 1);
+    add("dominators_of/" + name, one_against_many, name, false, 1);
+    add("all_pairs/" + name, all_pairs, name, 1);
+    add("prepare/" + name, prepare, name);
+  }
+  add("all_pairs/raised/2_threads", all_pairs, "raised", 2);
+  for (const std::string name : {"kahn", "walks", "funnels", "raised"}) {
+    add("non_dominated/100000/" + name, non_dominated, name, 100'000, 2);
+  }
+  for (const std::string name : {"kahn_200", "walks_200", "funnels_20", "funnels_40"}) {
+    add("non_dominated/1000000/" + name, non_dominated, name, 1'000'000, 2);
+  }
+  add("canonical/core", canonical, false);
+  add("canonical/in_bulk", canonical, true);
+  for (const std::string name : {"walks", "funnels", "narrowing"}) {
+    add("merge/core/" + name, merge, name, false);
+    add("merge/in_bulk/" + name, merge, name, true);
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace cairn::bench

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/random_layered.h"
+#include "core/dominance.h"
+#include "core/profile.h"
+#include "core/random.h"
+#include "sim/canonical_batch.h"
+
+/// Populations of profiles for the benches of dominance; of 2001 values each where the name has no number:
+///   kahn      random orders of a layered graph of 1000 nodes: all starts and ends are 0, so the peak alone decides
+///   walks     random walks that all end where they began
+///   funnels   noise that widens towards the middle and narrows again: many segments, hardly any pair dominated
+///   raised    one of the funnels, each time raised by another amount and a bit of noise: half of all pairs dominated
+///   narrowing every second value a peak, each lower than the one before, raised by less than a segment: a thousand
+///             segments, all of which must be looked at
+namespace cairn::bench {
+
+using Values = std::vector<std::int64_t>;
+
+inline std::int64_t below(core::Random& random, std::int64_t count) {
+  return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
+}
+
+/// A topological order, by picking any of the nodes that may run next.
+class RandomOrders {
+ public:
+  explicit RandomOrders(const core::Graph& graph) : graph_(graph) {}
+
+  std::span<const core::NodeId> next(core::Random& random) {
+    missing_.clear();
+    ready_.clear();
+    order_.clear();
+    for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
+      missing_.push_back(graph_.inputs(v).size());
+      if (missing_.back() == 0) ready_.push_back(v);
+    }
+    while (!ready_.empty()) {
+      const auto place = static_cast<std::size_t>(below(random, static_cast<std::int64_t>(ready_.size())));
+      const core::NodeId v = ready_[place];
+      ready_[place] = ready_.back();
+      ready_.pop_back();
+      order_.push_back(v);
+      for (const core::NodeId reader : graph_.readers(v)) {
+        if (--missing_[static_cast<std::size_t>(reader)] == 0) ready_.push_back(reader);
+      }
+    }
+    return order_;
+  }
+
+ private:
+  const core::Graph& graph_;
+  std::vector<std::size_t> missing_;
+  std::vector<core::NodeId> ready_, order_;
+};
+
+using Generator = std::function<Values(core::Random&)>;
+
+inline Generator kahn(core::Graph graph) {
+  return [graph = std::move(graph)](core::Random& random) {
+    return core::Evaluator(graph).profile(RandomOrders(graph).next(random));
+  };
+}
+inline Values walk(core::Random& random, int length) {
+  Values steps;
+  for (int i = 0; i < length / 2; ++i) {
+    const std::int64_t up = 1 + below(random, 1 << 20);
+    steps.push_back(up);
+    steps.push_back(-up);
+  }
+  for (std::size_t i = steps.size(); i > 1; --i)
+    std::swap(steps[i - 1], steps[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(i)))]);
+  Values profile{0};
+  for (const std::int64_t step : steps) profile.push_back(profile.back() + step);
+  return profile;
+}
+inline Generator raised(Values base, std::int64_t most, std::int64_t noise) {
+  return [base = std::move(base), most, noise](core::Random& random) {
+    Values profile = base;
+    const std::int64_t by = below(random, most);
+    for (std::int64_t& value : profile) value += by + below(random, noise);
+    return profile;
+  };
+}
+inline Values funnel(core::Random& random, std::int64_t length) {
+  Values profile{0};
+  for (std::int64_t i = 1; i <= length; ++i) {
+    const std::int64_t width = (1 + std::min(i, length - i)) << 16;
+    profile.push_back(below(random, 2 * width) - width);
+  }
+  return profile;
+}
+inline Values narrowing() {
+  Values profile;
+  for (std::int64_t i = 0; i < 2001; ++i) profile.push_back((i % 2 == 0 ? i : 4000 - i) << 12);
+  return profile;
+}
+
+inline Generator generator(const std::string& population) {
+  core::Random random(7);
+  if (population == "kahn") return kahn(random_layered(1000, 5875));
+  if (population == "kahn_200") return kahn(random_layered(200, 500));
+  if (population == "walks") return [](core::Random& r) { return walk(r, 2000); };
+  if (population == "walks_200") return [](core::Random& r) { return walk(r, 200); };
+  if (population == "funnels") return [](core::Random& r) { return funnel(r, 2000); };
+  if (population == "funnels_20") return [](core::Random& r) { return funnel(r, 20); };
+  if (population == "funnels_40") return [](core::Random& r) { return funnel(r, 40); };
+  if (population == "raised") return raised(funnel(random, 2000), 1 << 24, 1 << 10);
+  return raised(narrowing(), 1 << 12, 1 << 8);
+}
+
+/// The population's first `count` profiles, made once.
+inline const sim::CanonicalBatch& population(const std::string& name, std::int64_t count) {
+  static std::map<std::pair<std::string, std::int64_t>, sim::CanonicalBatch> known;
+  const auto [place, is_new] = known.try_emplace({name, count});
+  if (!is_new) return place->second;
+  const Generator generate = generator(name);
+  core::Random random(1);
+  for (std::int64_t i = 0; i < count; ++i) place->second.add(core::canonical(generate(random)));
+  return place->second;
+}
+
+}  // namespace cairn::bench

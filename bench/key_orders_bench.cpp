@@ -1,0 +1,115 @@
+// Key orders (Theorem 7.6) and caduceus graphs in bulk: prefixes a second, depth first and by layers, on so many
+// threads.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/key_tree.h"
+#include "core/dominance.h"
+#include "sim/caduceus.h"
+#include "sim/key_orders.h"
+#include "solvers/order/internal/segment_caduceus.h"
+
+namespace cairn::bench {
+namespace {
+
+/// Larger trees end after so many relaxations.
+void search(benchmark::State& state, std::int64_t most_width, int threads) {
+  constexpr std::int64_t kMostWork = 4'000'000;
+  const sim::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
+  sim::HostMachine machine(threads);
+  sim::KeyOrderOptions options;
+  options.most_width = most_width;
+  sim::KeyOrdersFound found;
+  for (auto _ : state) {
+    std::int64_t left = kMostWork;
+    options.stop = [&](std::int64_t work) { return (left -= work) <= 0; };
+    found = sim::search_key_orders(tree, options, machine);
+  }
+  const auto rate = [&](std::int64_t count) {
+    return benchmark::Counter(static_cast<double>(count) * static_cast<double>(state.iterations()),
+                              benchmark::Counter::kIsRate);
+  };
+  state.counters["relaxations"] = rate(found.relaxations);
+  state.counters["dominant"] = rate(found.dominant);
+  state.counters["complete"] = found.complete;
+  state.counters["peak"] = static_cast<double>(found.peak);
+}
+void key_orders_depth_first(benchmark::State& state) { search(state, 1, 1); }
+void key_orders_by_layers(benchmark::State& state) {
+  search(state, sim::KeyOrderOptions().most_width, static_cast<int>(state.range(1)));
+}
+BENCHMARK(key_orders_depth_first)->Unit(benchmark::kMillisecond)->UseRealTime()->DenseRange(8, 12);
+BENCHMARK(key_orders_by_layers)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->ArgsProduct({benchmark::CreateDenseRange(8, 12, 1), {1, 2}});
+
+struct Instance {
+  struct Bend {
+    std::int32_t first, last;
+    std::vector<core::Segment> segments;
+  };
+  std::vector<core::Segment> staff;
+  std::vector<Bend> bends;
+};
+
+/// As prefixes of key orders are: a staff of 8, 14 bends of about 3 segments.
+std::vector<Instance> instances(int count) {
+  tests::Random random(1);
+  const auto segment = [&] { return core::Segment{random.between(0, 100), random.between(0, 100)}; };
+  std::vector<Instance> instances(static_cast<std::size_t>(count));
+  for (Instance& instance : instances) {
+    for (int i = 0; i < 8; ++i) instance.staff.push_back(segment());
+    for (int b = 0; b < 14; ++b) {
+      const std::int64_t first = random.between(0, 8);
+      instance.bends.push_back(
+          {static_cast<std::int32_t>(first), static_cast<std::int32_t>(random.between(first, 8)), {}});
+      for (int i = 0; i < 10; ++i) core::append_segment(instance.bends.back().segments, segment());
+    }
+  }
+  return instances;
+}
+
+constexpr int kInstances = 20'000;
+
+void rate(benchmark::State& state) {
+  state.counters["graphs"] = benchmark::Counter(
+      static_cast<double>(kInstances) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
+/// The solver for large graphs, one after the other.
+void caduceus_one_by_one(benchmark::State& state) {
+  const std::vector<Instance> all = instances(kInstances);
+  solvers::SegmentCaduceus caduceus;
+  for (auto _ : state) {
+    for (const Instance& instance : all) {
+      caduceus.clear();
+      for (const core::Segment& segment : instance.staff) caduceus.add_staff(segment);
+      for (const Instance::Bend& bend : instance.bends) caduceus.add_bend(bend.first, bend.last, bend.segments);
+      benchmark::DoNotOptimize(state.range(0) != 0 ? caduceus.dominant_order() : caduceus.optimal_order());
+    }
+  }
+  rate(state);
+}
+void caduceus_in_bulk(benchmark::State& state) {
+  sim::CaduceusBatch batch;
+  for (const Instance& instance : instances(kInstances)) {
+    batch.add_graph(instance.staff);
+    for (const Instance::Bend& bend : instance.bends) batch.add_bend(bend.first, bend.last, bend.segments);
+  }
+  const auto goal = state.range(0) != 0 ? sim::CaduceusGoal::dominant : sim::CaduceusGoal::least_peak;
+  sim::HostMachine machine(static_cast<int>(state.range(1)));
+  for (auto _ : state) benchmark::DoNotOptimize(sim::solve_caduceus(batch, goal, machine));
+  rate(state);
+}
+BENCHMARK(caduceus_one_by_one)->Unit(benchmark::kMillisecond)->UseRealTime()->ArgName("dominant")->DenseRange(0, 1);
+BENCHMARK(caduceus_in_bulk)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->ArgNames({"dominant", "threads"})
+    ->ArgsProduct({{0, 1}, {1, 2}});
+
+}  // namespace
+}  // namespace cairn::bench

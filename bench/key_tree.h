@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sim/key_orders.h"
+#include "tests/sim/key_trees.h"
+
+namespace cairn::bench {
+
+/// The same tree for the same number of readers.
+inline sim::KeyTree key_tree(int readers) {
+  tests::Random random(static_cast<std::uint64_t>(readers));
+  return tests::random_key_tree(random, readers, readers - 2, 3);
+}
+
+}  // namespace cairn::bench

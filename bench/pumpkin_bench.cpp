@@ -1,0 +1,43 @@
+// The table of sim/pumpkin.h on the host: `--benchmark_filter=pumpkin_table`. Counters: states a second; bytes read
+// from the layer below if every candidate is read once; most bytes resident; segments of a state in the widest layer.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "bench/pumpkin_chains.h"
+#include "sim/pumpkin.h"
+
+namespace cairn::bench {
+namespace {
+
+void pumpkin_table(benchmark::State& state) {
+  const std::int64_t branches = state.range(0);
+  const sim::PumpkinProblem problem = chains(branches, 16, 1);
+  const sim::HostMachine machine(static_cast<int>(state.range(1)));
+  sim::PumpkinAnswer answer;
+  for (auto _ : state) answer = solve_pumpkin(machine, problem, {});
+  double states = 0, read = 0, longest = 0;
+  const std::vector<std::int64_t> layers = count_states(problem);
+  for (std::size_t size = 0; size < layers.size(); ++size) {
+    const auto segments = static_cast<double>(answer.segments_of_layer[size]);
+    states += static_cast<double>(layers[size]);
+    // Each state is what remains of as many larger ones as there are branches that it lacks.
+    read += segments * static_cast<double>(layers.size() - 1 - size) * sizeof(core::Segment);
+    longest = std::max(longest, segments / static_cast<double>(layers[size]));
+  }
+  state.counters["states"] = benchmark::Counter(states, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["read"] =
+      benchmark::Counter(read, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1024);
+  state.counters["resident"] =
+      benchmark::Counter(static_cast<double>(answer.bytes), benchmark::Counter::kDefaults, benchmark::Counter::kIs1024);
+  state.counters["segments"] = longest;
+}
+BENCHMARK(pumpkin_table)
+    ->ArgNames({"branches", "threads"})
+    ->Unit(benchmark::kMillisecond)
+    ->ArgsProduct({benchmark::CreateDenseRange(12, 20, 2), {1}})
+    ->Args({20, 0});
+
+}  // namespace
+}  // namespace cairn::bench

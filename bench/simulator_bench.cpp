@@ -1,0 +1,162 @@
+// The simulator on the host: candidates a second, beside the plain evaluator called in a loop. `bytes/s` counts the
+// batch and its outcomes once, `of_copy` is its share of what memcpy reaches on one thread (printed as a rate, it is
+// none).
+//   cairn_bench --benchmark_filter=simulator
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "bench/copy_bandwidth.h"
+#include "bench/random_layered.h"
+#include "core/profile.h"
+#include "sim/simulator.h"
+
+namespace {
+
+using namespace cairn;
+
+/// The graph of the figures in docs/results.md: n = 1,000, m = 5,875; others with as many edges a node.
+const core::Graph& graph_of(std::int64_t nodes) {
+  static std::vector<std::pair<std::int64_t, core::Graph>> known;
+  for (const auto& [count, graph] : known) {
+    if (count == nodes) return graph;
+  }
+  known.emplace_back(nodes, bench::random_layered(static_cast<core::NodeId>(nodes), nodes * 5875 / 1000));
+  return known.back().second;
+}
+
+/// Random orders; each with `again` recomputations of random nodes right before one of their readers.
+const sim::ScheduleBatch& batch_of(std::int64_t nodes, std::int64_t count, std::int64_t again) {
+  static std::int64_t known[3] = {};
+  static sim::ScheduleBatch batch(0);
+  if (known[0] == nodes && known[1] == count && known[2] == again) return batch;
+  const core::Graph& graph = graph_of(nodes);
+  batch = sim::ScheduleBatch(graph.node_count());
+  std::mt19937_64 random(7);
+  for (std::int64_t c = 0; c < count; ++c) {
+    const core::Schedule order = sim::generate(graph, {.seed = 1}, c);
+    std::vector<std::vector<core::NodeId>> before(static_cast<std::size_t>(nodes));
+    for (std::int64_t added = 0; added < again;) {
+      const auto reader = random() % static_cast<std::uint64_t>(nodes);
+      const auto inputs = graph.inputs(static_cast<core::NodeId>(reader));
+      if (inputs.empty()) continue;
+      before[reader].push_back(inputs[random() % inputs.size()]);
+      ++added;
+    }
+    core::Schedule schedule;
+    for (const core::NodeId v : order.steps) {
+      const auto& inserted = before[static_cast<std::size_t>(v)];
+      schedule.steps.insert(schedule.steps.end(), inserted.begin(), inserted.end());
+      schedule.steps.push_back(v);
+    }
+    batch.add(schedule);
+  }
+  known[0] = nodes;
+  known[1] = count;
+  known[2] = again;
+  return batch;
+}
+
+/// Larger graphs' batches are smaller.
+std::int64_t batch_size(const benchmark::State& state) {
+  return std::max<std::int64_t>(256, 4'096'000 / state.range(0));
+}
+
+void report(benchmark::State& state, const sim::ScheduleBatch& batch) {
+  constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1;
+  bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + batch.count() * kOutcomeBytes);
+}
+
+/// Nodes, recomputations.
+void simulator_plain_evaluator(benchmark::State& state) {
+  const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
+  std::vector<core::Schedule> schedules;
+  for (std::int64_t c = 0; c < batch.count(); ++c) schedules.push_back(batch.schedule(c));
+  core::Evaluator evaluator(graph_of(state.range(0)));
+  for (auto _ : state) {
+    for (const core::Schedule& schedule : schedules) benchmark::DoNotOptimize(evaluator.evaluate(schedule));
+  }
+  report(state, batch);
+}
+
+/// Nodes, recomputations, threads.
+void simulator_evaluate(benchmark::State& state) {
+  const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
+  const auto simulator = sim::host_simulator(graph_of(state.range(0)), static_cast<int>(state.range(2)));
+  sim::Outcomes outcomes;
+  for (auto _ : state) simulator->evaluate(batch, outcomes);
+  report(state, batch);
+}
+
+void simulator_profiles(benchmark::State& state) {
+  const sim::ScheduleBatch& batch = batch_of(1000, 1024, state.range(0));
+  const auto simulator = sim::host_simulator(graph_of(1000), 1);
+  std::int64_t entries = 0;
+  for (auto _ : state) entries = static_cast<std::int64_t>(simulator->profiles(batch).value.size());
+  bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + entries * 8);
+}
+
+/// Nodes, moves, threads.
+void simulator_draw(benchmark::State& state) {
+  constexpr std::int64_t kCount = 1024;
+  const sim::Generator generator{1, static_cast<std::int32_t>(state.range(1))};
+  const auto simulator = sim::host_simulator(graph_of(state.range(0)), static_cast<int>(state.range(2)));
+  std::int64_t first = 0, bytes = 0;
+  for (auto _ : state) {
+    bytes = simulator->generate(generator, first, kCount).bytes();
+    first += kCount;
+  }
+  bench::report_rate(state, "candidates/s", kCount, bytes);
+}
+void simulator_draw_and_evaluate(benchmark::State& state) {
+  constexpr std::int64_t kCount = 1024;
+  const sim::Generator generator{1, static_cast<std::int32_t>(state.range(1))};
+  const auto simulator = sim::host_simulator(graph_of(state.range(0)), static_cast<int>(state.range(2)));
+  sim::Outcomes outcomes;
+  std::int64_t first = 0;
+  for (auto _ : state) {
+    simulator->evaluate(generator, first, kCount, outcomes);
+    first += kCount;
+  }
+  bench::report_rate(state, "candidates/s", kCount, kCount * 21);
+}
+void simulator_tally(benchmark::State& state) {
+  sim::Outcomes outcomes;
+  const core::Graph& graph = graph_of(1000);
+  sim::host_simulator(graph)->evaluate(sim::Generator{1, 200}, 0, 1 << 14, outcomes);
+  sim::Tally tally(sim::tally_options(graph));
+  std::int64_t first = 0;
+  for (auto _ : state) {
+    tally.add(first, outcomes);
+    first += outcomes.count();
+  }
+  bench::report_rate(state, "candidates/s", outcomes.count(), outcomes.count() * 21);
+}
+
+// Real time: other threads work too. Each beside the plain evaluator on the same candidates.
+#define CAIRN_PLAIN(nodes, again) BENCHMARK(simulator_plain_evaluator)->Args({nodes, again})->UseRealTime()
+#define CAIRN_BATCH(nodes, again, threads) BENCHMARK(simulator_evaluate)->Args({nodes, again, threads})->UseRealTime()
+CAIRN_PLAIN(1000, 0);
+CAIRN_BATCH(1000, 0, 1);
+CAIRN_BATCH(1000, 0, 2);
+CAIRN_PLAIN(1000, 500);
+CAIRN_BATCH(1000, 500, 1);
+CAIRN_BATCH(1000, 500, 2);
+CAIRN_PLAIN(10'000, 0);
+CAIRN_BATCH(10'000, 0, 1);
+CAIRN_PLAIN(100'000, 0);
+CAIRN_BATCH(100'000, 0, 1);
+BENCHMARK(simulator_profiles)->Arg(0)->Arg(500)->UseRealTime();
+BENCHMARK(simulator_draw)->Args({250, 0, 1})->Args({1000, 0, 1})->Args({1000, 500, 1})->UseRealTime();
+BENCHMARK(simulator_draw_and_evaluate)
+    ->Args({250, 0, 1})
+    ->Args({1000, 0, 1})
+    ->Args({1000, 0, 2})
+    ->Args({1000, 500, 1})
+    ->UseRealTime();
+BENCHMARK(simulator_tally)->UseRealTime();
+
+}  // namespace

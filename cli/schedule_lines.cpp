@@ -1,0 +1,204 @@
+#include "cli/schedule_lines.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "cli/common.h"
+#include "core/error.h"
+
+namespace cairn::cli {
+namespace {
+
+constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
+constexpr std::size_t kMostLineBytes = std::size_t{256} << 20;
+constexpr std::string_view kBlank = " \t\r\n\v\f";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+bool is_schedule(std::string_view line) { return !line.empty() && line.front() != '#'; }
+
+/// A piece of a line as it can stand in a message.
+std::string preview(std::string_view text) {
+  constexpr std::size_t kMost = 24;
+  std::string safe;
+  for (const char c : text.substr(0, kMost)) safe += c >= ' ' && c <= '~' ? c : '?';
+  return fmt::format("'{}{}'", safe, text.size() > kMost ? "..." : "");
+}
+
+/// A number that may be outside the graph's, and even outside NodeId.
+core::NodeId to_node(std::int64_t value) {
+  const bool fits =
+      value >= std::numeric_limits<core::NodeId>::min() && value <= std::numeric_limits<core::NodeId>::max();
+  return fits ? static_cast<core::NodeId>(value) : std::numeric_limits<core::NodeId>::max();
+}
+
+/// Numbers with white space or one comma between them; with `commas`, as JSON has it, always a comma.
+std::string parse_numbers(std::string_view text, bool commas, std::vector<core::NodeId>& steps) {
+  std::size_t at = text.find_first_not_of(kBlank);
+  while (at != std::string_view::npos) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    std::size_t next = static_cast<std::size_t>(end - text.data());
+    const bool ends = next == text.size() || text[next] == ',' || kBlank.find(text[next]) != std::string_view::npos;
+    if (error == std::errc::invalid_argument || !ends) {
+      const std::string_view word = text.substr(at, text.find_first_of(", \t", at + 1) - at);
+      return fmt::format("{} is no node number", preview(word));
+    }
+    steps.push_back(error == std::errc::result_out_of_range ? to_node(std::numeric_limits<std::int64_t>::max())
+                                                            : to_node(value));
+    next = text.find_first_not_of(kBlank, next);
+    if (next == std::string_view::npos) return {};
+    const bool comma = text[next] == ',';
+    if (commas && !comma) return fmt::format("a comma is missing before {}", preview(text.substr(next)));
+    at = comma ? text.find_first_not_of(kBlank, next + 1) : next;
+    if (at == std::string_view::npos) return "it ends with a comma; is it truncated?";
+  }
+  return {};
+}
+
+std::string parse_object(std::string_view text, std::string_view fingerprint, std::vector<core::NodeId>& steps) {
+  const auto object = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  if (object.is_discarded()) return "it is no valid JSON; is it truncated?";
+  const auto key = [&](const char* name) { return object.contains(name) ? object[name] : nlohmann::json(); };
+  if (const auto format = key("format"); !format.is_null() && format != "cairn.schedule")
+    return fmt::format("its \"format\" is {}, not cairn.schedule", preview(format.dump()));
+  if (const auto version = key("version"); !version.is_null() && version != 1)
+    return fmt::format("it has version {}, but only version 1 can be read", preview(version.dump()));
+  if (const auto graph = key("graph"); !graph.is_null() && graph != std::string(fingerprint))
+    return fmt::format("it was made for another graph (fingerprint {}, but this one has {})", preview(graph.dump()),
+                       fingerprint);
+  const auto list = object.find("steps");
+  if (list == object.end() || !list->is_array()) return "it has no list \"steps\"";
+  for (const auto& step : *list) {
+    if (!step.is_number_integer()) return fmt::format("{} is no node number", preview(step.dump()));
+    steps.push_back(step.is_number_unsigned() && step.get<std::uint64_t>() > 0x7fffffff
+                        ? std::numeric_limits<core::NodeId>::max()
+                        : to_node(step.get<std::int64_t>()));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<LineBatch::Line> LineBatch::schedules() const {
+  if (one_object) return {{first_line, trimmed(text)}};
+  std::vector<Line> lines;
+  std::int64_t number = first_line;
+  for (std::size_t begin = 0; begin < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = trimmed(std::string_view(text).substr(begin, end - begin));
+    if (is_schedule(line)) lines.push_back({number, line});
+    begin = end + 1;
+  }
+  return lines;
+}
+
+ScheduleLines::ScheduleLines(std::string path, std::int64_t most_lines)
+    : path_(std::move(path)), most_lines_(most_lines) {
+  std::error_code ignored;
+  if (path_ == "-") {
+    file_ = STDIN_FILENO;
+    path_ = "stdin";
+  } else if (std::filesystem::is_directory(path_, ignored)) {
+    throw core::InputError(fmt::format("{}: is a folder, not a file", path_));
+  } else if (file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC); file_ < 0) {
+    throw core::InputError(fmt::format("{}: cannot be opened: {}", path_, std::strerror(errno)));
+  }
+}
+
+ScheduleLines::~ScheduleLines() {
+  if (file_ > STDIN_FILENO) ::close(file_);
+}
+
+bool ScheduleLines::read_more() {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  constexpr int kLookMs = 100;
+  if (ended_) return false;
+  // A pipe may stay silent for long: Ctrl-C is looked for meanwhile.
+  pollfd ready{file_, POLLIN, 0};
+  while (::poll(&ready, 1, kLookMs) <= 0) {
+    if (catch_interrupt()) {
+      ended_ = true;
+      return false;
+    }
+  }
+  const std::size_t size = pending_.size();
+  pending_.resize(size + kPiece);
+  const ssize_t count = ::read(file_, pending_.data() + size, kPiece);
+  if (count < 0) throw core::InputError(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
+  pending_.resize(size + static_cast<std::size_t>(count));
+  ended_ = count == 0;
+  return !ended_;
+}
+
+std::size_t ScheduleLines::line_end(std::size_t begin) {
+  for (std::size_t from = begin;;) {
+    const std::size_t end = pending_.find('\n', from);
+    if (end != std::string::npos) return end + 1;
+    from = pending_.size();
+    if (from - begin > kMostLineBytes)
+      throw core::InputError(fmt::format(
+          "{}: line {}: is longer than 256 MiB; give one schedule a line", path_,
+          line_ + std::count(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(begin), '\n')));
+    if (!read_more()) return pending_.size();
+  }
+}
+
+bool ScheduleLines::begins_object_over_lines() {
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = line_end(begin);
+    if (end == begin) return false;
+    const std::string_view line = trimmed(std::string_view(pending_).substr(begin, end - begin));
+    if (is_schedule(line)) return line.front() == '{' && line.back() != '}';
+    begin = end;
+  }
+}
+
+bool ScheduleLines::next(LineBatch& batch) {
+  batch = {};
+  if (!started_) {
+    started_ = true;
+    line_end(0);
+    if (pending_.starts_with("\xEF\xBB\xBF")) pending_.erase(0, 3);
+    batch.one_object = begins_object_over_lines();
+  }
+  std::size_t end = 0;
+  std::int64_t lines = 0;
+  while (batch.one_object || (lines < most_lines_ && end < kBatchBytes)) {
+    const std::size_t next = line_end(end);
+    if (next == end) break;
+    if (next > kMostLineBytes) throw core::InputError(fmt::format("{}: the schedule is longer than 256 MiB", path_));
+    end = next;
+    ++lines;
+  }
+  batch.first_line = line_;
+  batch.text = pending_.substr(0, end);
+  if (batch.one_object) batch.text.erase(0, batch.text.find('{'));  // comments before it
+  pending_.erase(0, end);
+  line_ += lines;
+  return end > 0;
+}
+
+std::string parse_schedule_line(std::string_view line, std::string_view fingerprint, std::vector<core::NodeId>& steps) {
+  steps.clear();
+  if (line.front() == '{') return parse_object(line, fingerprint, steps);
+  if (line.front() != '[') return parse_numbers(line, false, steps);
+  if (line.back() != ']') return "its list has no ] at the end; is it truncated?";
+  return parse_numbers(line.substr(1, line.size() - 2), true, steps);
+}
+
+}  // namespace cairn::cli

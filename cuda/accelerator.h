@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include "sim/accelerator.h"
+
+namespace cairn::cuda {
+
+/// The first visible GPU, for solvers. Throws DeviceError with the probe's reason where there is none.
+std::unique_ptr<sim::Accelerator> make_accelerator();
+
+}  // namespace cairn::cuda

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "sim/pumpkin.h"
+
+namespace cairn::cuda {
+
+/// sim::solve_pumpkin on the current device.
+sim::PumpkinAnswer solve_pumpkin(const sim::PumpkinProblem& problem, const sim::PumpkinOptions& options);
+
+}  // namespace cairn::cuda

@@ -1,0 +1,12 @@
+#include "cuda/internal/pumpkin.h"
+#include "cuda/internal/sim_machine.cuh"
+#include "sim/device/pumpkin.h"
+
+namespace cairn::cuda {
+
+sim::PumpkinAnswer solve_pumpkin(const sim::PumpkinProblem& problem, const sim::PumpkinOptions& options) {
+  SimMachine machine;
+  return sim::device::solve_pumpkin(machine, problem, options);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,39 @@
+#include <string>
+
+#include "core/error.h"
+#include "cuda/device.h"
+#include "cuda/internal/sim_machine.cuh"
+#include "cuda/simulator.h"
+#include "sim/device/machine_simulator.h"
+
+namespace cairn::cuda {
+namespace {
+
+struct OwnedMachine {
+  SimMachine machine;
+};
+
+template <class Id>
+class DeviceSimulator final : private OwnedMachine, public sim::device::MachineSimulator<SimMachine, Id> {
+ public:
+  DeviceSimulator(const core::Graph& graph, std::string device)
+      : sim::device::MachineSimulator<SimMachine, Id>(OwnedMachine::machine, graph), device_(std::move(device)) {}
+  std::string backend() const override { return "cuda"; }
+  std::string device() const override { return device_; }
+
+ private:
+  std::string device_;
+};
+
+}  // namespace
+
+std::unique_ptr<sim::Simulator> device_simulator(const core::Graph& graph) {
+  const Probe found = probe();
+  if (!found.available) throw core::DeviceError(found.reason);
+  const std::string& name = found.device->name;
+  if (sim::ScheduleBatch(graph.node_count()).narrow())
+    return std::make_unique<DeviceSimulator<std::uint16_t>>(graph, name);
+  return std::make_unique<DeviceSimulator<std::uint32_t>>(graph, name);
+}
+
+}  // namespace cairn::cuda

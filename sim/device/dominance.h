@@ -1,0 +1,583 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/host_device.h"
+#include "sim/canonical_batch.h"
+#include "sim/device/canonical_batch.h"
+#include "sim/dominance.h"
+#include "sim/machine.h"
+
+/// Dominance in bulk, on any Machine (sim/machine.h).
+///
+/// By Definition 2.4 every moment of `a` needs one of `b` from which on, and up to which, b's highest and lowest values
+/// are at least a's. Right of its lowest valley a profile's (highest, lowest value from here on) fall and rise: a
+/// staircase. So does (highest, lowest value up to here) left of it, outwards. Hence `a` dominates `b` exactly if
+///   - a's lowest value is at most b's, and
+///   - both of a's staircases are nowhere above b's: as functions that give, for each height, the lowest value beyond
+///     the last place where that height is reached (the highest value bounds where they are defined).
+/// Two profiles dominate each other exactly if these are the same.
+///
+/// What makes it fast: staircases are monotone, so their values at a few fixed heights, rounded to levels by any
+/// monotone map, are necessary conditions: a profile's signature, whose levels are compared eight at a time. Where it
+/// does not decide, the staircases do; so the choice of heights and levels changes the time, never the answer.
+namespace cairn::sim::device {
+
+/// One stair: `height` is reached again and nothing beyond is below `floor`. Bytes. Outwards, heights fall and floors
+/// rise, strictly.
+struct Stair {
+  std::int64_t height;
+  std::int64_t floor;
+};
+
+/// A profile: its lowest value and its staircases, side by side in an array of all stairs, the left one first. Both
+/// begin at the highest value and end at the profile's first or last one.
+struct Outline {
+  std::int64_t lowest;
+  std::int64_t first;  ///< place of its stairs
+  std::int32_t left, right;
+};
+
+inline constexpr std::int64_t kBelowAll = std::numeric_limits<std::int64_t>::min();
+
+inline constexpr int kLanes = 16;       ///< levels of a signature
+inline constexpr int kWords = 2;        ///< of eight levels each
+inline constexpr int kThresholds = 12;  ///< lanes that look at a staircase at some height
+inline constexpr int kCuts = 127;       ///< between the levels 0..127, which leave the highest bit of a byte free
+
+/// How a profile becomes a signature.
+struct Levels {
+  std::int64_t thresholds[kThresholds];  ///< heights: first those for right staircases, then those for left ones; each
+  std::int32_t right_thresholds;         ///< falling
+  std::int64_t cuts[kLanes][kCuts];      ///< rising
+};
+
+/// Profiles in a Machine's memory.
+struct Profiles {
+  const Stair* stairs;
+  const Outline* outlines;
+  const std::uint64_t* words;  ///< word w of profile i at [w * stride + i]
+  std::int64_t stride;
+};
+
+/// Is a staircase nowhere above another one: has each stair of `a` one of `b` of at least its height and floor? Where
+/// profiles are alike these lie side by side, which the processor foresees. O(a_count + b_count).
+CAIRN_HD inline bool nowhere_above(const Stair* a, std::int32_t a_count, const Stair* b, std::int32_t b_count) {
+  const Stair* const a_end = a + a_count;
+  const Stair* const b_last = b + b_count - 1;
+  if (a->height > b->height || a_end[-1].floor > b_last->floor) return false;
+  for (; a != a_end; ++a) {
+    if ((b->height < a->height) | (b->floor < a->floor)) {
+      if (b->height < a->height) --b;  // to the one found before, which is high enough
+      while (b->floor < a->floor) ++b;
+      if (b->height < a->height) return false;
+    }
+    if (b != b_last) ++b;
+  }
+  return true;
+}
+
+CAIRN_HD inline bool dominates_by_stairs(const Profiles& a, std::int64_t i, const Profiles& b, std::int64_t j) {
+  const Outline& in_a = a.outlines[i];
+  const Outline& in_b = b.outlines[j];
+  const Stair* of_a = a.stairs + in_a.first;
+  const Stair* of_b = b.stairs + in_b.first;
+  return in_a.lowest <= in_b.lowest && nowhere_above(of_a + in_a.left, in_a.right, of_b + in_b.left, in_b.right) &&
+         nowhere_above(of_a, in_a.left, of_b, in_b.left);
+}
+
+/// Is each of eight levels at most the other's? Each byte's free bit stays set where nothing is borrowed from it.
+CAIRN_HD inline bool levels_at_most(std::uint64_t a, std::uint64_t b) {
+  constexpr std::uint64_t kFree = 0x8080808080808080ULL;
+  return (((b | kFree) - a) & kFree) == kFree;
+}
+
+CAIRN_HD inline bool may_dominate(const Profiles& a, std::int64_t i, const Profiles& b, std::int64_t j) {
+  return levels_at_most(a.words[i], b.words[j]) && levels_at_most(a.words[a.stride + i], b.words[b.stride + j]);
+}
+
+/// Does profile i of `a` dominate profile j of `b`? Their signatures must be made by the same levels.
+CAIRN_HD inline bool dominates(const Profiles& a, std::int64_t i, const Profiles& b, std::int64_t j) {
+  return may_dominate(a, i, b, j) && dominates_by_stairs(a, i, b, j);
+}
+
+/// Writes a staircase; what hides behind the stairs before is none.
+class StairWriter {
+ public:
+  CAIRN_HD StairWriter(Stair* stairs, std::int64_t highest, std::int64_t lowest) : stairs_(stairs) {
+    stairs[0] = {highest, lowest};
+  }
+  CAIRN_HD void add(std::int64_t height, std::int64_t floor) {
+    Stair& last = stairs_[count_ - 1];
+    if (floor <= last.floor) return;
+    if (height >= last.height) {
+      last.floor = floor;
+    } else {
+      stairs_[count_++] = {height, floor};
+    }
+  }
+  CAIRN_HD std::int32_t count() const { return count_; }
+
+ private:
+  Stair* stairs_;
+  std::int32_t count_ = 1;
+};
+
+/// Profile i with s segments has place for s + 2 stairs.
+struct BuildStairs {
+  static constexpr int kThreads = 1;
+  const std::int64_t* starts;
+  const std::int64_t* begins;
+  const core::Segment* segments;
+  Stair* stairs;
+  Outline* outlines;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
+    std::int64_t value = starts[i], lowest = value, highest = value, valley = begins[i];
+    for (std::int64_t k = begins[i]; k < begins[i + 1]; ++k) {
+      const core::Segment segment = segments[k];
+      if (value + segment.rise > highest) highest = value + segment.rise;
+      value += segment.change();
+      if (segment.negative()) {
+        lowest = value;
+        valley = k + 1;
+      }
+    }
+    Outline outline{lowest, begins[i] + 2 * i, 0, 0};
+    StairWriter left(stairs + outline.first, highest, lowest);
+    value = lowest;
+    for (std::int64_t k = valley; k-- > begins[i];) {
+      const std::int64_t height = value + segments[k].drop;
+      left.add(height, value = height - segments[k].rise);
+    }
+    outline.left = left.count();
+    StairWriter right(stairs + outline.first + outline.left, highest, lowest);
+    value = lowest;
+    for (std::int64_t k = valley; k < begins[i + 1]; ++k) {
+      const std::int64_t height = value + segments[k].rise;
+      right.add(height, value = height - segments[k].drop);
+    }
+    outline.right = right.count();
+    outlines[i] = outline;
+  }
+};
+
+/// Values of a staircase at falling heights, to every second lane or so: put(k, value). What is never reached is below
+/// all.
+template <class Put>
+CAIRN_HD void look_up(const Stair* stairs, std::int32_t count, const std::int64_t* heights, int from, int to,
+                      const Put& put) {
+  std::int32_t at = -1;
+  for (int k = from; k < to; ++k) {
+    while (at + 1 < count && stairs[at + 1].height >= heights[k]) ++at;
+    put(k, at < 0 ? kBelowAll : stairs[at].floor);
+  }
+}
+
+/// What each lane of a signature looks at: put(lane, value) for all of them. Word 0 has what tells most apart.
+template <class Put>
+CAIRN_HD void lane_values(const Outline& outline, const Stair* all_stairs, const Levels& levels, const Put& put) {
+  const Stair* left = all_stairs + outline.first;
+  const Stair* right = left + outline.left;
+  put(0, left[0].height);
+  put(7, right[outline.right - 1].floor);
+  put(8, outline.lowest);
+  put(9, left[outline.left - 1].floor);
+  const auto put_threshold = [&put](int k, std::int64_t value) { put(k % 2 == 0 ? 1 + k / 2 : 10 + k / 2, value); };
+  look_up(right, outline.right, levels.thresholds, 0, levels.right_thresholds, put_threshold);
+  look_up(left, outline.left, levels.thresholds, levels.right_thresholds, kThresholds, put_threshold);
+}
+
+struct BuildSignatures {
+  static constexpr int kThreads = 1;
+  const Stair* stairs;
+  const Outline* outlines;
+  const Levels* levels;
+  std::uint64_t* words;
+  std::int64_t stride;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
+    std::uint64_t signature[kWords] = {};
+    lane_values(outlines[i], stairs, *levels, [&](int lane, std::int64_t value) {
+      const std::int64_t* cuts = levels->cuts[lane];
+      std::uint64_t level = 0;  // how many cuts are at most the value
+      for (std::uint64_t half = (kCuts + 1) / 2; half > 0; half /= 2)
+        level += cuts[level + half - 1] <= value ? half : 0;
+      signature[lane / 8] |= level << (lane % 8 * 8);
+    });
+    for (int w = 0; w < kWords; ++w) words[w * stride + i] = signature[w];
+  }
+};
+
+/// A look at some of the profiles, spread evenly, to choose levels by.
+inline constexpr std::int64_t kSample = 2048;
+inline constexpr std::int64_t kSampledStairs = 8;
+
+CAIRN_HD inline std::int64_t sampled(std::int64_t sample, std::int64_t samples, std::int64_t count) {
+  return sample * count / samples;
+}
+
+/// Heights of up to kSampledStairs stairs of each staircase but its first; kBelowAll where there are fewer.
+struct SampleHeights {
+  static constexpr int kThreads = 1;
+  const Stair* stairs;
+  const Outline* outlines;
+  std::int64_t samples, count;
+  std::int64_t* left;
+  std::int64_t* right;
+
+  CAIRN_HD static void sample(const Stair* inner, std::int64_t inner_count, std::int64_t* heights) {
+    for (std::int64_t k = 0; k < kSampledStairs; ++k) {
+      const std::int64_t place = inner_count <= kSampledStairs ? k : k * inner_count / kSampledStairs;
+      heights[k] = place < inner_count ? inner[place].height : kBelowAll;
+    }
+  }
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
+    const Outline outline = outlines[sampled(i, samples, count)];
+    const Stair* first = stairs + outline.first;
+    sample(first + 1, outline.left - 1, left + i * kSampledStairs);
+    sample(first + outline.left + 1, outline.right - 1, right + i * kSampledStairs);
+  }
+};
+
+struct SampleLanes {
+  static constexpr int kThreads = 1;
+  const Stair* stairs;
+  const Outline* outlines;
+  const Levels* levels;
+  std::int64_t samples, count;
+  std::int64_t* values;  ///< lane l of sample i at [l * samples + i]
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
+    lane_values(outlines[sampled(i, samples, count)], stairs, *levels,
+                [&](int lane, std::int64_t value) { values[lane * samples + i] = value; });
+  }
+};
+
+/// Thresholds at quantiles of the staircases' heights, more of them where more stairs are.
+Levels levels_with_thresholds(std::vector<std::int64_t> left, std::vector<std::int64_t> right);
+/// Cuts at quantiles of each lane's values.
+void choose_cuts(Levels& levels, std::vector<std::int64_t> values);
+
+/// Does the only profile of `one` dominate each of `many` (or the other way round)?
+template <bool kOneDominates>
+struct OneAgainstMany {
+  static constexpr int kThreads = 1;
+  Profiles one, many;
+  std::uint8_t* flags;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t j) const {
+    flags[j] = kOneDominates ? dominates(one, 0, many, j) : dominates(many, j, one, 0);
+  }
+};
+
+struct Or {
+  template <class T>
+  CAIRN_HD T operator()(T a, T b) const {
+    return a | b;
+  }
+};
+
+/// A word of a band of the matrix of all pairs: 64 columns of one row. All rows meet the same columns before the next
+/// ones come, which stay in a cache meanwhile.
+struct MatrixWord {
+  static constexpr int kThreads = 32;
+  Profiles profiles;
+  std::int64_t count, words_of_row, first_row, rows;
+  std::uint64_t* bits;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const std::int64_t row = index % rows, word = index / rows, first = word * 64;
+    const std::int64_t columns = count - first < 64 ? count - first : 64;
+    std::uint64_t mine = 0;
+    for (std::int64_t k = team.rank(); k < columns; k += team.size()) {
+      mine |= static_cast<std::uint64_t>(dominates(profiles, first_row + row, profiles, first + k)) << k;
+    }
+    const std::uint64_t all = team.reduce(mine, Or{});
+    if (team.rank() == 0) bits[row * words_of_row + word] = all;
+  }
+};
+
+/// The order in which non-dominated profiles are looked for: who dominates has no larger key. Sum of the levels first,
+/// for who is low everywhere dominates many.
+struct OrderKeys {
+  static constexpr int kThreads = 1;
+  Profiles profiles;
+  std::uint64_t* keys;
+  std::int32_t* places;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
+    std::uint64_t sum = 0;
+    for (int w = 0; w < kWords; ++w) {
+      for (int byte = 0; byte < 8; ++byte) sum += profiles.words[w * profiles.stride + i] >> (8 * byte) & 0xFF;
+    }
+    constexpr int kSumBits = 11;
+    static_assert(kLanes * kCuts < 1 << kSumBits);
+    const std::int64_t highest = profiles.stairs[profiles.outlines[i].first].height;
+    const std::uint64_t rising = static_cast<std::uint64_t>(highest) ^ std::uint64_t{1} << 63;
+    keys[i] = sum << (64 - kSumBits) | rising >> kSumBits;
+    places[i] = static_cast<std::int32_t>(i);
+  }
+};
+
+/// Candidates for the non-dominated ones, in that order.
+struct Candidates {
+  const Stair* stairs;
+  Outline* outlines;
+  std::uint64_t* words;
+  std::uint64_t* keys;
+  std::int32_t* places;  ///< in the set
+  std::int64_t stride;
+
+  CAIRN_HD Profiles profiles() const { return {stairs, outlines, words, stride}; }
+};
+
+struct GatherSorted {
+  static constexpr int kThreads = 1;
+  Profiles from;
+  Candidates to;  ///< whose keys and places are there
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
+    const std::int32_t place = to.places[i];
+    to.outlines[i] = from.outlines[place];
+    for (int w = 0; w < kWords; ++w) to.words[w * to.stride + i] = from.words[w * from.stride + place];
+  }
+};
+
+/// Appends from[begin + selected[i]] to the first `to_count` of `to`.
+struct Append {
+  static constexpr int kThreads = 1;
+  Candidates from;
+  std::int64_t begin;
+  const std::int64_t* selected;
+  Candidates to;
+  std::int64_t to_count;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
+    const std::int64_t source = begin + selected[i], target = to_count + i;
+    to.outlines[target] = from.outlines[source];
+    to.keys[target] = from.keys[source];
+    to.places[target] = from.places[source];
+    for (int w = 0; w < kWords; ++w) to.words[w * to.stride + target] = from.words[w * from.stride + source];
+  }
+};
+
+/// flags[i]: does none of `earlier` dominate candidate begin + i? All of them, or the first i where `earlier_count` is
+/// kThoseBefore.
+struct Filter {
+  static constexpr int kThreads = 32;
+  static constexpr std::int64_t kThoseBefore = -1;
+  Profiles earlier;
+  std::int64_t earlier_count;
+  Profiles candidates;
+  std::int64_t begin;
+  std::uint8_t* flags;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t i) const {
+    constexpr std::int64_t kRound = 512;  // between two looks at what the team's others have found
+    const std::int64_t count = earlier_count == kThoseBefore ? i : earlier_count;
+    int found = 0;
+    for (std::int64_t first = 0; first < count && found == 0; first += kRound) {
+      const std::int64_t end = count - first < kRound ? count : first + kRound;
+      for (std::int64_t k = first + team.rank(); k < end && found == 0; k += team.size()) {
+        found = dominates(earlier, k, candidates, begin + i);
+      }
+      found = team.reduce(found, Or{});
+    }
+    if (team.rank() == 0) flags[i] = found == 0;
+  }
+};
+
+/// Among equal keys who dominates may come after: flags[i] is 0 if such a one dominates candidate i.
+struct FilterTies {
+  static constexpr int kThreads = 1;
+  Profiles candidates;
+  const std::uint64_t* keys;
+  std::int64_t count;
+  std::uint8_t* flags;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
+    bool found = false;
+    for (std::int64_t k = i + 1; k < count && keys[k] == keys[i] && !found; ++k) {
+      found = dominates(candidates, k, candidates, i);
+    }
+    flags[i] = !found;
+  }
+};
+
+/// The set of sim/dominance.h on any Machine, which must outlive it.
+template <class Machine>
+class DominanceSet {
+ public:
+  DominanceSet(Machine& machine, const Batch<Machine>& batch) : machine_(machine) {
+    if (batch.count() > std::numeric_limits<std::int32_t>::max())
+      throw core::InputError("a set of " + std::to_string(batch.count()) + " profiles is too large: split it");
+    build_stairs(batch);
+    build_levels();
+    build_signatures();
+  }
+  DominanceSet(Machine& machine, const CanonicalBatch& batch) : DominanceSet(machine, upload(machine, batch)) {}
+
+  std::int64_t size() const { return outlines_.size(); }
+  Profiles profiles() const { return {stairs_.data(), outlines_.data(), words_.data(), size()}; }
+
+  std::vector<std::uint8_t> dominated_by(const core::CanonicalView& one) const { return against<true>(one); }
+  std::vector<std::uint8_t> dominators_of(const core::CanonicalView& one) const { return against<false>(one); }
+
+  void for_each_band(std::int64_t most_bytes, const std::function<void(const DominanceBand&)>& visit) const {
+    const std::int64_t words = (size() + 63) / 64, row_bytes = 8 * words;
+    if (size() == 0) return;
+    if (most_bytes < row_bytes) {
+      throw core::InputError("one row of the dominance matrix of " + std::to_string(size()) + " profiles takes " +
+                             std::to_string(row_bytes) + " bytes, more than the limit of " +
+                             std::to_string(most_bytes) + ": raise it");
+    }
+    const std::int64_t most_rows = std::min(size(), most_bytes / row_bytes);
+    const auto bits = machine_.template array<std::uint64_t>(most_rows * words);
+    std::vector<std::uint64_t> band(static_cast<std::size_t>(most_rows * words));
+    for (std::int64_t row = 0; row < size(); row += most_rows) {
+      const std::int64_t rows = std::min(most_rows, size() - row);
+      machine_.launch(MatrixWord{profiles(), size(), words, row, rows, bits.data()}, rows * words);
+      machine_.download(bits.data(), rows * words, band.data());
+      visit({row, rows, size(), words, std::span(band).first(static_cast<std::size_t>(rows * words))});
+    }
+  }
+
+  std::vector<std::int64_t> non_dominated() const {
+    const CandidateArrays all(machine_, stairs_.data(), size()), kept(machine_, stairs_.data(), size());
+    sort_into(all.view());
+    const std::int64_t most = std::max<std::int64_t>(4096, 2 * machine_.template resident_teams<Filter>(0));
+    const CandidateArrays block(machine_, stairs_.data(), std::min(most, size()));
+    const auto flags = machine_.template array<std::uint8_t>(size());
+    const auto selected = machine_.template array<std::int64_t>(size());
+    std::int64_t found = 0;
+    for (std::int64_t begin = 0; begin < size(); begin += most) {
+      const std::int64_t count = std::min(most, size() - begin);
+      // Whoever is dominated by any profile but itself and its later equals goes, so it is no matter whether that one
+      // stays: dominance is transitive.
+      machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
+      const std::int64_t left = machine_.select(flags.data(), count, selected.data());
+      machine_.launch(Append{all.view(), begin, selected.data(), block.view(), 0}, left);
+      const Profiles rest = block.view().profiles();
+      machine_.launch(Filter{rest, Filter::kThoseBefore, rest, 0, flags.data()}, left);
+      const std::int64_t stay = machine_.select(flags.data(), left, selected.data());
+      machine_.launch(Append{block.view(), 0, selected.data(), kept.view(), found}, stay);
+      found += stay;
+    }
+    machine_.launch(FilterTies{kept.view().profiles(), kept.view().keys, found, flags.data()}, found);
+    const std::vector<std::int32_t> places = downloaded(machine_, kept.view().places, found);
+    const std::vector<std::uint8_t> stays = downloaded(machine_, flags.data(), found);
+    std::vector<std::int64_t> result;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (stays[i] != 0) result.push_back(places[i]);
+    }
+    std::sort(result.begin(), result.end());
+    return result;
+  }
+
+ private:
+  template <class T>
+  using Array = typename Machine::template ArrayOf<T>;
+
+  class CandidateArrays {
+   public:
+    CandidateArrays(Machine& machine, const Stair* stairs, std::int64_t count)
+        : stairs_(stairs),
+          outlines_(machine.template array<Outline>(count)),
+          words_(machine.template array<std::uint64_t>(kWords * count)),
+          keys_(machine.template array<std::uint64_t>(count)),
+          places_(machine.template array<std::int32_t>(count)) {}
+    Candidates view() const {
+      return {stairs_, outlines_.data(), words_.data(), keys_.data(), places_.data(), outlines_.size()};
+    }
+
+   private:
+    const Stair* stairs_;
+    Array<Outline> outlines_;
+    Array<std::uint64_t> words_, keys_;
+    Array<std::int32_t> places_;
+  };
+
+  /// With the levels of another set.
+  DominanceSet(Machine& machine, const Batch<Machine>& batch, const Levels& levels) : machine_(machine) {
+    build_stairs(batch);
+    upload_levels(levels);
+    build_signatures();
+  }
+
+  void build_stairs(const Batch<Machine>& batch) {
+    stairs_ = machine_.template array<Stair>(batch.segments.size() + 2 * batch.count());
+    outlines_ = machine_.template array<Outline>(batch.count());
+    machine_.launch(
+        BuildStairs{batch.starts.data(), batch.begins.data(), batch.segments.data(), stairs_.data(), outlines_.data()},
+        batch.count());
+  }
+  void upload_levels(const Levels& levels) {
+    chosen_ = levels;
+    if (levels_.size() == 0) levels_ = machine_.template array<Levels>(1);
+    machine_.upload(&chosen_, 1, levels_.data());
+  }
+  void build_levels() {
+    const std::int64_t samples = std::min(kSample, size());
+    const auto left = machine_.template array<std::int64_t>(samples * kSampledStairs);
+    const auto right = machine_.template array<std::int64_t>(samples * kSampledStairs);
+    machine_.launch(SampleHeights{stairs_.data(), outlines_.data(), samples, size(), left.data(), right.data()},
+                    samples);
+    upload_levels(levels_with_thresholds(downloaded(machine_, left.data(), left.size()),
+                                         downloaded(machine_, right.data(), right.size())));
+    const auto values = machine_.template array<std::int64_t>(samples * kLanes);
+    machine_.launch(SampleLanes{stairs_.data(), outlines_.data(), levels_.data(), samples, size(), values.data()},
+                    samples);
+    choose_cuts(chosen_, downloaded(machine_, values.data(), values.size()));
+    upload_levels(chosen_);
+  }
+  void build_signatures() {
+    words_ = machine_.template array<std::uint64_t>(kWords * size());
+    machine_.launch(BuildSignatures{stairs_.data(), outlines_.data(), levels_.data(), words_.data(), size()}, size());
+  }
+
+  template <bool kOneDominates>
+  std::vector<std::uint8_t> against(const core::CanonicalView& one) const {
+    CanonicalBatch batch;
+    batch.add(one);
+    const DominanceSet alone(machine_, upload(machine_, batch), chosen_);
+    const auto flags = machine_.template array<std::uint8_t>(size());
+    machine_.launch(OneAgainstMany<kOneDominates>{alone.profiles(), profiles(), flags.data()}, size());
+    return downloaded(machine_, flags.data(), size());
+  }
+
+  void sort_into(const Candidates& sorted) const {
+    const auto keys = machine_.template array<std::uint64_t>(size());
+    const auto places = machine_.template array<std::int32_t>(size());
+    machine_.launch(OrderKeys{profiles(), keys.data(), places.data()}, size());
+    machine_.sort_pairs(keys.data(), sorted.keys, places.data(), sorted.places, size());
+    machine_.launch(GatherSorted{profiles(), sorted}, size());
+  }
+
+  Machine& machine_;
+  Levels chosen_{};  ///< what levels_ holds
+  Array<Levels> levels_;
+  Array<Stair> stairs_;
+  Array<Outline> outlines_;
+  Array<std::uint64_t> words_;
+};
+
+}  // namespace cairn::sim::device

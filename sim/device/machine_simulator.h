@@ -1,0 +1,516 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+#include "sim/device/atomics.h"
+#include "sim/device/graph_tables.h"
+#include "sim/device/order_profile.h"
+#include "sim/device/random_order.h"
+#include "sim/device/rewind.h"
+#include "sim/machine.h"
+#include "sim/simulator.h"
+
+/// A Simulator on a Machine (sim/machine.h): what cuda/ runs on a GPU, and tests on the host.
+namespace cairn::sim::device {
+
+/// Outcomes in the memory of a Machine.
+struct OutcomesView {
+  std::uint8_t* valid = nullptr;
+  std::int64_t* peak = nullptr;
+  std::int64_t* cost = nullptr;
+  std::int32_t* peak_step = nullptr;
+
+  CAIRN_HD void put(std::int64_t c, const Outcome& outcome) const {
+    valid[c] = outcome.valid ? 1 : 0;
+    peak[c] = outcome.peak;
+    cost[c] = outcome.cost;
+    peak_step[c] = outcome.peak_step;
+  }
+};
+
+/// Where a team's arrays are: in its shared memory, or where that is too small in a piece of the machine's.
+struct TeamSpace {
+  std::byte* pieces = nullptr;  ///< nullptr: shared memory
+  std::int64_t bytes = 0;       ///< of a piece
+
+  template <class Team>
+  CAIRN_HD std::byte* of(const Team& team, std::int64_t index) const {
+    return pieces == nullptr ? team.template shared<std::byte>() : pieces + index * bytes;
+  }
+};
+
+/// One block for as many candidates as a record has lanes.
+template <class Id, class Lanes, class Sum>
+struct EvaluateOrders {
+  static constexpr int kThreads = 256;
+  TablesView<Id> graph;
+  BatchView<Id> batch;
+  OutcomesView outcomes;
+  TeamSpace space;
+  std::int64_t teams;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const auto arrays = OrderSpace<Lanes, Sum>::in(space.of(team, index), graph.node_count);
+    for (std::int64_t c = index * Lanes::kCount; c < batch.count; c += teams * Lanes::kCount) {
+      profile_orders<Lanes, Sum>(team, graph, batch, c, arrays, [&](int lane, const Outcome& outcome) {
+        if (team.rank() == 0 && c + lane < batch.count) outcomes.put(c + lane, outcome);
+      });
+      team.sync();
+    }
+  }
+};
+
+/// One warp a candidate, whatever it is.
+template <class Id>
+struct EvaluateAny {
+  static constexpr int kThreads = 32;
+  TablesView<Id> graph;
+  BatchView<Id> batch;
+  OutcomesView outcomes;
+  TeamSpace space;
+  std::int64_t teams;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    auto* pending = reinterpret_cast<std::uint64_t*>(space.of(team, index));
+    for (std::int64_t c = index; c < batch.count; c += teams) {
+      const Outcome outcome =
+          rewind(team, graph, batch.steps + batch.begin[c], batch.length[c], pending, IgnoreSteps{});
+      if (team.rank() == 0) outcomes.put(c, outcome);
+      team.sync();
+    }
+  }
+};
+
+/// One warp a candidate; only those that have entries are valid.
+template <class Id>
+struct WriteProfiles {
+  static constexpr int kThreads = 32;
+  TablesView<Id> graph;
+  BatchView<Id> batch;
+  const std::int64_t* begin;  ///< batch.count + 1
+  std::int64_t* value;
+  TeamSpace space;
+  std::int64_t teams;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    auto* pending = reinterpret_cast<std::uint64_t*>(space.of(team, index));
+    for (std::int64_t c = index; c < batch.count; c += teams) {
+      if (begin[c] == begin[c + 1]) continue;
+      std::int64_t* profile = value + begin[c];
+      if (team.rank() == 0) profile[0] = 0;
+      rewind(team, graph, batch.steps + batch.begin[c], batch.length[c], pending,
+             [&](std::int32_t i, std::int64_t during, std::int64_t after) {
+               if (team.rank() != 0) return;
+               profile[2 * i + 1] = during;
+               profile[2 * i + 2] = after;
+             });
+      team.sync();
+    }
+  }
+};
+
+/// One block a candidate.
+template <class Id>
+struct DrawSchedules {
+  static constexpr int kThreads = 128;
+  TablesView<Id> graph;
+  std::uint64_t seed;
+  std::int32_t moves;
+  std::int64_t first, count, stride;
+  Id* steps;
+  std::int64_t* begin;
+  std::int32_t* length;
+  TeamSpace space;
+  std::int64_t teams;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const DrawSpace arrays = DrawSpace::in(space.of(team, index), graph.node_count, graph.edge_count);
+    for (std::int64_t c = index; c < count; c += teams) {
+      const std::int32_t drawn = draw_schedule(team, graph, seed, moves, first + c, arrays, steps + c * stride);
+      if (team.rank() == 0) {
+        begin[c] = c * stride;
+        length[c] = drawn;
+      }
+      team.sync();
+    }
+  }
+};
+
+/// TallyCounts on a device.
+struct Counted {
+  std::int64_t valid = 0, invalid = 0, within = 0, outside = 0;
+  std::int64_t least_peak = INT64_MAX, most_peak = 0, least_cost = INT64_MAX, most_cost = 0;
+  WideSum peak_sum = 0, cost_sum = 0;
+
+  CAIRN_HD Counted plus(const Counted& other) const {
+    const auto least = [](std::int64_t a, std::int64_t b) { return a < b ? a : b; };
+    const auto most = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
+    return {valid + other.valid,
+            invalid + other.invalid,
+            within + other.within,
+            outside + other.outside,
+            least(least_peak, other.least_peak),
+            most(most_peak, other.most_peak),
+            least(least_cost, other.least_cost),
+            most(most_cost, other.most_cost),
+            peak_sum + other.peak_sum,
+            cost_sum + other.cost_sum};
+  }
+  TallyCounts counts() const {
+    return {valid, invalid, within, outside, least_peak, most_peak, least_cost, most_cost, peak_sum, cost_sum};
+  }
+};
+
+/// Each thread takes candidates a stride apart; each team sums up what its threads counted.
+struct CountOutcomes {
+  static constexpr int kThreads = 256;
+  OutcomesView outcomes;
+  std::int64_t count;
+  std::int64_t from, budget;
+  std::int32_t shift, bins;
+  std::int64_t teams;
+  std::int64_t* histogram;
+  Counted* counts;  ///< one a team
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    Counted own;
+    for (std::int64_t c = index * team.size() + team.rank(); c < count; c += teams * team.size()) {
+      if (outcomes.valid[c] == 0) {
+        ++own.invalid;
+        continue;
+      }
+      const std::int64_t peak = outcomes.peak[c], cost = outcomes.cost[c];
+      const std::int64_t bin = peak < from ? -1 : (peak - from) >> shift;
+      const bool outside = bin < 0 || bin >= bins;
+      own = own.plus({1, 0, peak <= budget ? 1 : 0, outside ? 1 : 0, peak, peak, cost, cost, static_cast<WideSum>(peak),
+                      static_cast<WideSum>(cost)});
+      fetch_add(&histogram[bin < 0 ? 0 : outside ? bins - 1 : bin], std::int64_t{1});
+    }
+    const Counted all = team.reduce(own, [](const Counted& a, const Counted& b) { return a.plus(b); });
+    if (team.rank() == 0) counts[index] = all;
+  }
+};
+
+/// Marks the candidates that a tally must look at: below the worst of the top, or no worse than the front, or invalid.
+struct MarkEntries {
+  static constexpr int kThreads = 1;
+  OutcomesView outcomes;
+  std::int64_t first;
+  Entry worst;
+  const Entry* front;  ///< peaks ascend, costs descend
+  std::int64_t front_size;
+  std::uint8_t* marked;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& /*team*/, std::int64_t c) const {
+    if (outcomes.valid[c] == 0) {
+      marked[c] = 1;
+      return;
+    }
+    const std::int64_t peak = outcomes.peak[c], cost = outcomes.cost[c], index = first + c;
+    const bool in_top = peak != worst.peak   ? peak < worst.peak
+                        : cost != worst.cost ? cost < worst.cost
+                                             : index < worst.index;
+    std::int64_t low = 0, high = front_size;  // the first of a higher peak
+    while (low < high) {
+      const std::int64_t middle = (low + high) / 2;
+      if (front[middle].peak <= peak) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    bool in_front = true;
+    if (low > 0) {
+      const Entry& best = front[low - 1];
+      const bool same = best.peak == peak && best.cost == cost;
+      in_front = best.cost > cost || (same && index < best.index);
+    }
+    marked[c] = in_top || in_front ? 1 : 0;
+  }
+};
+
+/// The selected outcomes as entries; a peak below 0 for invalid ones.
+struct GatherEntries {
+  static constexpr int kThreads = 1;
+  OutcomesView outcomes;
+  const std::int64_t* places;
+  Entry* entries;
+  std::int64_t first;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& /*team*/, std::int64_t i) const {
+    const std::int64_t c = places[i];
+    entries[i].peak = outcomes.valid[c] != 0 ? outcomes.peak[c] : -1;
+    entries[i].cost = outcomes.cost[c];
+    entries[i].index = first + c;
+  }
+};
+
+template <class Machine, class Id>
+class MachineSimulator : public Simulator {
+ public:
+  template <class T>
+  using Array = typename Machine::template ArrayOf<T>;
+
+  /// `most_bytes`: of a piece of a batch, with its outcomes; 0: a quarter of what is free.
+  MachineSimulator(Machine& machine, const core::Graph& graph, std::int64_t most_bytes = 0)
+      : machine_(machine), node_count_(graph.node_count()), tables_(Tables<Id>(graph).upload(machine)) {
+    constexpr std::int64_t kMost = std::int64_t{4} << 30;
+    most_bytes_ = most_bytes > 0 ? most_bytes : std::min(kMost, machine_.free_bytes() / 4);
+  }
+
+  void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) override {
+    outcomes.resize(batch.count());
+    for_pieces(batch, 0, [&](const BatchView<Id>& piece, std::int64_t first, bool orders) {
+      evaluate_piece(piece, orders);
+      download(piece.count, first, outcomes);
+    });
+  }
+
+  sim::Profiles profiles(const ScheduleBatch& batch) override {
+    sim::Profiles profiles = room_for_profiles(*this, batch);
+    constexpr std::int64_t kEntriesOfStep = 2;
+    for_pieces(batch, kEntriesOfStep * sizeof(std::int64_t),
+               [&](const BatchView<Id>& piece, std::int64_t first, bool /*orders*/) {
+                 std::vector<std::int64_t> begin(profiles.begin.begin() + first,
+                                                 profiles.begin.begin() + first + piece.count + 1);
+                 const std::int64_t offset = begin.front(), entries = begin.back() - offset;
+                 for (std::int64_t& place : begin) place -= offset;
+                 const auto begins = machine_.template array<std::int64_t>(piece.count + 1);
+                 const auto values = machine_.template array<std::int64_t>(entries);
+                 machine_.upload(begin.data(), piece.count + 1, begins.data());
+                 WriteProfiles<Id> write{tables_.view, piece, begins.data(), values.data(), {}, 0};
+                 launch_with_space(write, piece.count, node_count_ * static_cast<std::int64_t>(sizeof(std::uint64_t)));
+                 machine_.download(values.data(), entries, profiles.value.data() + offset);
+               });
+    return profiles;
+  }
+
+  ScheduleBatch generate(const Generator& generator, std::int64_t first, std::int64_t count) override {
+    ScheduleBatch batch(node_count_);
+    const std::int64_t stride = stride_of(generator);
+    batch.resize_padded(count, stride);
+    Id* steps = batch.steps<Id>();
+    const std::int64_t at_once = piece_of(generator);
+    for (std::int64_t done = 0; done < count; done += at_once) {
+      const BatchView<Id> piece = draw(generator, first + done, std::min(at_once, count - done));
+      machine_.download(piece.steps, piece.count * stride, steps + done * stride);
+      machine_.download(piece.length, piece.count, batch.lengths() + done);
+    }
+    return batch;
+  }
+
+  void evaluate(const Generator& generator, std::int64_t first, std::int64_t count, Outcomes& outcomes) override {
+    outcomes.resize(count);
+    const std::int64_t at_once = piece_of(generator);
+    for (std::int64_t done = 0; done < count; done += at_once) {
+      const BatchView<Id> piece = draw(generator, first + done, std::min(at_once, count - done));
+      evaluate_piece(piece, generator.moves == 0);
+      download(piece.count, done, outcomes);
+    }
+  }
+
+  void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
+    // The first piece of a sweep fills top and front; after it few candidates are worth a look.
+    constexpr std::int64_t kFirst = 4096;
+    const std::int64_t at_once = piece_of(generator);
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t wanted = tally.candidates() == 0 ? std::min(kFirst, at_once) : at_once;
+      const BatchView<Id> piece = draw(generator, first + done, std::min(wanted, count - done));
+      evaluate_piece(piece, generator.moves == 0);
+      add_to(tally, first + done, piece.count);
+      done += piece.count;
+    }
+  }
+
+ protected:
+  /// Candidates that are drawn and evaluated at once.
+  std::int64_t piece_of(const Generator& generator) const { return fitting(stride_of(generator)); }
+  /// Draws them into the machine's memory; valid until the next call.
+  BatchView<Id> draw(const Generator& generator, std::int64_t first, std::int64_t count) {
+    const std::int64_t stride = stride_of(generator);
+    DrawSchedules<Id> draw{tables_.view,
+                           generator.seed,
+                           generator.moves,
+                           first,
+                           count,
+                           stride,
+                           room(steps_, count * stride),
+                           room(begin_, count),
+                           room(length_, count),
+                           {},
+                           0};
+    launch_with_space(draw, count,
+                      DrawSpace::bytes(node_count_, tables_.view.edge_count, sizeof(Id), generator.moves > 0));
+    return {steps_.data(), begin_.data(), length_.data(), count};
+  }
+  /// Leaves the outcomes in the machine's memory. `orders`: all have as many steps as there are nodes.
+  void evaluate_piece(const BatchView<Id>& piece, bool orders) {
+    const OutcomesView outcomes = outcomes_room(piece.count);
+    if (!orders) {
+      EvaluateAny<Id> evaluate{tables_.view, piece, outcomes, {}, 0};
+      launch_with_space(evaluate, piece.count, node_count_ * static_cast<std::int64_t>(sizeof(std::uint64_t)));
+    } else if constexpr (sizeof(Id) == sizeof(std::uint16_t)) {
+      evaluate_orders<Lanes<PairWord, 2>>(piece, outcomes);
+    } else {
+      evaluate_orders<Lanes<SingleWord, 1>>(piece, outcomes);
+    }
+  }
+  Machine& machine_;
+
+ private:
+  static constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1 + 1 + 8;  // and a mark, and a place in a selection
+
+  /// Candidates of which steps and outcomes fit into a piece.
+  std::int64_t fitting(std::int64_t steps_of_one) const {
+    constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 20;
+    const std::int64_t bytes = steps_of_one * static_cast<std::int64_t>(sizeof(Id)) + 12 + kOutcomeBytes;
+    return std::clamp<std::int64_t>(most_bytes_ / bytes, 1, kMostAtOnce);
+  }
+
+  std::int64_t stride_of(const Generator& generator) const {
+    return most_steps(generator, node_count_, tables_.view.edge_count);
+  }
+
+  template <class T>
+  T* room(Array<T>& array, std::int64_t count) {
+    if (array.size() < count) {
+      array = {};
+      array = machine_.template array<T>(count);
+    }
+    return array.data();
+  }
+  OutcomesView outcomes_room(std::int64_t count) {
+    return {room(valid_, count), room(peak_, count), room(cost_, count), room(peak_step_, count)};
+  }
+
+  /// body(piece, first, whether all have as many steps as nodes) for pieces that cover the batch and fit, with so many
+  /// bytes more a step.
+  template <class Body>
+  void for_pieces(const ScheduleBatch& batch, std::int64_t more_of_step, const Body& body) {
+    require_same_graph(batch, node_count_);
+    const BatchView<Id> all = batch.view<Id>();
+    for (std::int64_t first = 0; first < all.count;) {
+      // Candidates lie one behind the other, with gaps where they are padded.
+      std::int64_t count = 0, bytes = 0;
+      bool orders = true;
+      const std::int64_t offset = all.begin[first];
+      while (first + count < all.count) {
+        const std::int64_t c = first + count;
+        bytes = (all.begin[c] + all.length[c] - offset) * (static_cast<std::int64_t>(sizeof(Id)) + more_of_step) +
+                (count + 1) * (12 + kOutcomeBytes);
+        if (count > 0 && bytes > most_bytes_) break;
+        orders = orders && all.length[c] == node_count_;
+        ++count;
+      }
+      const std::int64_t last = first + count - 1;
+      const std::int64_t steps = all.begin[last] + all.length[last] - offset;
+      std::vector<std::int64_t> begin(all.begin + first, all.begin + first + count);
+      for (std::int64_t& place : begin) place -= offset;
+      machine_.upload(all.steps + offset, steps, room(steps_, steps));
+      machine_.upload(begin.data(), count, room(begin_, count));
+      machine_.upload(all.length + first, count, room(length_, count));
+      body(BatchView<Id>{steps_.data(), begin_.data(), length_.data(), count}, first, orders);
+      first += count;
+    }
+  }
+
+  template <class OfLanes>
+  void evaluate_orders(const BatchView<Id>& piece, const OutcomesView& outcomes) {
+    const std::int64_t teams = (piece.count + OfLanes::kCount - 1) / OfLanes::kCount;
+    if (tables_.view.unit > 0) {
+      EvaluateOrders<Id, OfLanes, std::int32_t> evaluate{tables_.view, piece, outcomes, {}, 0};
+      launch_with_space(evaluate, teams, OrderSpace<OfLanes, std::int32_t>::bytes(node_count_));
+    } else {
+      EvaluateOrders<Id, OfLanes, std::int64_t> evaluate{tables_.view, piece, outcomes, {}, 0};
+      launch_with_space(evaluate, teams, OrderSpace<OfLanes, std::int64_t>::bytes(node_count_));
+    }
+  }
+
+  /// Launches as many teams as there is work for; where their arrays exceed the shared memory, as many as run at once.
+  template <class F>
+  void launch_with_space(F functor, std::int64_t work, std::int64_t bytes) {
+    constexpr std::int64_t kTeamsOfBlock = F::kThreads == 32 ? kWarpsOfBlock : 1;
+    constexpr std::int64_t kAlignment = 256;
+    std::int64_t shared = bytes;
+    functor.teams = work;
+    if (bytes * kTeamsOfBlock > machine_.shared_limit()) {
+      shared = 0;
+      functor.space.bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+      functor.teams = std::min(work, machine_.template resident_teams<F>(0));
+      functor.teams = std::clamp<std::int64_t>((machine_.free_bytes() + spaces_.size()) / 2 / functor.space.bytes, 1,
+                                               functor.teams);
+      functor.space.pieces = room(spaces_, functor.teams * functor.space.bytes);
+    }
+    machine_.launch(functor, functor.teams, shared);
+  }
+
+  void download(std::int64_t count, std::int64_t to, Outcomes& outcomes) {
+    machine_.download(valid_.data(), count, outcomes.valid.data() + to);
+    machine_.download(peak_.data(), count, outcomes.peak.data() + to);
+    machine_.download(cost_.data(), count, outcomes.cost.data() + to);
+    machine_.download(peak_step_.data(), count, outcomes.peak_step.data() + to);
+  }
+
+  void add_to(Tally& tally, std::int64_t first, std::int64_t count) {
+    const TallyOptions& options = tally.options();
+    const OutcomesView outcomes{valid_.data(), peak_.data(), cost_.data(), peak_step_.data()};
+    constexpr std::int64_t kMostTeams = 512;
+    const std::int64_t teams = std::min(kMostTeams, (count + CountOutcomes::kThreads - 1) / CountOutcomes::kThreads);
+    const auto counts = machine_.template array<Counted>(teams);
+    const auto histogram = machine_.template array<std::int64_t>(options.bins);
+    machine_.fill(histogram.data(), 0, options.bins * static_cast<std::int64_t>(sizeof(std::int64_t)));
+    machine_.launch(CountOutcomes{outcomes, count, options.from, options.budget, options.shift, options.bins, teams,
+                                  histogram.data(), counts.data()},
+                    teams);
+    const std::vector<Entry>& best = tally.front();
+    const auto front = machine_.template array<Entry>(static_cast<std::int64_t>(best.size()));
+    machine_.upload(best.data(), static_cast<std::int64_t>(best.size()), front.data());
+    machine_.launch(MarkEntries{outcomes, first, tally.worst_top(), front.data(),
+                                static_cast<std::int64_t>(best.size()), room(marked_, count)},
+                    count);
+    const std::int64_t found = machine_.select(marked_.data(), count, room(places_, count));
+
+    std::vector<Counted> of_teams(static_cast<std::size_t>(teams));
+    std::vector<std::int64_t> of_bins(static_cast<std::size_t>(options.bins));
+    std::vector<std::int64_t> places(static_cast<std::size_t>(found));
+    machine_.download(counts.data(), teams, of_teams.data());
+    machine_.download(histogram.data(), options.bins, of_bins.data());
+    machine_.download(places_.data(), found, places.data());
+    for (const Counted& part : of_teams) tally.add_counts(part.counts());
+    tally.add_histogram(of_bins);
+    machine_.launch(GatherEntries{outcomes, places_.data(), room(entries_, found), first}, found);
+    std::vector<Entry> entries(static_cast<std::size_t>(found));
+    machine_.download(entries_.data(), found, entries.data());
+    for (const Entry& entry : entries) {
+      if (entry.peak < 0) {
+        tally.add_invalid(entry.index);
+      } else {
+        tally.add_entry(entry);
+      }
+    }
+  }
+
+  core::NodeId node_count_;
+  std::int64_t most_bytes_ = 0;
+  typename Tables<Id>::template Copy<Machine> tables_;
+  Array<Id> steps_;
+  Array<std::int64_t> begin_, peak_, cost_, places_;
+  Array<std::int32_t> length_, peak_step_;
+  Array<std::uint8_t> valid_, marked_;
+  Array<Entry> entries_;
+  Array<std::byte> spaces_;
+};
+
+}  // namespace cairn::sim::device

@@ -1,0 +1,279 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/host_device.h"
+#include "sim/device/graph_tables.h"
+#include "sim/device/rewind.h"
+#include "sim/schedule_batch.h"
+
+/// Schedules that run every node once, evaluated by a team, some side by side in the lanes of a word.
+namespace cairn::sim::device {
+
+/// Two candidates' positions in a word of 32 bits.
+struct PairWord {
+  using Position = std::uint16_t;
+  static constexpr int kPositions = 2;
+
+#ifdef CAIRN_DEVICE_PASS
+  CAIRN_HD static std::uint32_t highest(std::uint32_t a, std::uint32_t b) { return __vmaxu2(a, b); }
+  CAIRN_HD static std::uint32_t lowest(std::uint32_t a, std::uint32_t b) { return __vminu2(a, b); }
+  CAIRN_HD static std::uint32_t equal(std::uint32_t a, std::uint32_t b) { return __vcmpeq2(a, b); }
+#else
+  CAIRN_HD static std::uint32_t highest(std::uint32_t a, std::uint32_t b) {
+    return join(low(a) > low(b) ? a : b, high(a) > high(b) ? a : b);
+  }
+  CAIRN_HD static std::uint32_t lowest(std::uint32_t a, std::uint32_t b) {
+    return join(low(a) < low(b) ? a : b, high(a) < high(b) ? a : b);
+  }
+  CAIRN_HD static std::uint32_t equal(std::uint32_t a, std::uint32_t b) {
+    return join(low(a) == low(b) ? ~0U : 0U, high(a) == high(b) ? ~0U : 0U);
+  }
+#endif
+  CAIRN_HD static bool is_set(std::uint32_t mask, int lane) { return (mask >> 16 * lane & 1U) != 0; }
+
+ private:
+  CAIRN_HD static std::uint32_t low(std::uint32_t word) { return word & 0xFFFFU; }
+  CAIRN_HD static std::uint32_t high(std::uint32_t word) { return word >> 16; }
+  CAIRN_HD static std::uint32_t join(std::uint32_t with_low, std::uint32_t with_high) {
+    return low(with_low) | high(with_high) << 16;
+  }
+};
+
+/// One candidate's position in a word, for graphs of 65,535 nodes and more.
+struct SingleWord {
+  using Position = std::uint32_t;
+  static constexpr int kPositions = 1;
+
+  CAIRN_HD static std::uint32_t highest(std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }
+  CAIRN_HD static std::uint32_t lowest(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
+  CAIRN_HD static std::uint32_t equal(std::uint32_t a, std::uint32_t b) { return a == b ? ~0U : 0U; }
+  CAIRN_HD static bool is_set(std::uint32_t mask, int /*lane*/) { return mask != 0; }
+};
+
+/// kWords words side by side.
+template <class Word, int kWords>
+struct Lanes {
+  static constexpr int kCount = kWords * Word::kPositions;
+  using Position = typename Word::Position;
+
+  /// Of one node, in every lane: 1 .. n, and 0 where it does not stand.
+  struct alignas(4 * kWords) Record {
+    Position of[kCount];
+  };
+  struct Words {
+    std::uint32_t word[kWords];
+    CAIRN_HD bool is_set(int lane) const {
+      return Word::is_set(word[lane / Word::kPositions], lane % Word::kPositions);
+    }
+  };
+
+  CAIRN_HD static Words load(const Record& from) {
+    const Record record = from;  // one access
+    Words words;
+    memcpy(&words, &record, sizeof words);
+    return words;
+  }
+  CAIRN_HD static void store(const Words& words, Record& to) {
+    Record record;
+    memcpy(&record, &words, sizeof words);
+    to = record;
+  }
+  CAIRN_HD static Words all(std::uint32_t word) {
+    Words words;
+    for (int i = 0; i < kWords; ++i) words.word[i] = word;
+    return words;
+  }
+  CAIRN_HD static Words highest(Words a, const Words& b) {
+    CAIRN_UNROLL
+    for (int i = 0; i < kWords; ++i) a.word[i] = Word::highest(a.word[i], b.word[i]);
+    return a;
+  }
+  CAIRN_HD static Words lowest(Words a, const Words& b) {
+    CAIRN_UNROLL
+    for (int i = 0; i < kWords; ++i) a.word[i] = Word::lowest(a.word[i], b.word[i]);
+    return a;
+  }
+  CAIRN_HD static Words equal(Words a, const Words& b) {
+    CAIRN_UNROLL
+    for (int i = 0; i < kWords; ++i) a.word[i] = Word::equal(a.word[i], b.word[i]);
+    return a;
+  }
+};
+
+/// Bytes as profiles of orders sum them up: in units of TablesView::unit where it has one, else single bytes.
+template <class Sum>
+struct Measure;
+template <>
+struct Measure<std::int32_t> {
+  template <class Id>
+  CAIRN_HD static std::int64_t unit(const TablesView<Id>& graph) {
+    return graph.unit;
+  }
+  template <class Id>
+  CAIRN_HD static std::int32_t size(const TablesView<Id>& graph, std::int32_t v) {
+    return graph.unit_size[v];
+  }
+  template <class Id>
+  CAIRN_HD static std::int32_t scratch(const TablesView<Id>& graph, std::int32_t v) {
+    return graph.unit_scratch[v];
+  }
+};
+template <>
+struct Measure<std::int64_t> {
+  template <class Id>
+  CAIRN_HD static std::int64_t unit(const TablesView<Id>&) {
+    return 1;
+  }
+  template <class Id>
+  CAIRN_HD static std::int64_t size(const TablesView<Id>& graph, std::int32_t v) {
+    return graph.size[v];
+  }
+  template <class Id>
+  CAIRN_HD static std::int64_t scratch(const TablesView<Id>& graph, std::int32_t v) {
+    return graph.scratch[v];
+  }
+};
+
+/// Arrays that profile_orders() needs, shared by a team.
+template <class Lanes, class Sum>
+struct OrderSpace {
+  typename Lanes::Record* position = nullptr;  ///< node_count
+  typename Lanes::Record* last = nullptr;      ///< node_count: the step of the last read, 0 for what is kept
+  Sum* change = nullptr;                       ///< node_count steps of every lane: after(i) - after(i - 1)
+
+  static CAIRN_HD std::int64_t bytes(std::int64_t nodes) {
+    const std::int64_t records = static_cast<std::int64_t>(sizeof(typename Lanes::Record)) * nodes;
+    return 2 * aligned(records) + aligned(static_cast<std::int64_t>(sizeof(Sum)) * Lanes::kCount * nodes);
+  }
+  static CAIRN_HD OrderSpace in(std::byte* memory, std::int64_t nodes) {
+    const std::int64_t records = aligned(static_cast<std::int64_t>(sizeof(typename Lanes::Record)) * nodes);
+    return {reinterpret_cast<typename Lanes::Record*>(memory),
+            reinterpret_cast<typename Lanes::Record*>(memory + records), reinterpret_cast<Sum*>(memory + 2 * records)};
+  }
+
+ private:
+  static CAIRN_HD std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
+};
+
+/// Highest value and the first place that has it.
+template <class Sum>
+struct Peak {
+  Sum value = -1;
+  std::int32_t place = INT32_MAX;
+
+  struct Higher {
+    CAIRN_HD Peak operator()(const Peak& a, const Peak& b) const {
+      if (a.value != b.value) return a.value > b.value ? a : b;
+      return a.place < b.place ? a : b;
+    }
+  };
+};
+
+/// Candidates first .. first + Lanes::kCount - 1 of a batch, each a permutation of the nodes or invalid. Positions are
+/// found by scattering; an output's last read is the highest position among its readers; what a step frees are its
+/// inputs whose last read it is; and the profile is a prefix sum. Every thread calls put(lane, outcome) for each lane.
+/// O((n + m) / threads) steps of a team of that many.
+template <class Lanes, class Sum, class Id, class Team, class Put>
+CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
+                             std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {
+  using Words = typename Lanes::Words;
+  using Position = typename Lanes::Position;
+  constexpr int kCandidates = Lanes::kCount;
+  const std::int32_t n = graph.node_count;
+
+  const Id* rows[kCandidates];
+  CAIRN_UNROLL
+  for (int lane = 0; lane < kCandidates; ++lane) {
+    const std::int64_t c = first + lane;
+    rows[lane] = c < batch.count && batch.length[c] == n ? batch.steps + batch.begin[c] : nullptr;
+  }
+  for (std::int32_t v = team.rank(); v < n; v += team.size()) Lanes::store(Lanes::all(0), space.position[v]);
+  team.sync();
+  for (std::int32_t i = team.rank(); i < n; i += team.size()) {
+    CAIRN_UNROLL
+    for (int lane = 0; lane < kCandidates; ++lane) {
+      if (rows[lane] == nullptr) continue;
+      const std::uint32_t v = rows[lane][i];
+      if (v < static_cast<std::uint32_t>(n)) space.position[v].of[lane] = static_cast<Position>(i + 1);
+    }
+  }
+  team.sync();
+
+  // A lane that lacks a node, or reads one before it ran, is bad.
+  std::uint32_t bad = 0;  // a bit a lane
+  for (std::int32_t u = team.rank(); u < n; u += team.size()) {
+    const Words own = Lanes::load(space.position[u]);
+    Words last = own, early = own;
+    for (std::int32_t e = graph.reader_begin[u]; e < graph.reader_begin[u + 1]; ++e) {
+      const Words read = Lanes::load(space.position[graph.readers[e]]);
+      last = Lanes::highest(last, read);
+      early = Lanes::lowest(early, read);
+    }
+    typename Lanes::Record at, earliest;
+    Lanes::store(own, at);
+    Lanes::store(early, earliest);
+    CAIRN_UNROLL
+    for (int lane = 0; lane < kCandidates; ++lane) {
+      if (at.of[lane] == 0 || earliest.of[lane] != at.of[lane]) bad |= 1U << lane;
+    }
+    Lanes::store(graph.keep[u] != 0 ? Lanes::all(0) : last, space.last[u]);
+  }
+  bad = team.reduce(bad, [](std::uint32_t x, std::uint32_t y) { return x | y; });
+
+  for (std::int32_t v = team.rank(); v < n; v += team.size()) {
+    const Words at = Lanes::load(space.position[v]);
+    const Sum size = Measure<Sum>::size(graph, v);
+    Sum change[kCandidates];
+    const Words unread = Lanes::equal(Lanes::load(space.last[v]), at);
+    CAIRN_UNROLL
+    for (int lane = 0; lane < kCandidates; ++lane) change[lane] = unread.is_set(lane) ? 0 : size;
+    for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
+      const std::int32_t u = graph.inputs[e];
+      const Words freed = Lanes::equal(Lanes::load(space.last[u]), at);
+      const Sum bytes = Measure<Sum>::size(graph, u);
+      CAIRN_UNROLL
+      for (int lane = 0; lane < kCandidates; ++lane) change[lane] -= freed.is_set(lane) ? bytes : 0;
+    }
+    typename Lanes::Record place;
+    Lanes::store(at, place);
+    CAIRN_UNROLL
+    for (int lane = 0; lane < kCandidates; ++lane) {
+      const std::int64_t i = place.of[lane];
+      if (i > 0) space.change[(i - 1) * kCandidates + lane] = change[lane];
+    }
+  }
+  team.sync();
+
+  const std::int32_t stretch = (n + team.size() - 1) / team.size();
+  const std::int32_t begin = team.rank() * stretch < n ? team.rank() * stretch : n;
+  const std::int32_t end = begin + stretch < n ? begin + stretch : n;
+  CAIRN_UNROLL
+  for (int lane = 0; lane < kCandidates; ++lane) {
+    Outcome outcome;
+    if (rows[lane] != nullptr && (bad >> lane & 1U) == 0) {
+      const Sum* change = space.change + lane;
+      Sum own = 0, total = 0;
+      for (std::int32_t i = begin; i < end; ++i) own += change[static_cast<std::int64_t>(i) * kCandidates];
+      Sum live = team.scan(own, total);
+      Peak<Sum> peak;
+      for (std::int32_t i = begin; i < end; ++i) {
+        const std::int32_t v = rows[lane][i];
+        const Sum during = live + Measure<Sum>::size(graph, v) + Measure<Sum>::scratch(graph, v);
+        if (during > peak.value) peak = {during, i};
+        live += change[static_cast<std::int64_t>(i) * kCandidates];
+      }
+      peak = team.reduce(peak, typename Peak<Sum>::Higher{});
+      outcome.valid = true;
+      outcome.cost = graph.cost_once;
+      if (n > 0) {
+        outcome.peak = static_cast<std::int64_t>(peak.value) * Measure<Sum>::unit(graph);
+        outcome.peak_step = peak.place;
+      }
+    }
+    put(lane, outcome);
+  }
+}
+
+}  // namespace cairn::sim::device

@@ -1,0 +1,241 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/host_device.h"
+#include "sim/device/atomics.h"
+#include "sim/device/bits.h"
+#include "sim/device/graph_tables.h"
+#include "sim/philox.h"
+
+/// The random numbers of a candidate, see sim/generator.h.
+namespace cairn::sim::device {
+
+/// What a candidate's random words are for: each purpose has its own.
+inline constexpr std::uint32_t kWaitingTimes = 0;  ///< word v: of node v
+inline constexpr std::uint32_t kMoves = 1;         ///< word j: of move j
+inline constexpr std::uint32_t kMoveCount = 2;     ///< word 0
+
+/// Four words at once: 4 * group .. 4 * group + 3.
+CAIRN_HD inline Philox random_words(std::uint64_t seed, std::int64_t index, std::uint32_t purpose,
+                                    std::uint32_t group) {
+  const auto number = static_cast<std::uint64_t>(index);
+  return philox({{static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32), group, purpose}}, seed);
+}
+CAIRN_HD inline std::uint32_t random_word(std::uint64_t seed, std::int64_t index, std::uint32_t purpose,
+                                          std::int32_t place) {
+  const auto at = static_cast<std::uint32_t>(place);
+  return random_words(seed, index, purpose, at / 4).word[at % 4];
+}
+
+/// word * n / 2^32: in [0, n), each number about as likely as any other.
+CAIRN_HD inline std::uint32_t below(std::uint32_t word, std::uint32_t n) {
+  return static_cast<std::uint32_t>((std::uint64_t{word} * n) >> 32);
+}
+
+CAIRN_HD inline std::int32_t move_count(std::uint64_t seed, std::int64_t index, std::int32_t most) {
+  return static_cast<std::int32_t>(
+      below(random_word(seed, index, kMoveCount, 0), static_cast<std::uint32_t>(most) + 1));
+}
+
+/// -log2 of a uniform number in (0, 1], times 2^16: an exponential waiting time, at most kLongestWait. In integers and
+/// one exact conversion to float, so that it is the same on every machine; within 0.1% of the logarithm's curve.
+inline constexpr std::uint32_t kLongestWait = 24U << 16;
+CAIRN_HD inline std::uint32_t exponential(std::uint32_t word) {
+  const auto uniform = static_cast<float>(static_cast<std::int32_t>((word >> 8) + 1));  // 1 .. 2^24, exact
+  std::uint32_t bits = 0;
+  memcpy(&bits, &uniform, sizeof bits);
+  const std::uint32_t exponent = (bits >> 23) - 127, f = bits >> 7 & 0xFFFFU;  // uniform = 2^exponent * (1 + f / 2^16)
+  // log2(1 + f) = f + f (1 - f) c(f), where c is a parabola through the curve at 0, 1/2 and 1.
+  const std::uint32_t c = 29013U - (f * 16194U >> 16) + ((f * f >> 16) * 5446U >> 16);
+  const std::uint32_t bend = (f * (0x10000U - f) >> 16) * c >> 16;
+  return kLongestWait - (exponent << 16) - f - bend;
+}
+
+/// How long a node waits once its inputs have run: at least 1. `shift` keeps sums along paths within 32 bits.
+CAIRN_HD inline std::uint32_t waiting_time(std::uint32_t word, std::uint32_t shift) {
+  return (exponential(word) >> shift) + 1;
+}
+
+/// Nodes on the longest path. O(n + m).
+inline std::int32_t depth(const core::Graph& graph) {
+  std::vector<std::int32_t> level(static_cast<std::size_t>(graph.node_count()), 1);
+  std::int32_t deepest = 0;
+  for (const core::NodeId v : graph.input_order()) {
+    for (const core::NodeId u : graph.inputs(v)) level[v] = std::max(level[v], level[u] + 1);
+    deepest = std::max(deepest, level[v]);
+  }
+  return deepest;
+}
+
+/// So that a path of `longest` nodes takes less than 2^32.
+inline std::uint32_t waiting_time_shift(std::int32_t longest) {
+  std::uint32_t shift = 0;
+  while (((std::uint64_t{kLongestWait} >> shift) + 1) * static_cast<std::uint64_t>(longest) > 0xFFFFFFFFU) ++shift;
+  return shift;
+}
+
+/// Arrays that draw_schedule() and its parts need, shared by a team.
+struct DrawSpace {
+  std::uint32_t* key = nullptr;     ///< node_count
+  std::int32_t* bucket = nullptr;   ///< node_count + 1
+  std::uint32_t* chosen = nullptr;  ///< a bit an edge, where there are moves
+  void* order = nullptr;            ///< node_count Ids, where there are moves
+
+  static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t edges, std::int64_t id_bytes, bool moves) {
+    return aligned(nodes * 4) + aligned((nodes + 1) * 4) +
+           (moves ? aligned((edges + 31) / 32 * 4) + aligned(nodes * id_bytes) : 0);
+  }
+  static CAIRN_HD DrawSpace in(std::byte* memory, std::int64_t nodes, std::int64_t edges) {
+    DrawSpace space;
+    space.key = reinterpret_cast<std::uint32_t*>(memory);
+    memory += aligned(nodes * 4);
+    space.bucket = reinterpret_cast<std::int32_t*>(memory);
+    memory += aligned((nodes + 1) * 4);
+    space.chosen = reinterpret_cast<std::uint32_t*>(memory);
+    space.order = memory + aligned((edges + 31) / 32 * 4);
+    return space;
+  }
+
+ private:
+  static CAIRN_HD std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
+};
+
+/// The sums of the values before each, in place; `sum` of all is returned. Each thread takes a stretch.
+template <class Team>
+CAIRN_HD std::int32_t sum_before(const Team& team, std::int32_t* values, std::int32_t count) {
+  const std::int32_t stretch = (count + team.size() - 1) / team.size();
+  const std::int32_t begin = team.rank() * stretch < count ? team.rank() * stretch : count;
+  const std::int32_t end = begin + stretch < count ? begin + stretch : count;
+  std::int32_t own = 0, total = 0;
+  for (std::int32_t i = begin; i < end; ++i) own += values[i];
+  std::int32_t sum = team.scan(own, total);
+  for (std::int32_t i = begin; i < end; ++i) {
+    const std::int32_t value = values[i];
+    values[i] = sum;
+    sum += value;
+  }
+  team.sync();
+  return total;
+}
+
+/// Sorts nodes by (key, number) into `order`: into as many buckets as there are nodes, which hold few each, since
+/// waiting times spread them; then each bucket by insertion.
+template <class Id, class Team>
+CAIRN_HD void sort_by_key(const Team& team, std::int32_t count, const std::uint32_t* key, std::int32_t* bucket,
+                          Id* order) {
+  std::uint32_t highest = 0;
+  for (std::int32_t v = team.rank(); v < count; v += team.size()) highest = key[v] > highest ? key[v] : highest;
+  highest = team.reduce(highest, [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; });
+  const std::uint64_t scale = (static_cast<std::uint64_t>(count) << 32) / (std::uint64_t{highest} + 1);
+  const auto bucket_of = [=](std::int32_t v) { return static_cast<std::int32_t>(key[v] * scale >> 32); };
+
+  for (std::int32_t b = team.rank(); b <= count; b += team.size()) bucket[b] = 0;
+  team.sync();
+  for (std::int32_t v = team.rank(); v < count; v += team.size()) fetch_add(&bucket[bucket_of(v)], 1);
+  team.sync();
+  sum_before(team, bucket, count);
+  for (std::int32_t v = team.rank(); v < count; v += team.size()) {
+    order[fetch_add(&bucket[bucket_of(v)], 1)] = static_cast<Id>(v);
+  }
+  team.sync();
+  // A bucket's counter now stands where the next bucket begins.
+  for (std::int32_t b = team.rank(); b < count; b += team.size()) {
+    const std::int32_t begin = b > 0 ? bucket[b - 1] : 0, end = bucket[b];
+    for (std::int32_t i = begin + 1; i < end; ++i) {
+      const Id v = order[i];
+      std::int32_t j = i;
+      for (; j > begin && (key[order[j - 1]] > key[v] || (key[order[j - 1]] == key[v] && order[j - 1] > v)); --j) {
+        order[j] = order[j - 1];
+      }
+      order[j] = v;
+    }
+  }
+  team.sync();
+}
+
+/// The order of candidate `index` of sim/generator.h, before its moves.
+template <class Id, class Team>
+CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uint64_t seed, std::int64_t index,
+                         const DrawSpace& space, Id* order) {
+  const std::int32_t n = graph.node_count;
+  for (std::int32_t group = team.rank(); 4 * group < n; group += team.size()) {
+    const Philox words = random_words(seed, index, kWaitingTimes, static_cast<std::uint32_t>(group));
+    for (std::int32_t i = 0; i < 4 && 4 * group + i < n; ++i) {
+      space.key[4 * group + i] = waiting_time(words.word[i], graph.wait_shift);
+    }
+  }
+  team.sync();
+  for (std::int32_t level = 1; level < graph.level_count; ++level) {
+    for (std::int32_t i = graph.level_begin[level] + team.rank(); i < graph.level_begin[level + 1]; i += team.size()) {
+      const std::int32_t v = graph.by_level[i];
+      std::uint32_t ready = 0;
+      for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
+        const std::uint32_t ran = space.key[graph.inputs[e]];
+        ready = ran > ready ? ran : ready;
+      }
+      space.key[v] += ready;
+    }
+    team.sync();
+  }
+  sort_by_key(team, n, space.key, space.bucket, order);
+}
+
+/// Adds the candidate's moves to its order; `steps` has room for node_count + moves. Returns the length.
+template <class Id, class Team>
+CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, std::uint64_t seed, std::int32_t moves,
+                                 std::int64_t index, const DrawSpace& space, const Id* order, Id* steps) {
+  const std::int32_t n = graph.node_count, words = (graph.edge_count + 31) / 32;
+  for (std::int32_t i = team.rank(); i < words; i += team.size()) space.chosen[i] = 0;
+  team.sync();
+  const std::int32_t count = graph.edge_count > 0 ? move_count(seed, index, moves) : 0;
+  for (std::int32_t group = team.rank(); 4 * group < count; group += team.size()) {
+    const Philox four = random_words(seed, index, kMoves, static_cast<std::uint32_t>(group));
+    for (std::int32_t i = 0; i < 4 && 4 * group + i < count; ++i) {
+      const std::uint32_t edge = below(four.word[i], static_cast<std::uint32_t>(graph.edge_count));
+      fetch_or(&space.chosen[edge / 32], 1U << edge % 32);
+    }
+  }
+  team.sync();
+  const auto for_each_chosen = [&](const auto& visit) {
+    for (std::int32_t i = team.rank(); i < words; i += team.size()) {
+      for (std::uint32_t rest = space.chosen[i]; rest != 0; rest &= rest - 1) visit(32 * i + lowest_bit(rest));
+    }
+  };
+
+  // How many steps each node of the order takes, and where its first one is.
+  std::uint32_t* place = space.key;    // of a node in the order: the keys are done with
+  std::int32_t* begin = space.bucket;  // and so are the buckets
+  for (std::int32_t i = team.rank(); i < n; i += team.size()) {
+    place[order[i]] = static_cast<std::uint32_t>(i);
+    begin[i] = 1;
+  }
+  team.sync();
+  for_each_chosen([&](std::int32_t e) { fetch_add(&begin[place[graph.edge_reader[e]]], 1); });
+  team.sync();
+  const std::int32_t length = sum_before(team, begin, n);
+  for (std::int32_t i = team.rank(); i < n; i += team.size()) {
+    steps[(i + 1 < n ? begin[i + 1] : length) - 1] = order[i];
+  }
+  for_each_chosen([&](std::int32_t e) {
+    const std::int32_t reader = graph.edge_reader[e];
+    steps[begin[place[reader]] + count_bits(space.chosen, graph.input_begin[reader], e)] = graph.inputs[e];
+  });
+  team.sync();
+  return length;
+}
+
+/// Candidate `index` of sim/generator.h into `steps` (room for node_count + moves); returns its length.
+template <class Id, class Team>
+CAIRN_HD std::int32_t draw_schedule(const Team& team, const TablesView<Id>& graph, std::uint64_t seed,
+                                    std::int32_t moves, std::int64_t index, const DrawSpace& space, Id* steps) {
+  Id* order = moves > 0 ? static_cast<Id*>(space.order) : steps;
+  draw_order(team, graph, seed, index, space, order);
+  return moves > 0 ? draw_moves(team, graph, seed, moves, index, space, order, steps) : graph.node_count;
+}
+
+}  // namespace cairn::sim::device

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+// Included under `#pragma GCC target`, see lockstep_lanes.h: without a name for the same reason.
+namespace cairn::sim {
+namespace {
+
+template <class T, int kCount>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(sizeof(T) * kCount), may_alias));
+};
+
+/// Element i of the result is element from[i] of `a` and, behind it, `b`.
+template <class V, class Places>
+V shuffled(V a, V b, Places from) {
+#ifdef __clang__
+  constexpr int kCount = sizeof(V) / sizeof(a[0]);
+  V result;
+  for (int i = 0; i < kCount; ++i) result[i] = from[i] < kCount ? a[from[i]] : b[from[i] - kCount];
+  return result;
+#else
+  return __builtin_shuffle(a, b, from);
+#endif
+}
+
+struct FreeAligned {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+/// Zeros, aligned to 64 bytes; the rounding up leaves room for whole vectors at the end.
+template <class T>
+class Aligned {
+ public:
+  void resize(std::size_t count) {
+    const std::size_t bytes = (count * sizeof(T) + 255) / 64 * 64;
+    memory_.reset(static_cast<T*>(std::aligned_alloc(64, bytes)));
+    if (!memory_) throw std::bad_alloc();
+    std::memset(static_cast<void*>(memory_.get()), 0, bytes);
+  }
+  T* data() const { return memory_.get(); }
+
+ private:
+  std::unique_ptr<T[], FreeAligned> memory_;
+};
+
+}  // namespace
+}  // namespace cairn::sim

@@ -1,0 +1,27 @@
+#include "sim/simulator.h"
+
+#include <string>
+
+#include "core/error.h"
+
+namespace cairn::sim {
+
+void require_same_graph(const ScheduleBatch& batch, core::NodeId node_count) {
+  if (batch.node_count() == node_count) return;
+  throw core::InputError("the batch was made for a graph of " + std::to_string(batch.node_count()) +
+                         " nodes, and this one has " + std::to_string(node_count) +
+                         ": make it as ScheduleBatch(graph.node_count())");
+}
+
+Profiles room_for_profiles(Simulator& simulator, const ScheduleBatch& batch) {
+  Outcomes outcomes;
+  simulator.evaluate(batch, outcomes);
+  Profiles profiles;
+  for (std::int64_t c = 0; c < batch.count(); ++c) {
+    profiles.begin.push_back(profiles.begin.back() + (outcomes.valid[c] != 0 ? 2 * batch.length(c) + 1 : 0));
+  }
+  profiles.value.resize(static_cast<std::size_t>(profiles.begin.back()));
+  return profiles;
+}
+
+}  // namespace cairn::sim

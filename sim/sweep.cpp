@@ -1,0 +1,193 @@
+#include "sim/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "core/error.h"
+#include "core/formats/internal/json.h"
+#include "core/profile.h"
+#include "core/random.h"
+
+namespace cairn::sim {
+namespace {
+
+using core::formats::Json;
+using core::formats::Place;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::string costs_hash(const core::Graph& graph) {
+  std::uint64_t hash = 0;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v)
+    hash = core::Random(hash ^ static_cast<std::uint64_t>(graph.cost(v))).next();
+  return fmt::format("{:016x}", hash);
+}
+
+/// Rank 0's orders for the next round.
+struct Round {
+  std::int64_t first = 0, count = 0;
+  bool merge = false, last = false;
+
+  void broadcast(Ranks& ranks) {
+    std::array<std::int64_t, 4> values = {first, count, merge ? 1 : 0, last ? 1 : 0};
+    ranks.broadcast(values);
+    *this = {values[0], values[1], values[2] != 0, values[3] != 0};
+  }
+};
+
+/// Decides what the next round is. Rank 0's alone.
+class Conductor {
+ public:
+  Conductor(const Sweep& sweep, const SweepOptions& options, int ranks)
+      : sweep_(sweep), options_(options), size_(kFirst * ranks) {}
+
+  double seconds() const { return seconds_since(start_); }
+
+  Round next() {
+    const std::int64_t left = sweep_.total - sweep_.done;
+    const bool stopped = options_.stop != nullptr && *options_.stop;
+    if (stopped || left <= 0 || seconds() >= options_.seconds) return {sweep_.done, 0, true, true};
+    round_start_ = Clock::now();
+    const bool due = options_.checkpoint && seconds_since(checkpoint_) >= options_.checkpoint_seconds;
+    if (due) checkpoint_ = Clock::now();
+    return {sweep_.done, std::min(size_, left), due, false};
+  }
+  void finished(const Round& round) {
+    constexpr double kMostGrowth = 8;  // the first rounds say little
+    const double growth = options_.round_seconds / std::max(seconds_since(round_start_), 1e-9);
+    const double size = static_cast<double>(round.count) * std::clamp(growth, 1 / kMostGrowth, kMostGrowth);
+    size_ = std::clamp(static_cast<std::int64_t>(size), std::int64_t{1}, kMost);
+  }
+
+ private:
+  static constexpr std::int64_t kFirst = 64, kMost = std::int64_t{1} << 40;
+  const Sweep& sweep_;
+  const SweepOptions& options_;
+  std::int64_t size_;
+  Clock::time_point start_ = Clock::now(), checkpoint_ = start_, round_start_ = start_;
+};
+
+/// The best of all ranks, on rank 0.
+std::optional<Entry> best_of(const Tally& tally, Ranks& ranks) {
+  const bool any = !tally.top().empty();
+  const Entry best = any ? tally.top().front() : Entry{};
+  std::optional<Entry> least;
+  for (const std::string& text : ranks.gather(any ? fmt::format("{} {} {}", best.peak, best.cost, best.index) : "")) {
+    Entry entry;
+    if (std::sscanf(text.c_str(), "%ld %ld %ld", &entry.peak, &entry.cost, &entry.index) != 3) continue;
+    if (!least || entry < *least) least = entry;
+  }
+  return least;
+}
+
+[[noreturn]] void refuse(const Place& place, std::string_view what, const std::string& has, const std::string& wanted) {
+  place.fail(fmt::format("is of a sweep with {} {}, not {}; give the same again, or another checkpoint file", what, has,
+                         wanted));
+}
+
+template <class T>
+void require_same(const Place& place, std::string_view what, const T& has, const T& wanted) {
+  if (has != wanted) refuse(place, what, fmt::format("{}", has), fmt::format("{}", wanted));
+}
+
+void require_same(const Place& place, const TallyOptions& has, const TallyOptions& wanted) {
+  require_same(place, "a top of", has.top, wanted.top);
+  require_same(place, "a budget of", has.budget, wanted.budget);
+  require_same(place, "a list of invalid candidates of", has.invalid, wanted.invalid);
+  if (has != wanted)
+    refuse(place, "a histogram of", fmt::format("{} bins of {} bytes from {}", has.bins, has.width(), has.from),
+           fmt::format("{} of {} from {}", wanted.bins, wanted.width(), wanted.from));
+}
+
+}  // namespace
+
+void merge_to_first(Tally& tally, Ranks& ranks) {
+  if (ranks.count() == 1) return;
+  const std::vector<std::string> texts = ranks.gather(ranks.rank() == 0 ? "" : tally.to_json());
+  if (ranks.rank() != 0) tally = Tally(tally.options());
+  for (std::size_t rank = 1; rank < texts.size(); ++rank)
+    tally.merge(Tally::from_json(texts[rank], fmt::format("the tally of rank {}", rank)));
+}
+
+std::string sweep_to_json(const core::Graph& graph, const Sweep& sweep) {
+  return fmt::format(
+      "{{\"format\":\"cairn.sweep\",\"version\":1,\"graph\":\"{}\",\"costs\":\"{}\",\"seed\":{},\"moves\":{},\"total\":"
+      "{},\"done\":{},\"tally\":{}}}\n",
+      graph.fingerprint(), costs_hash(graph), sweep.generator.seed, sweep.generator.moves, sweep.total, sweep.done,
+      sweep.tally.to_json());
+}
+
+Sweep resume_sweep(std::string_view text, const std::string& origin, const core::Graph& graph, Sweep wanted) {
+  const Place place{.origin = origin};
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) place.fail("is empty; delete it to start anew");
+  const Json json = core::formats::parse_json(text, origin);
+  core::formats::check_header(json, "cairn.sweep", place, &graph);
+  const std::string costs = core::formats::string_or(json, "costs", place, "");
+  if (costs != costs_hash(graph))
+    place.fail("was made for this graph with other costs; give those again, or another checkpoint file");
+  const Json& seed = core::formats::require(json, "seed", place);
+  if (!seed.is_number_unsigned())
+    place.fail(fmt::format("\"seed\" must be an integer from 0 on, not {}", core::formats::describe(seed)));
+  require_same(place, "seed", seed.get<std::uint64_t>(), wanted.generator.seed);
+  require_same(place, "at most", fmt::format("{} moves", core::formats::require_int(json, "moves", place)),
+               fmt::format("{} moves", wanted.generator.moves));
+  Tally tally = Tally::from_json(core::formats::require(json, "tally", place).dump(), origin);
+  require_same(place, tally.options(), wanted.tally.options());
+  wanted.done = core::formats::require_int(json, "done", place);
+  const auto damaged = [&] { place.fail("its numbers contradict each other; it was damaged: start anew"); };
+  if (wanted.done != tally.candidates()) damaged();
+  core::Evaluator evaluator(graph);
+  for (const std::vector<Entry>& kept : {tally.top(), tally.front()}) {
+    for (const Entry& entry : kept) {
+      if (entry.index >= wanted.done) damaged();
+      const core::Evaluation found = evaluator.evaluate(generate(graph, wanted.generator, entry.index));
+      if (found.peak != entry.peak || found.cost != entry.cost) damaged();
+    }
+  }
+  if (wanted.done > wanted.total)
+    place.fail(fmt::format("has done {} candidates already, more than the {} wanted; want as many, or start anew",
+                           wanted.done, wanted.total));
+  wanted.tally = std::move(tally);
+  return wanted;
+}
+
+SweepResult run_sweep(Simulator& simulator, Sweep& sweep, const SweepOptions& options, Ranks& ranks) {
+  const std::int64_t begin = sweep.done;
+  Conductor conductor(sweep, options, ranks.count());
+  for (Round round; !round.last;) {
+    if (ranks.rank() == 0) round = conductor.next();
+    round.broadcast(ranks);
+    // count * rank stays below 2^63: a round has at most 2^40 candidates.
+    const std::int64_t end = round.first + round.count * (ranks.rank() + 1) / ranks.count();
+    for (std::int64_t first = round.first + round.count * ranks.rank() / ranks.count(); first < end;) {
+      const std::int64_t count = options.at_once > 0 ? std::min(options.at_once, end - first) : end - first;
+      simulator.sweep(sweep.generator, first, count, sweep.tally);
+      first += count;
+    }
+    sweep.done = round.first + round.count;
+    const std::optional<Entry> best = best_of(sweep.tally, ranks);  // and all have finished
+    if (round.merge) merge_to_first(sweep.tally, ranks);
+    if (ranks.rank() != 0) continue;
+    if (!round.last) conductor.finished(round);
+    if (options.progress) {
+      const double seconds = conductor.seconds();
+      options.progress(
+          {sweep.done, sweep.total, seconds, static_cast<double>(sweep.done - begin) / std::max(seconds, 1e-9), best});
+    }
+    if (round.merge && options.checkpoint) options.checkpoint(sweep);
+  }
+  return {sweep.done - begin, conductor.seconds()};
+}
+
+SweepResult run_sweep(Simulator& simulator, Sweep& sweep, const SweepOptions& options) {
+  Ranks alone;
+  return run_sweep(simulator, sweep, options, alone);
+}
+
+}  // namespace cairn::sim

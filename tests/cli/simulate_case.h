@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/formats/files.h"
+#include "core/profile.h"
+#include "sim/generator.h"
+#include "sim/tally.h"
+#include "tests/cli/command.h"
+#include "tests/support/random_graph.h"
+
+/// What the tests of `cairn simulate` share.
+namespace cairn::test {
+
+/// 24 nodes whose random schedules differ in peak and, with recomputation, have a Pareto set of several.
+inline core::Graph sweep_graph() {
+  tests::Random random(18);
+  tests::RandomGraphOptions options;
+  options.min_nodes = options.max_nodes = 24;
+  return tests::random_graph(random, options);
+}
+
+/// Candidates 0 .. total - 1 one after the other by the definitions.
+inline sim::Tally plain_sweep(const core::Graph& graph, const sim::Generator& generator, std::int64_t total) {
+  sim::Tally tally(sim::tally_options(graph));
+  for (std::int64_t i = 0; i < total; ++i) {
+    const core::Evaluation evaluation = core::evaluate(graph, sim::generate(graph, generator, i));
+    tally.add(i, {{1}, {evaluation.peak}, {evaluation.cost}, {0}});
+  }
+  return tally;
+}
+
+/// What must not depend on the machine, the number of processes, or the runs that a sweep took.
+inline nlohmann::json without_circumstances(nlohmann::json json) {
+  for (const char* key : {"seconds", "candidates_per_second", "ranks", "device", "resumed_from"}) json.erase(key);
+  return json;
+}
+
+/// Waits until the sweep wrote a checkpoint that has done something; false where it ended first.
+inline bool wait_for_checkpoint(const Child& child, const std::string& path) {
+  while (child.alive()) {
+    if (std::filesystem::exists(path) && nlohmann::json::parse(read_text(path))["done"] > 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+}  // namespace cairn::test

@@ -1,0 +1,181 @@
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+
+#include "tests/catch.h"
+#include "tests/cli/command.h"
+#include "tests/cli/simulate_case.h"
+
+namespace {
+
+using namespace cairn;
+using test::Folder;
+using test::Outcome;
+
+/// `cairn simulate` by mpirun on this machine.
+test::Child mpirun(int processes, const std::vector<std::string>& words) {
+  // MPI's own leaks are not looked for where a sanitizer is on.
+  std::vector<std::string> all = {"ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1",
+                                  "mpirun",
+                                  "--oversubscribe",
+                                  "--allow-run-as-root",
+                                  "-np",
+                                  std::to_string(processes),
+                                  CAIRN_BINARY_DIR "/bin/cairn",
+                                  "simulate"};
+  all.insert(all.end(), words.begin(), words.end());
+  return test::Child(all, "", "/usr/bin/env");
+}
+
+/// Says so and is true where there is no mpirun, or no MPI in this build.
+bool no_mpi(const std::string& graph) {
+  std::string why;
+  if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
+    why = "no mpirun";
+  } else if (mpirun(2, {graph, "--random", "1"}).wait().err.find("this build has no MPI") != std::string::npos) {
+    why = "this build has no MPI";
+  }
+  if (!why.empty()) std::cout << "skipped: " << why << std::endl;
+  return !why.empty();
+}
+
+struct Case {
+  Folder folder;
+  core::Graph graph = test::sweep_graph();
+  std::string path = folder.write("g.json", core::graph_to_json(graph));
+};
+
+nlohmann::json json_of(const Outcome& outcome) {
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+/// The process of that rank among the children of `parent`; -1 where there is none.
+pid_t process_of_rank(pid_t parent, int rank) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string stat = test::read_text(entry.path() / "stat");
+    const std::size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos) continue;
+    char state = 0;
+    int ppid = 0;
+    if (std::sscanf(stat.c_str() + name_end + 1, " %c %d", &state, &ppid) != 2 || ppid != parent) continue;
+    const std::string environment = '\0' + test::read_text(entry.path() / "environ");
+    const std::string variable = std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0';
+    if (environment.find(variable) != std::string::npos) return std::stoi(entry.path().filename());
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("simulate under mpirun gives the answer of one process") {
+  const Case test;
+  if (no_mpi(test.path)) return;
+  const std::vector<std::string> words = {test.path, "--random", "30000", "--recompute",
+                                          "6",       "--budget", "90%",   "--json"};
+  std::vector<std::string> alone = words;
+  alone.insert(alone.begin(), "simulate");
+  const auto expected = test::without_circumstances(json_of(test::run_command(alone)));
+  for (const int processes : {2, 4}) {
+    const auto json = json_of(mpirun(processes, words).wait());
+    CHECK(json["ranks"] == processes);
+    CHECK(test::without_circumstances(json) == expected);
+  }
+}
+
+TEST_CASE("a file of schedules gives the same rows and figures under mpirun") {
+  const Case test;
+  if (no_mpi(test.path)) return;
+  tests::Random random(1);
+  std::string text;
+  for (int line = 0; line < 500; ++line) {
+    const auto schedule = random.chance(10) ? tests::random_invalid_schedule(random, test.graph)
+                                            : tests::random_schedule(random, test.graph);
+    for (const core::NodeId v : schedule.steps) text += std::to_string(v) + " ";
+    text += random.chance(5) ? "oops\n" : "\n";
+  }
+  const std::string lines = test.folder.write("l.txt", text), one = test.folder / "one.csv",
+                    four = test.folder / "four.csv";
+  const std::string best_one = test.folder / "one.json", best_four = test.folder / "four.json";
+  std::vector<std::string> words = {test.path, "--schedules", lines, "--on-bad-line",
+                                    "skip",    "--at-once",   "7",   "--json"};
+  std::vector<std::string> alone = words;
+  alone.insert(alone.begin(), "simulate");
+  alone.insert(alone.end(), {"-o", one, "--best", best_one});
+  words.insert(words.end(), {"-o", four, "--best", best_four});
+  const auto expected = json_of(test::run_command(alone));
+  CHECK(test::without_circumstances(json_of(mpirun(4, words).wait())) == test::without_circumstances(expected));
+  CHECK(expected["bad_lines"] > 0);
+  CHECK(expected["invalid"] > 0);
+  CHECK(test::read_text(four) == test::read_text(one));
+  CHECK(test::read_text(best_four) == test::read_text(best_one));
+
+  // The first bad line is named, whoever read it.
+  const Outcome stopped = mpirun(3, {test.path, "--schedules", lines, "--at-once", "5"}).wait();
+  CHECK(stopped.code == 2);
+  CHECK(stopped.err.find("line " + std::to_string(expected["bad"][0]["line"].get<int>()) + ":") != std::string::npos);
+  CHECK(stopped.out.empty());
+}
+
+TEST_CASE("bad input under mpirun is said once") {
+  const Case test;
+  if (no_mpi(test.path)) return;
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"/nonexistent/g.json", "--random", "5"},
+                                                {test.path, "--random", "none"},
+                                                {test.path, "--schedules", "-"}}) {
+    const Outcome outcome = mpirun(3, words).wait();
+    INFO(outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    const std::size_t first = outcome.err.find("cairn: error: ");
+    REQUIRE(first != std::string::npos);
+    CHECK(outcome.err.find("cairn: error: ", first + 1) == std::string::npos);
+  }
+}
+
+TEST_CASE("a sweep whose process died under mpirun ends and goes on with another number of them") {
+  const Case test;
+  if (no_mpi(test.path)) return;
+  const std::string checkpoint = test.folder / "c.json";
+  const auto words = [&](const std::string& total) {
+    return std::vector<std::string>{test.path, "--random", total, "--recompute", "5", "--seed", "2", "--json"};
+  };
+  const auto with_checkpoint = [&](const std::string& total) {
+    auto all = words(total);
+    all.insert(all.end(), {"--checkpoint", checkpoint, "--checkpoint-every", "10ms"});
+    return all;
+  };
+  test::Child child = mpirun(4, with_checkpoint("1e15"));
+  REQUIRE(test::wait_for_checkpoint(child, checkpoint));
+  const pid_t victim = process_of_rank(child.pid(), 2);
+  REQUIRE(victim > 0);
+  kill(victim, SIGKILL);
+  CHECK(child.wait().code != 0);
+
+  const auto done = nlohmann::json::parse(test::read_text(checkpoint))["done"].get<std::int64_t>();
+  const std::string total = std::to_string(done + 2000);
+  const auto resumed = json_of(mpirun(2, with_checkpoint(total)).wait());
+  CHECK(resumed["resumed_from"] == done);
+  auto alone = words(total);
+  alone.insert(alone.begin(), "simulate");
+  CHECK(test::without_circumstances(resumed) == test::without_circumstances(json_of(test::run_command(alone))));
+}
+
+TEST_CASE("a process that fails under mpirun ends the others with its error") {
+  const Case test;
+  if (no_mpi(test.path)) return;
+  // The folder goes away while the sweep runs: rank 0 cannot write its checkpoint any more.
+  const Folder outer;
+  const std::string inner = outer / "inner";
+  std::filesystem::create_directory(inner);
+  test::Child child =
+      mpirun(3, {test.path, "--random", "1e15", "--checkpoint", inner + "/c.json", "--checkpoint-every", "10ms"});
+  REQUIRE(test::wait_for_checkpoint(child, inner + "/c.json"));
+  std::filesystem::rename(inner, outer / "elsewhere");
+  const Outcome outcome = child.wait();
+  INFO(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err.find("process 0: ") != std::string::npos);
+  CHECK(outcome.err.find("cannot be written") != std::string::npos);
+}

@@ -1,0 +1,454 @@
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "tests/catch.h"
+#include "tests/cli/command.h"
+#include "tests/cli/simulate_case.h"
+
+namespace {
+
+using namespace cairn;
+using test::Folder;
+using test::Outcome;
+using test::run_command;
+
+struct Case {
+  Folder folder;
+  core::Graph graph = test::sweep_graph();
+  std::string path = folder.write("g.json", core::graph_to_json(graph));
+
+  Outcome run(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"simulate", path});
+    return run_command(words);
+  }
+  nlohmann::json json(std::vector<std::string> words, int code = 0) const {
+    words.push_back("--json");
+    const Outcome outcome = run(words);
+    INFO(outcome.err);
+    REQUIRE(outcome.code == code);
+    return outcome.json();
+  }
+};
+
+void check_error(const Outcome& outcome, int code, const std::vector<std::string>& fragments) {
+  INFO(outcome.err);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.rfind("cairn: error: ", 0) == 0);
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  for (const auto& fragment : fragments) {
+    INFO("expected in the message: " << fragment);
+    CHECK(outcome.err.find(fragment) != std::string::npos);
+  }
+}
+
+/// The cells of a CSV file, by rows.
+std::vector<std::vector<std::string>> read_csv(const std::string& path) {
+  std::vector<std::vector<std::string>> rows;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream cells(line + ",");
+    rows.emplace_back();
+    for (std::string cell; std::getline(cells, cell, ',');) rows.back().push_back(cell);
+  }
+  return rows;
+}
+
+std::string numbers(const core::Schedule& schedule, const std::string& separator) {
+  std::string text;
+  for (const core::NodeId v : schedule.steps) text += (text.empty() ? "" : separator) + std::to_string(v);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("simulate reports what its candidates are by the definitions") {
+  const Case test;
+  constexpr std::int64_t kTotal = 3000;
+  const sim::Tally expected = test::plain_sweep(test.graph, {.seed = 5, .moves = 6}, kTotal);
+  const std::int64_t budget = expected.quantile(25);
+  const auto json =
+      test.json({"--random", "3k", "--seed", "5", "--recompute", "6", "--budget", std::to_string(budget)});
+
+  CHECK(json["graph"] == test.graph.name());
+  CHECK(json["nodes"] == 24);
+  CHECK(json["edges"] == test.graph.edge_count());
+  CHECK(json["backend"] == "host");
+  CHECK(json["ranks"] == 1);
+  CHECK(json["source"] == "random");
+  CHECK(json["seed"] == 5);
+  CHECK(json["moves"] == 6);
+  CHECK(json["candidates"] == kTotal);
+  CHECK(json["valid"] == kTotal);
+  CHECK(json["invalid"] == 0);
+  CHECK(json["seconds"] > 0);
+  CHECK(json["baseline_peak_bytes"] == core::evaluate(test.graph, core::baseline_schedule(test.graph)).peak);
+  CHECK(json["lower_bound_peak_bytes"] == core::peak_lower_bound(test.graph));
+  const auto same = [](const nlohmann::json& shown, const std::vector<sim::Entry>& entries) {
+    REQUIRE(shown.size() == entries.size());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      CHECK(shown[i] ==
+            nlohmann::json{{"index", entries[i].index}, {"peak_bytes", entries[i].peak}, {"cost", entries[i].cost}});
+    }
+  };
+  same(json["top"], expected.top());
+  same(json["pareto"], expected.front());
+  CHECK(json["pareto"].size() > 1);
+  CHECK(json["best"] == json["top"][0]);
+  CHECK(json["mean_peak_bytes"] == expected.mean_peak());
+  for (const int percent : {0, 1, 5, 25, 50, 75, 95, 99, 100})
+    CHECK(json["quantiles"]["p" + std::to_string(percent)] == expected.quantile(percent));
+  const auto within =
+      std::accumulate(expected.histogram().begin(), expected.histogram().begin() + budget + 1 - expected.options().from,
+                      std::int64_t{0});
+  REQUIRE(expected.options().width() == 1);
+  CHECK(json["within_budget"] == within);
+  CHECK(json["within_budget_share"] == Approx(static_cast<double>(within) / kTotal));
+  const auto counts = json["histogram"]["counts"].get<std::vector<std::int64_t>>();
+  CHECK(counts.size() <= 64);
+  CHECK(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) == kTotal);
+  CHECK(json["histogram"]["from"] == expected.counts().least_peak);
+  CHECK(json["interrupted"] == false);
+  CHECK(json["resumed_from"].is_null());
+}
+
+TEST_CASE("simulate gives the same answer whatever the pieces and threads") {
+  const Case test;
+  const auto whole = test::without_circumstances(test.json({"--random", "20000", "--recompute", "3"}));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--at-once", "7"}, {"--threads", "1"}, {"--threads", "3", "--at-once", "999"}}) {
+    std::vector<std::string> all = {"--random", "2e4", "--recompute", "3"};
+    all.insert(all.end(), words.begin(), words.end());
+    CHECK(test::without_circumstances(test.json(all)) == whole);
+  }
+  CHECK(test::without_circumstances(test.json({"--random", "20k", "--recompute", "3", "--seed", "1"})) != whole);
+}
+
+TEST_CASE("simulate writes the best schedule and a line for each of the best and of the Pareto set") {
+  const Case test;
+  const std::string best = test.folder / "best.json", csv = test.folder / "r.csv";
+  const auto json = test.json({"--random", "5000", "--recompute", "6", "--top", "3", "--best", best, "-o", csv});
+  const auto file = core::load_schedule(best, test.graph);
+  CHECK(file.peak_bytes == json["best"]["peak_bytes"]);
+  CHECK(file.cost == json["best"]["cost"]);
+
+  const auto rows = read_csv(csv);
+  CHECK(rows[0] == std::vector<std::string>{"index", "valid", "peak_bytes", "peak_step", "cost", "rank", "pareto"});
+  std::size_t ranked = 0, pareto = 0;
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    const auto schedule = sim::generate(test.graph, {.seed = 0, .moves = 6}, std::stoll(rows[r][0]));
+    const auto evaluation = core::evaluate(test.graph, schedule);
+    CHECK(rows[r][1] == "1");
+    CHECK(rows[r][2] == std::to_string(evaluation.peak));
+    CHECK(rows[r][3] == std::to_string(evaluation.peak_step));
+    CHECK(rows[r][4] == std::to_string(evaluation.cost));
+    ranked += rows[r][5].empty() ? 0 : 1;
+    pareto += rows[r][6] == "1" ? 1 : 0;
+  }
+  CHECK(ranked == 3);
+  CHECK(pareto == json["pareto"].size());
+}
+
+TEST_CASE("simulate evaluates the schedules of a file in every form") {
+  const Case test;
+  tests::Random random(3);
+  std::string text = "\xEF\xBB\xBF# made by hand\n\n";
+  std::vector<std::pair<std::int64_t, core::Schedule>> lines;
+  for (std::int64_t line = 3; line < 103; ++line) {
+    core::Schedule schedule = tests::random_schedule(random, test.graph);
+    if (line % 9 == 0) schedule = tests::random_invalid_schedule(random, test.graph);
+    const bool valid = core::evaluate(test.graph, schedule).valid();
+    switch (line % 5) {
+      case 0:
+        text += "[" + numbers(schedule, ", ") + "]\r\n";
+        break;
+      case 1:
+        text += numbers(schedule, " ") + "\n";
+        break;
+      case 2:
+        text += "  " + numbers(schedule, ",") + "  \n";
+        break;
+      case 3:
+        text += valid ? core::schedule_to_json(test.graph, schedule, "x")
+                      : "{\"steps\":[" + numbers(schedule, ",") + "]}\n";
+        break;
+      default:
+        text += "   \n";
+        continue;
+    }
+    lines.emplace_back(line, schedule);
+  }
+  const std::string path = test.folder.write("lines.txt", text), csv = test.folder / "r.csv",
+                    best = test.folder / "b.json";
+  for (const std::string at_once : {"1000", "3", "1"}) {
+    const auto json = test.json({"--schedules", path, "-o", csv, "--best", best, "--at-once", at_once});
+    const auto rows = read_csv(csv);
+    CHECK(rows[0] == std::vector<std::string>{"line", "valid", "peak_bytes", "peak_step", "cost"});
+    REQUIRE(rows.size() == lines.size() + 1);
+    std::vector<sim::Entry> valid;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const auto& [line, schedule] = lines[i];
+      const auto evaluation = core::evaluate(test.graph, schedule);
+      const auto& row = rows[i + 1];
+      CHECK(row[0] == std::to_string(line));
+      CHECK(row[1] == (evaluation.valid() ? "1" : "0"));
+      CHECK(row[2] == (evaluation.valid() ? std::to_string(evaluation.peak) : ""));
+      CHECK(row[3] == (evaluation.valid() ? std::to_string(evaluation.peak_step) : ""));
+      CHECK(row[4] == (evaluation.valid() ? std::to_string(evaluation.cost) : ""));
+      if (evaluation.valid()) valid.push_back({evaluation.peak, evaluation.cost, line});
+    }
+    std::sort(valid.begin(), valid.end());
+    CHECK(json["source"] == path);
+    CHECK(json["candidates"] == lines.size());
+    CHECK(json["valid"] == valid.size());
+    CHECK(json["invalid"] == lines.size() - valid.size());
+    CHECK(json["best"]["index"] == valid.front().index);
+    CHECK(core::load_schedule(best, test.graph).peak_bytes == valid.front().peak);
+    REQUIRE(json["invalid_candidates"].size() == std::min<std::size_t>(8, lines.size() - valid.size()));
+    for (const auto& invalid : json["invalid_candidates"]) {
+      const auto found =
+          std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == invalid["line"]; });
+      REQUIRE(found != lines.end());
+      CHECK(invalid["what"] == core::describe(test.graph, core::evaluate(test.graph, found->second).defect));
+    }
+  }
+}
+
+TEST_CASE("a schedule file over many lines is one candidate and stdin is a file") {
+  const Case test;
+  const auto baseline = core::baseline_schedule(test.graph);
+  const auto object = nlohmann::json::parse(core::schedule_to_json(test.graph, baseline, "x"));
+  const std::string pretty = test.folder.write("pretty.json", "# from elsewhere\n" + object.dump(2) + "\n");
+  const std::string one_line = test.folder.write("s.json", object.dump() + "\n");
+  for (const std::string& path : {pretty, one_line}) {
+    const auto json = test.json({"--schedules", path});
+    CHECK(json["candidates"] == 1);
+    CHECK(json["best"]["peak_bytes"] == json["baseline_peak_bytes"]);
+  }
+  test::Child child({"-c", std::string(CAIRN_BINARY_DIR) + "/bin/cairn simulate " + test.path +
+                               " --schedules - --json < " + one_line},
+                    "", "/bin/sh");
+  const auto outcome = child.wait();
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.json()["candidates"] == 1);
+}
+
+TEST_CASE("a bad line stops the sweep or is left out as asked") {
+  const Case test;
+  const std::string good = numbers(core::baseline_schedule(test.graph), " ") + "\n";
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"0 1 two", "'two' is no node number"},
+      {"0 1.5", "'1.5' is no node number"},
+      {"[0 1]", "comma"},
+      {"[0, 1", "truncated"},
+      {"[0, 1,]", "comma"},
+      {"0,,1", "no node number"},
+      {"0 1,", "truncated"},
+      {"{\"steps\":[0,1}", "no valid JSON"},
+      {"{\"format\":\"cairn.plan\",\"steps\":[0]}", "cairn.plan"},
+      {"{\"format\":\"cairn.schedule\",\"version\":7,\"steps\":[0]}", "version"},
+      {"{\"graph\":\"0123456789abcdef\",\"steps\":[0]}", "another graph"},
+      {"{\"steps\":[\"a\"]}", "no node number"},
+      {"{\"steps\":7}", "no list"},
+      {"\x01\x02\xff", "is no node number"},
+  };
+  std::string all;
+  for (const auto& [line, message] : bad) {
+    INFO(line);
+    const std::string path = test.folder.write("l.txt", good + "# note\n" + good + line + "\n" + good);
+    const std::string csv = test.folder / "never.csv";
+    check_error(test.run({"--schedules", path, "-o", csv, "--at-once", "2"}), 2,
+                {path, "line 4", message, "--on-bad-line skip"});
+    CHECK(!std::filesystem::exists(csv));
+    all += good + line + "\n";
+  }
+  const auto json =
+      test.json({"--schedules", test.folder.write("all.txt", all), "--on-bad-line", "skip", "--at-once", "5"});
+  CHECK(json["candidates"] == bad.size());
+  CHECK(json["bad_lines"] == bad.size());
+  REQUIRE(json["bad"].size() == 8);
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(json["bad"][i]["line"] == 2 * i + 2);
+    CHECK(json["bad"][i]["what"].get<std::string>().find(bad[i].second) != std::string::npos);
+  }
+}
+
+TEST_CASE("numbers that are no node make a candidate invalid and do not stop the sweep") {
+  const Case test;
+  const std::string path =
+      test.folder.write("l.txt", "0 -1\n0 24\n99999999999999999999999\n[]\n{\"steps\":[18446744073709551615]}\n");
+  const auto json = test.json({"--schedules", path});
+  CHECK(json["candidates"] == 5);
+  CHECK(json["invalid"] == 5);
+  CHECK(json["best"].is_null());
+  CHECK(json["quantiles"]["p50"].is_null());
+  CHECK(json["histogram"].is_null());
+  const Outcome people = test.run({"--schedules", path, "--report", test.folder / "r.html"});
+  CHECK(people.code == 0);
+  CHECK(people.out.find("no candidate is valid") != std::string::npos);
+}
+
+TEST_CASE("a file without schedules and a graph without nodes are simulated") {
+  const Case test;
+  CHECK(test.json({"--schedules", test.folder.write("none.txt", "\n# nothing\n")})["candidates"] == 0);
+  CHECK(test.json({"--schedules", test.folder.write("empty.txt", "")})["candidates"] == 0);
+  const std::string empty = test.folder.write("e.json", R"({"format":"cairn.graph","version":1,"nodes":[]})");
+  const auto outcome = run_command({"simulate", empty, "--random", "10", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.json()["valid"] == 10);
+  CHECK(outcome.json()["best"]["peak_bytes"] == 0);
+}
+
+TEST_CASE("simulate refuses bad options in one line") {
+  const Case test;
+  const std::string lines = test.folder.write("l.txt", "0\n");
+  const auto refused = [&](const std::vector<std::string>& words, const std::vector<std::string>& fragments,
+                           int code = 2) { check_error(test.run(words), code, fragments); };
+  refused({}, {"--random", "--schedules"});
+  refused({"--random", "5", "--schedules", lines}, {"either"});
+  for (const char* count :
+       {"0", "many", "10Q", "1.5", "-3", "1e", "1e99", "9999999999999999999", "0.0001k", ".", "1..5k", "5MB"})
+    refused({std::string("--random=") + count}, {"--random", count});
+  refused({"--random", "5", "--backend", "gpu"}, {"--backend", "gpu"});
+  refused({"--random", "5", "--backend", "cuda"}, {"cuda"}, 5);
+  refused({"--random", "5", "--top", "0"}, {"top"});
+  refused({"--random", "5", "--threads", "0"}, {"threads"});
+  refused({"--random", "5", "--recompute", "-1"}, {"recompute"});
+  refused({"--random", "5", "--at-once", "0"}, {"at-once"});
+  refused({"--random", "5", "--budget", "much"}, {"much"});
+  refused({"--random", "5", "--time-limit", "soon"}, {"soon"});
+  refused({"--random", "5", "--checkpoint-every", "often"}, {"often"});
+  refused({"--random", "5", "--on-bad-line", "skip"}, {"--on-bad-line"});
+  refused({"--schedules", lines, "--on-bad-line", "mend"}, {"mend"});
+  refused({"--schedules", lines, "--seed", "3"}, {"--seed"});
+  refused({"--schedules", lines, "--checkpoint", test.folder / "c"}, {"--checkpoint"});
+  refused({"--schedules", lines, "-o", lines}, {"overwrite"});
+  refused({"--schedules", "/nonexistent/l.txt"}, {"/nonexistent/l.txt"});
+  refused({"--schedules", "/tmp"}, {"folder"});
+  refused({"--random", "5", "-o", "/nonexistent/r.csv"}, {"/nonexistent"});
+  refused({"--random", "5", "--best", test.folder / "x", "--report", test.folder / "x"}, {"both"});
+  refused({"--random", "5", "--sed", "3"}, {"--seed"});
+  check_error(run_command({"simulate", "/nonexistent/g.json", "--random", "5"}), 2, {"/nonexistent/g.json"});
+}
+
+TEST_CASE("counts of candidates may be written short") {
+  const Case test;
+  for (const auto& [text, count] : std::vector<std::pair<std::string, int>>{
+           {"1", 1}, {"0.5k", 500}, {"1.25K", 1250}, {"2e3", 2000}, {"1.5e3", 1500}, {".0012M", 1200}, {"1000", 1000}})
+    CHECK(test.json({"--random", text})["candidates"] == count);
+}
+
+TEST_CASE("a sweep killed at any moment goes on from its checkpoint to the same end") {
+  const Case test;
+  const std::string checkpoint = test.folder / "c.json";
+  const std::vector<std::string> options = {"--recompute", "4", "--top", "20", "--seed", "9"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), options.begin(), options.end());
+    return words;
+  };
+  test::Child child(
+      with({"simulate", test.path, "--random", "1e15", "--checkpoint", checkpoint, "--checkpoint-every", "10ms"}));
+  REQUIRE(test::wait_for_checkpoint(child, checkpoint));
+  child.end_at_once();
+  CHECK(child.wait().code == -SIGKILL);
+  const auto done = nlohmann::json::parse(test::read_text(checkpoint))["done"].get<std::int64_t>();
+  const std::string total = std::to_string(done + 3000);
+
+  const auto resumed = test.json(with({"--random", total, "--checkpoint", checkpoint}));
+  CHECK(resumed["resumed_from"] == done);
+  CHECK(test::without_circumstances(resumed) == test::without_circumstances(test.json(with({"--random", total}))));
+  CHECK(nlohmann::json::parse(test::read_text(checkpoint))["done"] == done + 3000);
+
+  SECTION("and a checkpoint of something else is refused") {
+    const auto refused = [&](const std::vector<std::string>& words, const std::string& fragment) {
+      check_error(test.run(words), 2, {checkpoint, fragment});
+    };
+    refused({"--random", total, "--checkpoint", checkpoint, "--seed", "9", "--top", "20"}, "4 moves, not 0 moves");
+    refused({"--random", total, "--checkpoint", checkpoint, "--recompute", "4", "--top", "20"}, "seed 9, not 0");
+    refused({"--random", total, "--checkpoint", checkpoint, "--recompute", "4", "--seed", "9"}, "top");
+    refused(with({"--random", total, "--checkpoint", checkpoint, "--budget", "90%"}), "budget");
+    refused(with({"--random", "5", "--checkpoint", checkpoint}), "want as many");
+    const std::string text = test::read_text(checkpoint);
+    test.folder.write("c.json", text.substr(0, text.size() / 2));
+    refused(with({"--random", total, "--checkpoint", checkpoint}), "truncated");
+    test.folder.write("c.json", "");
+    refused(with({"--random", total, "--checkpoint", checkpoint}), "empty");
+    test.folder.write("c.json", core::graph_to_json(test.graph));
+    refused(with({"--random", total, "--checkpoint", checkpoint}), "cairn.sweep");
+    CHECK(test::read_text(checkpoint) == core::graph_to_json(test.graph));
+    test.folder.write("c.json", text);
+    core::GraphBuilder larger(test.graph);
+    larger.node(0).size += 1;
+    test.folder.write("g.json", core::graph_to_json(larger.build()));
+    refused(with({"--random", total, "--checkpoint", checkpoint}), "another graph");
+  }
+}
+
+TEST_CASE("Ctrl-C in a sweep writes what there is and exits with 130") {
+  const Case test;
+  const std::string checkpoint = test.folder / "c.json", best = test.folder / "b.json", report = test.folder / "r.html";
+  test::Child child({"simulate", test.path, "--random", "1e15", "--checkpoint", checkpoint, "--checkpoint-every",
+                     "10ms", "--best", best, "--report", report, "--json"});
+  REQUIRE(test::wait_for_checkpoint(child, checkpoint));
+  child.interrupt();
+  const Outcome outcome = child.wait();
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 130);
+  const auto json = outcome.json();
+  CHECK(json["interrupted"] == true);
+  CHECK(core::load_schedule(best, test.graph).peak_bytes == json["best"]["peak_bytes"]);
+  CHECK(nlohmann::json::parse(test::read_text(checkpoint))["done"] == json["candidates"]);
+  CHECK(std::filesystem::exists(report));
+}
+
+TEST_CASE("Ctrl-C while simulate waits for input ends it") {
+  const Case test;
+  const std::string pipe = test.folder / "pipe", csv = test.folder / "r.csv";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const int writer = open(pipe.c_str(), O_RDWR);
+  const std::string line = numbers(core::baseline_schedule(test.graph), " ") + "\n";
+  REQUIRE(write(writer, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+  test::Child child({"simulate", test.path, "--schedules", pipe, "-o", csv, "--json"});
+  // Once it has read the line, it waits for the next one.
+  for (int left = 1; left > 0 && child.alive(); ioctl(writer, FIONREAD, &left))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  child.interrupt();
+  const Outcome outcome = child.wait();
+  close(writer);
+  CHECK(outcome.code == 130);
+  CHECK(outcome.json()["interrupted"] == true);
+  CHECK(read_csv(csv).size() == outcome.json()["candidates"].get<std::size_t>() + 1);
+}
+
+TEST_CASE("a time limit ends a sweep well") {
+  const Case test;
+  const auto json = test.json({"--random", "1e15", "--time-limit", "100ms"});
+  CHECK(json["timed_out"] == true);
+  CHECK(json["interrupted"] == false);
+  CHECK(json["candidates"] > 0);
+}
+
+TEST_CASE("the report of a sweep is one page that needs no network") {
+  Case test;
+  core::GraphBuilder builder(test.graph);
+  builder.set_name("<script>alert(1)</script>");
+  test.path = test.folder.write("g.json", core::graph_to_json(builder.build()));
+  const std::string path = test.folder / "r.html";
+  REQUIRE(
+      test.run({"--random", "2000", "--recompute", "6", "--budget", "90%", "--report", path, "--quiet"}).out.empty());
+  const std::string page = test::read_text(path);
+  CHECK(page.rfind("<!DOCTYPE html>", 0) == 0);
+  for (const char* part :
+       {"id='histogram'", "id='pareto'", "class='bar'", "class='front'", "Within the budget", "</html>"})
+    CHECK(page.find(part) != std::string::npos);
+  for (const char* part : {"http", "src=", "href=", "<script>alert", "nan", "inf'"}) {
+    INFO(part);
+    CHECK(page.find(part) == std::string::npos);
+  }
+}

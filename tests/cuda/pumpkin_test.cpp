@@ -1,0 +1,76 @@
+#include "sim/pumpkin.h"
+
+#include "cuda/accelerator.h"
+#include "tests/catch.h"
+#include "tests/cuda/no_device.h"
+#include "tests/sim/pumpkin_cases.h"
+
+namespace cairn::cuda {
+namespace {
+
+using sim::PumpkinAnswer;
+using End = PumpkinAnswer::End;
+
+void check_same(const PumpkinAnswer& a, const PumpkinAnswer& b) {
+  CHECK(a.end == b.end);
+  CHECK(a.order == b.order);
+  CHECK(a.segments == b.segments);
+  CHECK(a.segments_of_layer == b.segments_of_layer);
+  CHECK(a.bytes == b.bytes);
+}
+
+PumpkinAnswer on_host(const sim::PumpkinProblem& problem) { return solve_pumpkin(sim::HostMachine(), problem, {}); }
+
+TEST_CASE("pumpkin on a device: the host's answer for up to 18 branches of 16 nodes") {
+  if (tests::no_device()) return;
+  const auto device = make_accelerator();
+  CHECK_FALSE(device->device().empty());
+  tests::Random random(1);
+  for (std::int64_t branches = 1; branches <= 18; ++branches) {
+    INFO(branches);
+    const sim::PumpkinProblem problem = tests::pumpkin_of_chains(random, branches, 16);
+    const PumpkinAnswer answer = device->pumpkin(problem, {});
+    REQUIRE(answer.end == End::solved);
+    check_same(answer, on_host(problem));
+  }
+}
+
+TEST_CASE("pumpkin on a device: the host's answer on small pumpkins full of ties and equal branches") {
+  if (tests::no_device()) return;
+  const auto device = make_accelerator();
+  tests::Random random(2);
+  for (int i = 0; i < 300; ++i) {
+    tests::PumpkinShape shape;
+    shape.kinds = random.between(1, 6);
+    shape.copies = random.between(1, 3);
+    shape.length = random.between(0, 12);
+    shape.bytes = random.pick(std::vector<std::int64_t>{1, 2, 5, 40, 1000});
+    const sim::PumpkinProblem problem = tests::random_pumpkin(random, shape);
+    sim::PumpkinOptions options;
+    options.chunk = random.between(1, 1000);
+    options.go_on = [](std::int64_t) { return true; };
+    INFO(i);
+    check_same(device->pumpkin(problem, options), on_host(problem));
+  }
+}
+
+TEST_CASE("pumpkin on a device: it stops and it keeps to its memory") {
+  if (tests::no_device()) return;
+  const auto device = make_accelerator();
+  tests::Random random(3);
+  const sim::PumpkinProblem problem = tests::pumpkin_of_chains(random, 14, 16);
+  sim::PumpkinOptions options;
+  options.chunk = 256;
+  int calls = 0;
+  options.go_on = [&](std::int64_t) { return ++calls < 20; };
+  CHECK(device->pumpkin(problem, options).end == End::stopped);
+  CHECK(calls == 20);
+  options = {};
+  options.memory_bytes = on_host(problem).bytes / 2;
+  const PumpkinAnswer none = device->pumpkin(problem, options);
+  CHECK(none.end == End::too_large);
+  CHECK(none.bytes > options.memory_bytes);
+}
+
+}  // namespace
+}  // namespace cairn::cuda

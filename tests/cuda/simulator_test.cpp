@@ -1,0 +1,75 @@
+#include "cuda/simulator.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "core/error.h"
+#include "cuda/device.h"
+#include "sim/simulator.h"
+#include "tests/catch.h"
+#include "tests/cuda/no_device.h"
+#include "tests/support/random_graph.h"
+
+namespace {
+
+using namespace cairn;
+using cairn::tests::no_device;
+
+core::Graph graph_of(tests::Random& random, int round) {
+  return tests::random_graph(random, {.min_nodes = 1, .max_nodes = round % 10 == 0 ? 3000 : 60});
+}
+
+TEST_CASE("the device simulator gives the host's outcomes and profiles") {
+  if (no_device()) return;
+  tests::Random random(81);
+  for (int round = 0; round < 300; ++round) {
+    const core::Graph graph = graph_of(random, round);
+    sim::ScheduleBatch batch(graph.node_count());
+    const bool orders_alone = random.chance(40);
+    for (std::int64_t c = random.between(1, round % 7 == 0 ? 4096 : 64); c > 0; --c) {
+      if (random.chance(20)) {
+        batch.add(tests::random_invalid_schedule(random, graph));
+      } else {
+        batch.add(orders_alone ? tests::random_schedule(random, graph, 0) : tests::random_schedule(random, graph));
+      }
+    }
+    const auto host = sim::host_simulator(graph);
+    const auto device = cuda::device_simulator(graph);
+    sim::Outcomes expected, outcomes;
+    host->evaluate(batch, expected);
+    device->evaluate(batch, outcomes);
+    REQUIRE(outcomes == expected);
+    if (batch.total_steps() > 100'000) continue;
+    const sim::Profiles profiles = device->profiles(batch), of_host = host->profiles(batch);
+    REQUIRE(profiles.begin == of_host.begin);
+    REQUIRE(profiles.value == of_host.value);
+  }
+}
+
+TEST_CASE("the device draws and tallies the host's candidates") {
+  if (no_device()) return;
+  tests::Random random(82);
+  for (int round = 0; round < 100; ++round) {
+    const core::Graph graph = graph_of(random, round);
+    const sim::Generator generator{static_cast<std::uint64_t>(round),
+                                   static_cast<std::int32_t>(round % 2 == 0 ? 0 : random.between(1, 100))};
+    const std::int64_t first = random.below(1'000'000), count = random.between(1, 3000);
+    const auto host = sim::host_simulator(graph);
+    const auto device = cuda::device_simulator(graph);
+    const sim::ScheduleBatch expected = host->generate(generator, first, count);
+    const sim::ScheduleBatch batch = device->generate(generator, first, count);
+    for (std::int64_t c = 0; c < count; ++c) REQUIRE(batch.schedule(c) == expected.schedule(c));
+    sim::Tally tally(sim::tally_options(graph)), of_host(sim::tally_options(graph));
+    host->sweep(generator, first, count, of_host);
+    device->sweep(generator, first, count / 3, tally);
+    device->sweep(generator, first + count / 3, count - count / 3, tally);
+    REQUIRE(tally == of_host);
+  }
+}
+
+TEST_CASE("without a device the device simulator says why") {
+  if (cuda::probe().available) return;
+  CHECK_THROWS_AS(cuda::device_simulator(core::Graph()), core::DeviceError);
+}
+
+}  // namespace

@@ -1,0 +1,13 @@
+// What cuda/ solves on a device, with the launches that a device would get.
+#include "cuda/internal/pumpkin.h"
+#include "sim/device/pumpkin.h"
+#include "tests/support/fiber_machine.h"
+
+namespace cairn::cuda {
+
+sim::PumpkinAnswer solve_pumpkin(const sim::PumpkinProblem& problem, const sim::PumpkinOptions& options) {
+  tests::FiberMachine machine;
+  return sim::device::solve_pumpkin(machine, problem, options);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,33 @@
+// cuda/simulator.cu with the device's teams on the host.
+#include "core/error.h"
+#include "cuda/device.h"
+#include "cuda/simulator.h"
+#include "sim/device/machine_simulator.h"
+#include "sim/machine.h"
+
+namespace cairn::cuda {
+namespace {
+
+struct OwnedMachine {
+  sim::HostMachine machine{1};
+};
+
+template <class Id>
+class FakeSimulator final : private OwnedMachine, public sim::device::MachineSimulator<sim::HostMachine, Id> {
+ public:
+  explicit FakeSimulator(const core::Graph& graph)
+      : sim::device::MachineSimulator<sim::HostMachine, Id>(OwnedMachine::machine, graph) {}
+  std::string backend() const override { return "cuda"; }
+  std::string device() const override { return "fake"; }
+};
+
+}  // namespace
+
+std::unique_ptr<sim::Simulator> device_simulator(const core::Graph& graph) {
+  const Probe found = probe();
+  if (!found.available) throw core::DeviceError(found.reason);
+  if (sim::ScheduleBatch(graph.node_count()).narrow()) return std::make_unique<FakeSimulator<std::uint16_t>>(graph);
+  return std::make_unique<FakeSimulator<std::uint32_t>>(graph);
+}
+
+}  // namespace cairn::cuda

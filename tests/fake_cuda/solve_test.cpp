@@ -1,0 +1,54 @@
+// `cairn solve --backend`: tables filled on a device, a fake one here, give the host's schedules.
+#include <cstdlib>
+
+#include "tests/catch.h"
+#include "tests/cli/command.h"
+
+namespace cairn::tests {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// On a fake device for which this variable is set (tests/fake_cuda/command/environment.cpp).
+test::Outcome solve_on(const std::string& variable, const std::string& value, const Words& more) {
+  Words words{"solve", "--json", "--time-limit", "60s"};
+  words.insert(words.end(), more.begin(), more.end());
+  setenv(variable.c_str(), value.c_str(), 1);
+  test::Outcome outcome = test::Child(words, "", CAIRN_BINARY_DIR "/tests/cairn_fake_cuda").wait();
+  unsetenv(variable.c_str());
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("command: solve fills a large table on the device as the host does") {
+  const test::Folder folder;
+  const std::string graph = folder / "g.json", schedule = folder / "s.json";
+  const auto generated = test::Child({"generate", "pumpkin", "--branches", "16", "--length", "4", "-o", graph}).wait();
+  REQUIRE(generated.code == 0);
+  const auto steps = [&](const std::string& bytes, const std::string& backend) {
+    const auto outcome =
+        solve_on("FAKE_CUDA_BYTES", bytes, {graph, "--solver", "pumpkin", "--backend", backend, "-o", schedule});
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.json()["status"] == "optimal");
+    return nlohmann::json::parse(test::read_text(schedule))["steps"];
+  };
+  const std::string large = "4294967296", small = "67108864";
+  const auto on_host = steps(large, "host");
+  CHECK(steps(large, "cuda") == on_host);
+  CHECK(steps(large, "auto") == on_host);
+  CHECK(steps(small, "cuda") == on_host);  // no room for it there
+}
+
+TEST_CASE("command: solve without a device or with a wrong backend") {
+  const auto none = solve_on("FAKE_CUDA_FAILING_CALL", "cudaGetDeviceCount", {"resnet50", "--backend", "cuda"});
+  CHECK(none.code == 5);
+  CHECK(none.err.find("--backend cuda: ") != std::string::npos);
+  CHECK(none.err.find("use --backend host or auto") != std::string::npos);
+  const auto wrong = solve_on("FAKE_CUDA_BYTES", "1", {"resnet50", "--backend", "hots"});
+  CHECK(wrong.code == 2);
+  CHECK(wrong.err.find("did you mean 'host'") != std::string::npos);
+}
+
+}  // namespace cairn::tests

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/dominance.h"
+#include "sim/canonical_batch.h"
+#include "tests/core/order_cases.h"
+#include "tests/support/random_graph.h"
+
+/// Populations of profiles for the tests of dominance in bulk.
+namespace cairn::tests {
+
+/// Profiles one behind the other.
+struct Ragged {
+  std::vector<std::int64_t> values;
+  std::vector<std::int64_t> offsets{0};
+
+  explicit Ragged(const std::vector<Values>& profiles) {
+    for (const Values& profile : profiles) {
+      values.insert(values.end(), profile.begin(), profile.end());
+      offsets.push_back(static_cast<std::int64_t>(values.size()));
+    }
+  }
+};
+
+inline sim::CanonicalBatch canonical_one_by_one(const std::vector<Values>& profiles) {
+  sim::CanonicalBatch batch;
+  for (const Values& profile : profiles) batch.add(core::canonical(profile));
+  return batch;
+}
+
+/// Random profiles; many of them dominate one before, are dominated by one, or are equal to one but for what dominance
+/// does not see.
+inline std::vector<Values> population(Random& random, std::int64_t count, std::int64_t max_length) {
+  std::vector<Values> profiles;
+  while (static_cast<std::int64_t>(profiles.size()) < count) {
+    Values next = tests::random_values(random, max_length);
+    if (!profiles.empty() && random.chance(75)) {
+      const Values& other = random.pick(profiles);
+      switch (random.below(4)) {
+        case 0:
+          next = tests::near_dominated(random, other);
+          break;
+        case 1:
+          next = tests::near_values(random, other);
+          break;
+        case 2: {  // longer, and the same to dominance
+          next = other;
+          const auto place = random.below(static_cast<std::int64_t>(next.size()));
+          next.insert(next.begin() + place, next[static_cast<std::size_t>(place)]);
+          break;
+        }
+        default:
+          next = other;
+          for (std::int64_t& value : next) value -= random.between(0, 1);
+      }
+    }
+    profiles.push_back(std::move(next));
+  }
+  return profiles;
+}
+
+}  // namespace cairn::tests

@@ -1,0 +1,379 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/profile.h"
+#include "core/reference.h"
+#include "sim/device/machine_simulator.h"
+#include "sim/internal/lockstep_families.h"
+#include "sim/simulator.h"
+#include "tests/catch.h"
+#include "tests/support/fiber_machine.h"
+#include "tests/support/random_graph.h"
+
+namespace {
+
+using namespace cairn;
+namespace reference = core::reference;
+
+/// Half of them without recomputation, a quarter invalid.
+core::Schedule random_candidate(tests::Random& random, const core::Graph& graph) {
+  if (random.chance(25)) return tests::random_invalid_schedule(random, graph);
+  return random.chance(60) ? tests::random_schedule(random, graph, 0) : tests::random_schedule(random, graph);
+}
+
+sim::Outcomes by_reference(const core::Graph& graph, const std::vector<core::Schedule>& schedules) {
+  sim::Outcomes outcomes;
+  outcomes.resize(static_cast<std::int64_t>(schedules.size()));
+  for (std::size_t c = 0; c < schedules.size(); ++c) {
+    const bool valid = reference::valid(graph, schedules[c]);
+    outcomes.valid[c] = valid ? 1 : 0;
+    outcomes.peak[c] = valid ? reference::peak(graph, schedules[c]) : 0;
+    outcomes.cost[c] = valid ? reference::cost(graph, schedules[c]) : 0;
+    outcomes.peak_step[c] = valid ? static_cast<std::int32_t>(reference::peak_step(graph, schedules[c])) : -1;
+  }
+  return outcomes;
+}
+
+sim::Outcomes by_evaluator(const core::Graph& graph, const std::vector<core::Schedule>& schedules) {
+  core::Evaluator evaluator(graph);
+  sim::Outcomes outcomes;
+  outcomes.resize(static_cast<std::int64_t>(schedules.size()));
+  for (std::size_t c = 0; c < schedules.size(); ++c) {
+    const core::Evaluation evaluation = evaluator.evaluate(schedules[c]);
+    outcomes.valid[c] = evaluation.valid() ? 1 : 0;
+    outcomes.peak[c] = evaluation.peak;
+    outcomes.cost[c] = evaluation.cost;
+    outcomes.peak_step[c] = static_cast<std::int32_t>(evaluation.peak_step);
+  }
+  return outcomes;
+}
+
+sim::ScheduleBatch batch_of(const core::Graph& graph, const std::vector<core::Schedule>& schedules) {
+  sim::ScheduleBatch batch(graph.node_count());
+  for (const core::Schedule& schedule : schedules) batch.add(schedule);
+  return batch;
+}
+
+template <class Machine, class Id>
+class OnMachine : public sim::device::MachineSimulator<Machine, Id> {
+ public:
+  using sim::device::MachineSimulator<Machine, Id>::MachineSimulator;
+  std::string backend() const override { return "test"; }
+  std::string device() const override { return "test"; }
+};
+
+/// The graph with sizes, scratches and costs multiplied, so that bytes take more than 31 bits.
+core::Graph enlarged(const core::Graph& graph, std::int64_t factor) {
+  core::GraphBuilder builder(graph);
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    builder.node(v).size = builder.node(v).size * factor + (v == 0 && builder.node(v).scratch >= 0 ? 1 : 0);
+    builder.node(v).scratch *= factor;
+    builder.node(v).cost *= factor;
+  }
+  return builder.build();
+}
+
+sim::Outcomes evaluated(sim::Simulator& simulator, const sim::ScheduleBatch& batch) {
+  sim::Outcomes outcomes;
+  simulator.evaluate(batch, outcomes);
+  return outcomes;
+}
+
+TEST_CASE("host and device path agree with the reference on thousands of small graphs") {
+  tests::Random random(71);
+  for (int round = 0; round < 2000; ++round) {
+    core::Graph graph = tests::random_graph(random, {});
+    if (round % 3 == 0) graph = enlarged(graph, std::int64_t{1} << 33);
+    std::vector<core::Schedule> schedules;
+    const std::int64_t count = round % 20 == 0 ? random.between(1, 150) : random.between(1, 20);
+    for (std::int64_t c = 0; c < count; ++c) schedules.push_back(random_candidate(random, graph));
+    const sim::Outcomes expected = by_reference(graph, schedules);
+    const sim::ScheduleBatch batch = batch_of(graph, schedules);
+    INFO("round " << round);
+    REQUIRE(evaluated(*sim::host_simulator(graph, 1), batch) == expected);
+    sim::HostMachine host(1);
+    REQUIRE(evaluated(*std::make_unique<OnMachine<sim::HostMachine, std::uint16_t>>(host, graph), batch) == expected);
+    if (round % 50 != 0) continue;
+    REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
+    for (const bool reverse : {false, true}) {
+      tests::FiberMachine fibers(reverse);
+      REQUIRE(evaluated(*std::make_unique<OnMachine<tests::FiberMachine, std::uint16_t>>(fibers, graph), batch) ==
+              expected);
+    }
+  }
+}
+
+TEST_CASE("every batch size from 1 to 4096 gives each candidate the same outcome") {
+  tests::Random random(72);
+  const core::Graph graph = tests::random_graph(random, {.min_nodes = 12, .max_nodes = 12});
+  std::vector<core::Schedule> schedules;
+  for (int c = 0; c < 4096; ++c) schedules.push_back(random_candidate(random, graph));
+  const sim::Outcomes all = by_reference(graph, schedules);
+  const auto simulator = sim::host_simulator(graph, 1);
+  sim::HostMachine machine(1);
+  OnMachine<sim::HostMachine, std::uint16_t> device_path(machine, graph);
+  sim::ScheduleBatch batch(graph.node_count());
+  sim::Outcomes expected;
+  for (std::int64_t count = 1; count <= 4096; ++count) {
+    batch.add(schedules[static_cast<std::size_t>(count - 1)]);
+    expected.resize(count);
+    const auto c = static_cast<std::size_t>(count - 1);
+    expected.valid[c] = all.valid[c];
+    expected.peak[c] = all.peak[c];
+    expected.cost[c] = all.cost[c];
+    expected.peak_step[c] = all.peak_step[c];
+    if (!(evaluated(*simulator, batch) == expected)) FAIL("the host differs in a batch of " << count);
+    if (count % 16 < 2 && !(evaluated(device_path, batch) == expected))
+      FAIL("the device path differs in a batch of " << count);
+  }
+}
+
+TEST_CASE("larger graphs agree with the evaluator, in every way that lanes can be filled") {
+  tests::Random random(73);
+  for (int round = 0; round < 12; ++round) {
+    const core::Graph graph = tests::random_graph(random, {.min_nodes = 80, .max_nodes = 200});
+    std::vector<core::Schedule> schedules;
+    for (std::int64_t c = random.between(20, 140); c > 0; --c) {
+      schedules.push_back(random_candidate(random, graph));
+      // Now and then a node that stands more often than lanes have room for.
+      if (random.chance(5))
+        schedules.back().steps.insert(schedules.back().steps.end(), 12, schedules.back().steps.back());
+    }
+    const sim::Outcomes expected = by_evaluator(graph, schedules);
+    const sim::ScheduleBatch batch = batch_of(graph, schedules);
+    REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
+    if (round % 3 != 0) continue;
+    tests::FiberMachine fibers(round % 2 == 1, round % 4 < 2 ? 96 * 1024 : 1024);
+    OnMachine<tests::FiberMachine, std::uint16_t> device_path(fibers, graph, round % 6 == 0 ? 5'000 : 0);
+    REQUIRE(evaluated(device_path, batch) == expected);
+  }
+}
+
+TEST_CASE("every processor family that runs here computes the same") {
+  tests::Random random(74);
+  for (int round = 0; round < 60; ++round) {
+    const core::Graph graph = tests::random_graph(random, {.min_nodes = 5, .max_nodes = 60});
+    const sim::device::Tables<std::uint16_t> tables(graph);
+    std::vector<core::Schedule> schedules;
+    while (schedules.size() < 16) {
+      core::Schedule candidate = random_candidate(random, graph);
+      const bool known = std::all_of(candidate.steps.begin(), candidate.steps.end(),
+                                     [&](core::NodeId v) { return v >= 0 && v < graph.node_count(); });
+      if (known && candidate.length() >= graph.node_count()) schedules.push_back(std::move(candidate));
+    }
+    const sim::Outcomes expected = by_evaluator(graph, schedules);
+    const sim::ScheduleBatch batch = batch_of(graph, schedules);
+    const auto view = batch.view<std::uint16_t>();
+    std::vector<sim::Row<std::uint16_t>> rows;
+    for (std::int64_t c = 0; c < view.count; ++c) rows.push_back({view.steps + view.begin[c], view.length[c]});
+    for (const sim::ProcessorFamily& family : sim::families()) {
+      const auto lockstep = family.lockstep16(tables.view(), 500);
+      for (int again = 0; again < 2; ++again) {
+        sim::device::Outcome outcomes[16];
+        bool done[16];
+        lockstep->run(rows.data(), 16, outcomes, done);
+        for (std::size_t c = 0; c < 16; ++c) {
+          if (!done[c]) continue;
+          REQUIRE(outcomes[c].valid == (expected.valid[c] != 0));
+          REQUIRE(outcomes[c].peak == expected.peak[c]);
+          REQUIRE(outcomes[c].cost == expected.cost[c]);
+          REQUIRE(outcomes[c].peak_step == expected.peak_step[c]);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("profiles are those of the reference, and none for invalid candidates") {
+  tests::Random random(75);
+  for (int round = 0; round < 100; ++round) {
+    const core::Graph graph = tests::random_graph(random, {});
+    std::vector<core::Schedule> schedules;
+    for (std::int64_t c = random.between(1, 12); c > 0; --c) schedules.push_back(random_candidate(random, graph));
+    const sim::ScheduleBatch batch = batch_of(graph, schedules);
+    tests::FiberMachine fibers(round % 2 == 1);
+    OnMachine<tests::FiberMachine, std::uint16_t> device_path(fibers, graph, round % 3 == 0 ? 300 : 0);
+    for (const sim::Profiles& profiles :
+         {sim::host_simulator(graph, 2)->profiles(batch), device_path.profiles(batch)}) {
+      REQUIRE(profiles.begin.size() == schedules.size() + 1);
+      for (std::size_t c = 0; c < schedules.size(); ++c) {
+        const std::vector<std::int64_t> profile(profiles.value.begin() + profiles.begin[c],
+                                                profiles.value.begin() + profiles.begin[c + 1]);
+        if (reference::valid(graph, schedules[c])) {
+          REQUIRE(profile == reference::profile(graph, schedules[c]));
+        } else {
+          REQUIRE(profile.empty());
+        }
+      }
+    }
+  }
+}
+
+core::Graph wide_graph(core::NodeId nodes) {
+  core::GraphBuilder builder("wide");
+  for (core::NodeId v = 0; v < nodes; ++v) {
+    core::Node node;
+    node.size = 1 + v % 97;
+    node.cost = v % 5;
+    if (v > 0) node.inputs.push_back(v - 1);
+    if (v > 1000) node.inputs.push_back(v - 1000 + v % 3);
+    builder.add(std::move(node));
+  }
+  return builder.build();
+}
+
+TEST_CASE("lanes of positions beyond 16 bits") {
+  const core::Graph graph = wide_graph(6000);
+  const sim::device::Tables<std::uint16_t> tables(graph);
+  std::vector<core::Schedule> schedules;
+  for (std::int64_t c = 0; c < 20; ++c) {
+    core::Schedule schedule = sim::generate(graph, {.seed = 6, .moves = 3000}, c);
+    // Long enough by nodes that stand again at the end, some once too often.
+    for (int i = 0; schedule.length() < 40'000; ++i) schedule.steps.push_back((i * 7 + static_cast<int>(c)) % 5990);
+    if (c % 5 == 4) std::swap(schedule.steps.front(), schedule.steps[5999]);
+    schedules.push_back(std::move(schedule));
+  }
+  REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch_of(graph, schedules)) == by_evaluator(graph, schedules));
+}
+
+TEST_CASE("graphs of more nodes than 16 bits can number") {
+  const core::Graph graph = wide_graph(70'000);
+  std::vector<core::Schedule> schedules{core::baseline_schedule(graph)};
+  schedules.push_back(schedules[0]);
+  std::swap(schedules[1].steps[5], schedules[1].steps[6]);  // invalid
+  schedules.push_back(schedules[0]);
+  schedules[2].steps.insert(schedules[2].steps.begin() + 500, 77);
+  schedules.push_back(sim::generate(graph, {.seed = 5, .moves = 300}, 9));
+  for (std::int64_t c = 0; c < 6; ++c) schedules.push_back(sim::generate(graph, {.seed = 5}, c));  // enough for lanes
+  const sim::ScheduleBatch batch = batch_of(graph, schedules);
+  REQUIRE(!batch.narrow());
+  const sim::Outcomes expected = by_evaluator(graph, schedules);
+  REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
+  sim::HostMachine machine(2);
+  REQUIRE(evaluated(*std::make_unique<OnMachine<sim::HostMachine, std::uint32_t>>(machine, graph), batch) == expected);
+  // Without recomputation alone: another way through the device path.
+  const std::vector<core::Schedule> orders{schedules[0], schedules[1]};
+  REQUIRE(evaluated(*std::make_unique<OnMachine<sim::HostMachine, std::uint32_t>>(machine, graph),
+                    batch_of(graph, orders)) == by_evaluator(graph, orders));
+}
+
+TEST_CASE("the empty graph and empty batches") {
+  const core::Graph graph;
+  const std::vector<core::Schedule> schedules{{}, {{0}}, {}};
+  const sim::ScheduleBatch batch = batch_of(graph, schedules);
+  sim::HostMachine machine(1);
+  OnMachine<sim::HostMachine, std::uint16_t> device_path(machine, graph);
+  const auto host = sim::host_simulator(graph, 1);
+  for (sim::Simulator* simulator : {host.get(), static_cast<sim::Simulator*>(&device_path)}) {
+    REQUIRE(evaluated(*simulator, batch) == by_reference(graph, schedules));
+    REQUIRE(evaluated(*simulator, sim::ScheduleBatch(0)).count() == 0);
+    REQUIRE(simulator->generate({}, 0, 3).count() == 3);
+  }
+}
+
+TEST_CASE("candidates of a generator are the same one by one, in any batch and on every machine") {
+  tests::Random random(76);
+  for (int round = 0; round < 40; ++round) {
+    const core::Graph graph = tests::random_graph(random, {.min_nodes = 1, .max_nodes = 25});
+    const sim::Generator generator{static_cast<std::uint64_t>(random.below(1'000'000)),
+                                   static_cast<std::int32_t>(round % 2 == 0 ? 0 : random.between(1, 30))};
+    const std::int64_t first = round % 3 == 0 ? (std::int64_t{1} << 40) + random.below(1000) : random.below(1000);
+    const std::int64_t count = random.between(1, 20);
+    std::vector<core::Schedule> expected;
+    for (std::int64_t c = 0; c < count; ++c) {
+      expected.push_back(sim::generate(graph, generator, first + c));
+      REQUIRE(reference::valid(graph, expected.back()));
+      REQUIRE(expected.back().length() <= graph.node_count() + generator.moves);
+    }
+    tests::FiberMachine fibers(round % 2 == 1, round % 5 == 0 ? 256 : 96 * 1024);
+    OnMachine<tests::FiberMachine, std::uint16_t> device_path(fibers, graph, round % 4 == 0 ? 2000 : 0);
+    const auto host = sim::host_simulator(graph, 2);
+    const sim::Outcomes outcomes = by_evaluator(graph, expected);
+    for (sim::Simulator* simulator : {host.get(), static_cast<sim::Simulator*>(&device_path)}) {
+      const sim::ScheduleBatch batch = simulator->generate(generator, first, count);
+      for (std::int64_t c = 0; c < count; ++c) REQUIRE(batch.schedule(c) == expected[static_cast<std::size_t>(c)]);
+      sim::Outcomes of_generator;
+      simulator->evaluate(generator, first, count, of_generator);
+      REQUIRE(of_generator == outcomes);
+
+      sim::Tally expected_tally(sim::tally_options(graph)), tally(sim::tally_options(graph));
+      expected_tally.add(first, outcomes);
+      const std::int64_t part = random.below(count + 1);
+      simulator->sweep(generator, first, part, tally);
+      simulator->sweep(generator, first + part, count - part, tally);
+      REQUIRE(tally == expected_tally);
+    }
+  }
+}
+
+TEST_CASE("what no simulator can take is refused and leaves it as it was") {
+  tests::Random random(77);
+  const core::Graph graph = tests::random_graph(random, {.min_nodes = 5, .max_nodes = 5});
+  sim::HostMachine machine(1);
+  OnMachine<sim::HostMachine, std::uint16_t> device_path(machine, graph);
+  const auto host = sim::host_simulator(graph, 1);
+  for (sim::Simulator* simulator : {host.get(), static_cast<sim::Simulator*>(&device_path)}) {
+    sim::Outcomes outcomes;
+    REQUIRE_THROWS_AS(simulator->evaluate(sim::ScheduleBatch(4), outcomes), core::InputError);
+    REQUIRE_THROWS_AS(simulator->profiles(sim::ScheduleBatch(70'000)), core::InputError);
+    REQUIRE_THROWS_AS(simulator->generate({.moves = -1}, 0, 1), core::InputError);
+    // Far more moves than there are edges take no more room than those.
+    const sim::ScheduleBatch batch = simulator->generate({.moves = 1'000'000}, 0, 3);
+    REQUIRE(batch.total_steps() == 3 * (graph.node_count() + graph.edge_count()));
+    for (std::int64_t c = 0; c < 3; ++c) REQUIRE(reference::valid(graph, batch.schedule(c)));
+  }
+}
+
+TEST_CASE("schedules of millions of steps go by themselves") {
+  core::GraphBuilder builder("three");
+  for (core::NodeId v = 0; v < 3; ++v)
+    builder.add(tests::make_node("", 5 + v, v == 2 ? std::vector<core::NodeId>{0, 1} : std::vector<core::NodeId>{}));
+  const core::Graph graph = builder.build();
+  core::Schedule schedule;
+  for (int i = 0; i < 1'000'000; ++i) schedule.steps.insert(schedule.steps.end(), {0, 1});
+  schedule.steps.push_back(2);
+  const std::vector<core::Schedule> schedules(8, schedule);
+  REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch_of(graph, schedules)) == by_evaluator(graph, schedules));
+}
+
+TEST_CASE("each ready node is about as likely to run next") {
+  // Three chains of different lengths beside each other: the first step starts each with the same chance, and so does
+  // the second step go on with each.
+  core::GraphBuilder builder("chains");
+  for (const int length : {1, 2, 6}) {
+    for (int i = 0; i < length; ++i) {
+      core::Node node;
+      node.size = 1;
+      if (i > 0) node.inputs.push_back(builder.node_count() - 1);
+      builder.add(std::move(node));
+    }
+  }
+  const core::Graph graph = builder.build();
+  constexpr std::int64_t kCount = 30'000;
+  const sim::ScheduleBatch batch = sim::host_simulator(graph, 2)->generate({.seed = 8}, 0, kCount);
+  std::vector<std::int64_t> first(9, 0), second_after_long(9, 0);
+  for (std::int64_t c = 0; c < kCount; ++c) {
+    const core::Schedule schedule = batch.schedule(c);
+    ++first[schedule.steps[0]];
+    if (schedule.steps[0] == 3) ++second_after_long[schedule.steps[1]];
+  }
+  for (const int v : {0, 1, 3}) CHECK(std::abs(first[v] - kCount / 3) < 500);
+  for (const int v : {0, 1, 4}) CHECK(std::abs(second_after_long[v] - first[3] / 3) < 400);
+}
+
+TEST_CASE("Philox gives the published numbers") {
+  // Random123's known answers for philox4x32 with 10 rounds.
+  const auto words = [](const sim::Philox& four) { return std::vector<std::uint32_t>(four.word, four.word + 4); };
+  CHECK(words(sim::philox({{0, 0, 0, 0}}, 0)) ==
+        std::vector<std::uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(words(sim::philox({{~0U, ~0U, ~0U, ~0U}}, ~std::uint64_t{0})) ==
+        std::vector<std::uint32_t>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(words(sim::philox({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0x299f31d0a4093822)) ==
+        std::vector<std::uint32_t>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+}
+
+}  // namespace
