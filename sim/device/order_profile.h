@@ -102,39 +102,24 @@ struct Lanes {
   }
 };
 
-/// Bytes as profiles of orders sum them up: in units of TablesView::unit where it has one, else single bytes.
-template <class Sum>
-struct Measure;
-template <>
-struct Measure<std::int32_t> {
-  template <class Id>
-  CAIRN_HD static std::int64_t unit(const TablesView<Id>& graph) {
-    return graph.unit;
+/// Sizes and scratches as profiles of orders sum them up: in units of TablesView::unit where Sum has 32 bits, else
+/// bytes.
+template <class Sum, class Id>
+CAIRN_HD const Sum* sizes_in(const TablesView<Id>& graph) {
+  if constexpr (sizeof(Sum) == sizeof(std::int32_t)) {
+    return graph.unit_size;
+  } else {
+    return graph.size;
   }
-  template <class Id>
-  CAIRN_HD static std::int32_t size(const TablesView<Id>& graph, std::int32_t v) {
-    return graph.unit_size[v];
+}
+template <class Sum, class Id>
+CAIRN_HD const Sum* scratches_in(const TablesView<Id>& graph) {
+  if constexpr (sizeof(Sum) == sizeof(std::int32_t)) {
+    return graph.unit_scratch;
+  } else {
+    return graph.scratch;
   }
-  template <class Id>
-  CAIRN_HD static std::int32_t scratch(const TablesView<Id>& graph, std::int32_t v) {
-    return graph.unit_scratch[v];
-  }
-};
-template <>
-struct Measure<std::int64_t> {
-  template <class Id>
-  CAIRN_HD static std::int64_t unit(const TablesView<Id>&) {
-    return 1;
-  }
-  template <class Id>
-  CAIRN_HD static std::int64_t size(const TablesView<Id>& graph, std::int32_t v) {
-    return graph.size[v];
-  }
-  template <class Id>
-  CAIRN_HD static std::int64_t scratch(const TablesView<Id>& graph, std::int32_t v) {
-    return graph.scratch[v];
-  }
-};
+}
 
 /// Arrays that profile_orders() needs, shared by a team.
 template <class Lanes, class Sum>
@@ -182,6 +167,8 @@ CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, cons
   using Position = typename Lanes::Position;
   constexpr int kCandidates = Lanes::kCount;
   const std::int32_t n = graph.node_count;
+  const Sum* sizes = sizes_in<Sum>(graph);
+  const Sum* scratches = scratches_in<Sum>(graph);
 
   const Id* rows[kCandidates];
   CAIRN_UNROLL
@@ -224,7 +211,7 @@ CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, cons
 
   for (std::int32_t v = team.rank(); v < n; v += team.size()) {
     const Words at = Lanes::load(space.position[v]);
-    const Sum size = Measure<Sum>::size(graph, v);
+    const Sum size = sizes[v];
     Sum change[kCandidates];
     const Words unread = Lanes::equal(Lanes::load(space.last[v]), at);
     CAIRN_UNROLL
@@ -232,7 +219,7 @@ CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, cons
     for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
       const std::int32_t u = graph.inputs[e];
       const Words freed = Lanes::equal(Lanes::load(space.last[u]), at);
-      const Sum bytes = Measure<Sum>::size(graph, u);
+      const Sum bytes = sizes[u];
       CAIRN_UNROLL
       for (int lane = 0; lane < kCandidates; ++lane) change[lane] -= freed.is_set(lane) ? bytes : 0;
     }
@@ -260,7 +247,7 @@ CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, cons
       Peak<Sum> peak;
       for (std::int32_t i = begin; i < end; ++i) {
         const std::int32_t v = rows[lane][i];
-        const Sum during = live + Measure<Sum>::size(graph, v) + Measure<Sum>::scratch(graph, v);
+        const Sum during = live + sizes[v] + scratches[v];
         if (during > peak.value) peak = {during, i};
         live += change[static_cast<std::int64_t>(i) * kCandidates];
       }
@@ -268,7 +255,7 @@ CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, cons
       outcome.valid = true;
       outcome.cost = graph.cost_once;
       if (n > 0) {
-        outcome.peak = static_cast<std::int64_t>(peak.value) * Measure<Sum>::unit(graph);
+        outcome.peak = static_cast<std::int64_t>(peak.value) * (sizeof(Sum) == sizeof(std::int32_t) ? graph.unit : 1);
         outcome.peak_step = peak.place;
       }
     }

@@ -6,23 +6,11 @@
 
 namespace {
 
+using cairn::test::check_error;
 using cairn::test::diamond_graph;
 using cairn::test::Folder;
 using cairn::test::Outcome;
 using cairn::test::run_command;
-
-/// One line on stderr that holds every fragment, nothing on stdout, and the exit code.
-void check_error(const Outcome& outcome, int code, const std::vector<std::string>& fragments) {
-  INFO(outcome.err);
-  CHECK(outcome.code == code);
-  CHECK(outcome.out.empty());
-  CHECK(outcome.err.rfind("cairn: error: ", 0) == 0);
-  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
-  for (const auto& fragment : fragments) {
-    INFO("expected in the message: " << fragment);
-    CHECK(outcome.err.find(fragment) != std::string::npos);
-  }
-}
 
 std::string graph_of(const std::string& nodes, const std::string& rest = "") {
   return R"({"format":"cairn.graph","version":1,"name":"g",)" + rest + R"("nodes":[)" + nodes + "]}";

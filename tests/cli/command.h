@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/catch.h"
 
 /// Runs the command `cairn` as a child process, in a folder of its own.
 namespace cairn::test {
@@ -127,6 +130,19 @@ inline std::string diamond_graph() {
     {"name":"b","size":20,"cost":2,"inputs":[0]},
     {"name":"c","size":20,"cost":3,"inputs":[1]},
     {"name":"d","size":10,"cost":4,"inputs":[2,0],"keep":true}]})";
+}
+
+/// One line on stderr that holds every fragment, nothing on stdout, and the exit code.
+inline void check_error(const Outcome& outcome, int code, const std::vector<std::string>& fragments) {
+  INFO(outcome.err);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.rfind("cairn: error: ", 0) == 0);
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  for (const auto& fragment : fragments) {
+    INFO("expected in the message: " << fragment);
+    CHECK(outcome.err.find(fragment) != std::string::npos);
+  }
 }
 
 }  // namespace cairn::test

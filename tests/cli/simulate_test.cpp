@@ -35,18 +35,6 @@ struct Case {
   }
 };
 
-void check_error(const Outcome& outcome, int code, const std::vector<std::string>& fragments) {
-  INFO(outcome.err);
-  CHECK(outcome.code == code);
-  CHECK(outcome.out.empty());
-  CHECK(outcome.err.rfind("cairn: error: ", 0) == 0);
-  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
-  for (const auto& fragment : fragments) {
-    INFO("expected in the message: " << fragment);
-    CHECK(outcome.err.find(fragment) != std::string::npos);
-  }
-}
-
 /// The cells of a CSV file, by rows.
 std::vector<std::vector<std::string>> read_csv(const std::string& path) {
   std::vector<std::vector<std::string>> rows;
@@ -262,8 +250,8 @@ TEST_CASE("a bad line stops the sweep or is left out as asked") {
     INFO(line);
     const std::string path = test.folder.write("l.txt", good + "# note\n" + good + line + "\n" + good);
     const std::string csv = test.folder / "never.csv";
-    check_error(test.run({"--schedules", path, "-o", csv, "--at-once", "2"}), 2,
-                {path, "line 4", message, "--on-bad-line skip"});
+    test::check_error(test.run({"--schedules", path, "-o", csv, "--at-once", "2"}), 2,
+                      {path, "line 4", message, "--on-bad-line skip"});
     CHECK(!std::filesystem::exists(csv));
     all += good + line + "\n";
   }
@@ -309,7 +297,7 @@ TEST_CASE("simulate refuses bad options in one line") {
   const Case test;
   const std::string lines = test.folder.write("l.txt", "0\n");
   const auto refused = [&](const std::vector<std::string>& words, const std::vector<std::string>& fragments,
-                           int code = 2) { check_error(test.run(words), code, fragments); };
+                           int code = 2) { test::check_error(test.run(words), code, fragments); };
   refused({}, {"--random", "--schedules"});
   refused({"--random", "5", "--schedules", lines}, {"either"});
   for (const char* count :
@@ -334,7 +322,7 @@ TEST_CASE("simulate refuses bad options in one line") {
   refused({"--random", "5", "-o", "/nonexistent/r.csv"}, {"/nonexistent"});
   refused({"--random", "5", "--best", test.folder / "x", "--report", test.folder / "x"}, {"both"});
   refused({"--random", "5", "--sed", "3"}, {"--seed"});
-  check_error(run_command({"simulate", "/nonexistent/g.json", "--random", "5"}), 2, {"/nonexistent/g.json"});
+  test::check_error(run_command({"simulate", "/nonexistent/g.json", "--random", "5"}), 2, {"/nonexistent/g.json"});
 }
 
 TEST_CASE("counts of candidates may be written short") {
@@ -367,7 +355,7 @@ TEST_CASE("a sweep killed at any moment goes on from its checkpoint to the same 
 
   SECTION("and a checkpoint of something else is refused") {
     const auto refused = [&](const std::vector<std::string>& words, const std::string& fragment) {
-      check_error(test.run(words), 2, {checkpoint, fragment});
+      test::check_error(test.run(words), 2, {checkpoint, fragment});
     };
     refused({"--random", total, "--checkpoint", checkpoint, "--seed", "9", "--top", "20"}, "4 moves, not 0 moves");
     refused({"--random", total, "--checkpoint", checkpoint, "--recompute", "4", "--top", "20"}, "seed 9, not 0");

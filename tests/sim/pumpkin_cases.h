@@ -36,9 +36,9 @@ inline sim::PumpkinProblem random_pumpkin(Random& random, const PumpkinShape& sh
   return problem;
 }
 
-/// As a walk: between two steps of a branch lies one output of 1 to 2^20 bytes.
-inline sim::PumpkinProblem pumpkin_of_chains(Random& random, std::int64_t branches, std::int64_t nodes) {
-  const auto size = [&] { return random.between(1, std::int64_t{1} << 20); };
+/// As a walk: between two steps of a branch lies one output of size() bytes.
+template <class Size>
+sim::PumpkinProblem pumpkin_of_sizes(const Size& size, std::int64_t branches, std::int64_t nodes) {
   sim::PumpkinProblem problem;
   problem.released = size();
   for (std::int64_t b = 0; b < branches; ++b) {
@@ -53,6 +53,10 @@ inline sim::PumpkinProblem pumpkin_of_chains(Random& random, std::int64_t branch
     problem.kinds.push_back(kind);
   }
   return problem;
+}
+
+inline sim::PumpkinProblem pumpkin_of_chains(Random& random, std::int64_t branches, std::int64_t nodes) {
+  return pumpkin_of_sizes([&] { return random.between(1, std::int64_t{1} << 20); }, branches, nodes);
 }
 
 /// Valleys and peaks of segments that begin at 0 bytes.
