@@ -17,7 +17,9 @@ std::int64_t most_steps(const Generator& generator, core::NodeId nodes, std::int
 
 core::Schedule generate(const core::Graph& graph, const Generator& generator, std::int64_t index) {
   const core::NodeId n = graph.node_count();
-  const std::uint32_t shift = device::waiting_time_shift(device::depth(graph));
+  const std::vector<std::int32_t> levels = device::node_levels(graph);
+  const std::uint32_t shift =
+      device::waiting_time_shift(levels.empty() ? 0 : *std::max_element(levels.begin(), levels.end()) + 1);
   std::vector<std::uint32_t> key(static_cast<std::size_t>(n));
   for (const core::NodeId v : graph.input_order()) {
     std::uint32_t ready = 0;

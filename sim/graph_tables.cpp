@@ -24,6 +24,14 @@ std::int64_t find_unit(const core::Graph& graph) {
 
 }  // namespace
 
+std::vector<std::int32_t> node_levels(const core::Graph& graph) {
+  std::vector<std::int32_t> level(static_cast<std::size_t>(graph.node_count()), 0);
+  for (const core::NodeId v : graph.input_order()) {
+    for (const core::NodeId u : graph.inputs(v)) level[v] = std::max(level[v], level[u] + 1);
+  }
+  return level;
+}
+
 template <class Id>
 Tables<Id>::Tables(const core::Graph& graph) {
   const core::NodeId n = graph.node_count();
@@ -50,10 +58,7 @@ Tables<Id>::Tables(const core::Graph& graph) {
     unit_scratch_.push_back(static_cast<std::int32_t>(graph.scratch(v) / scalars_.unit));
   }
 
-  std::vector<std::int32_t> level(static_cast<std::size_t>(n), 0);
-  for (const core::NodeId v : graph.input_order()) {
-    for (const core::NodeId u : graph.inputs(v)) level[v] = std::max(level[v], level[u] + 1);
-  }
+  const std::vector<std::int32_t> level = node_levels(graph);
   for (core::NodeId v = 0; v < n; ++v) {
     // What nobody reads and nobody keeps is never held, but must stand in a schedule all the same.
     const bool sink = graph.readers(v).empty() && !graph.keep(v);

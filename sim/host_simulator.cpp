@@ -21,11 +21,10 @@ using device::Outcome;
 using device::Tables;
 using device::TablesView;
 
-void put(const Outcome& outcome, Outcomes& outcomes, std::int64_t at) {
-  outcomes.valid[at] = outcome.valid ? 1 : 0;
-  outcomes.peak[at] = outcome.peak;
-  outcomes.cost[at] = outcome.cost;
-  outcomes.peak_step[at] = outcome.peak_step;
+/// With room for so many.
+device::OutcomesView resized(Outcomes& outcomes, std::int64_t count) {
+  outcomes.resize(count);
+  return {outcomes.valid.data(), outcomes.peak.data(), outcomes.cost.data(), outcomes.peak_step.data()};
 }
 
 /// What one thread works with.
@@ -177,13 +176,13 @@ class HostSimulator final : public Simulator {
 
   void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) override {
     require_same_graph(batch, graph_.node_count());
-    outcomes.resize(batch.count());
+    const device::OutcomesView into = resized(outcomes, batch.count());
     const BatchView<Id> view = batch.view<Id>();
     for_pieces(batch.count(), [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
       std::vector<Row<Id>> rows;
       for (std::int64_t c = begin; c < end; ++c) rows.push_back(row_of(view, c));
       worker.evaluate(rows.data(), end - begin,
-                      [&](std::int64_t i, const Outcome& outcome) { put(outcome, outcomes, begin + i); });
+                      [&](std::int64_t i, const Outcome& outcome) { into.put(begin + i, outcome); });
     });
   }
 
@@ -216,10 +215,10 @@ class HostSimulator final : public Simulator {
   }
 
   void evaluate(const Generator& generator, std::int64_t first, std::int64_t count, Outcomes& outcomes) override {
-    outcomes.resize(count);
+    const device::OutcomesView into = resized(outcomes, count);
     for_pieces(count, [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
       evaluate_drawn(generator, first, begin, end, worker,
-                     [&](std::int64_t i, const Outcome& outcome) { put(outcome, outcomes, i); });
+                     [&](std::int64_t i, const Outcome& outcome) { into.put(i, outcome); });
     });
   }
 

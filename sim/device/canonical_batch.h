@@ -8,6 +8,7 @@
 #include "core/dominance.h"
 #include "core/host_device.h"
 #include "sim/canonical_batch.h"
+#include "sim/device/transfer.h"
 #include "sim/machine.h"
 
 /// Canonical profiles in bulk, on any Machine (sim/machine.h): one profile or set a thread.
@@ -23,19 +24,6 @@ struct Batch {
   Array<core::Segment> segments;
   std::int64_t count() const { return starts.size(); }
 };
-
-template <class T, class Machine>
-auto uploaded(Machine& machine, std::span<const T> values) {
-  auto array = machine.template array<T>(static_cast<std::int64_t>(values.size()));
-  machine.upload(values.data(), array.size(), array.data());
-  return array;
-}
-template <class T, class Machine>
-std::vector<T> downloaded(Machine& machine, const T* data, std::int64_t count) {
-  std::vector<T> values(static_cast<std::size_t>(count));
-  machine.download(data, count, values.data());
-  return values;
-}
 
 template <class Machine>
 Batch<Machine> upload(Machine& machine, const CanonicalBatch& batch) {

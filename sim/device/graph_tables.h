@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
+#include <span>
 #include <vector>
 
 #include "core/graph.h"
 #include "core/host_device.h"
+#include "sim/device/transfer.h"
 
 namespace cairn::sim::device {
 
@@ -46,6 +47,9 @@ struct TablesView {
   const std::int64_t* cost = nullptr;
   std::uint32_t wait_shift = 0;  ///< see waiting_time()
 };
+
+/// Of each node, the nodes before it on the longest path to it. O(n + m).
+std::vector<std::int32_t> node_levels(const core::Graph& graph);
 
 /// The same in the host's memory. O(n + m).
 template <class Id>
@@ -93,9 +97,7 @@ typename Tables<Id>::template Copy<Machine> Tables<Id>::upload(Machine& machine)
   Copy<Machine> copy;
   copy.view = scalars_;
   const auto put = [&](const auto& from, auto& to, auto& pointer) {
-    using T = typename std::decay_t<decltype(from)>::value_type;
-    to = machine.template array<T>(static_cast<std::int64_t>(from.size()));
-    machine.upload(from.data(), static_cast<std::int64_t>(from.size()), to.data());
+    to = uploaded(machine, std::span(from));
     pointer = to.data();
   };
   put(nodes_, copy.nodes, copy.view.nodes);

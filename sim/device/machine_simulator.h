@@ -18,21 +18,6 @@
 /// A Simulator on a Machine (sim/machine.h): what cuda/ runs on a GPU, and tests on the host.
 namespace cairn::sim::device {
 
-/// Outcomes in the memory of a Machine.
-struct OutcomesView {
-  std::uint8_t* valid = nullptr;
-  std::int64_t* peak = nullptr;
-  std::int64_t* cost = nullptr;
-  std::int32_t* peak_step = nullptr;
-
-  CAIRN_HD void put(std::int64_t c, const Outcome& outcome) const {
-    valid[c] = outcome.valid ? 1 : 0;
-    peak[c] = outcome.peak;
-    cost[c] = outcome.cost;
-    peak_step[c] = outcome.peak_step;
-  }
-};
-
 /// Where a team's arrays are: in its shared memory, or where that is too small in a piece of the machine's.
 struct TeamSpace {
   std::byte* pieces = nullptr;  ///< nullptr: shared memory
@@ -475,25 +460,16 @@ class MachineSimulator : public Simulator {
                                   histogram.data(), counts.data()},
                     teams);
     const std::vector<Entry>& best = tally.front();
-    const auto front = machine_.template array<Entry>(static_cast<std::int64_t>(best.size()));
-    machine_.upload(best.data(), static_cast<std::int64_t>(best.size()), front.data());
+    const auto front = uploaded(machine_, std::span(best));
     machine_.launch(MarkEntries{outcomes, first, tally.worst_top(), front.data(),
                                 static_cast<std::int64_t>(best.size()), room(marked_, count)},
                     count);
     const std::int64_t found = machine_.select(marked_.data(), count, room(places_, count));
 
-    std::vector<Counted> of_teams(static_cast<std::size_t>(teams));
-    std::vector<std::int64_t> of_bins(static_cast<std::size_t>(options.bins));
-    std::vector<std::int64_t> places(static_cast<std::size_t>(found));
-    machine_.download(counts.data(), teams, of_teams.data());
-    machine_.download(histogram.data(), options.bins, of_bins.data());
-    machine_.download(places_.data(), found, places.data());
-    for (const Counted& part : of_teams) tally.add_counts(part.counts());
-    tally.add_histogram(of_bins);
+    for (const Counted& part : downloaded(machine_, counts.data(), teams)) tally.add_counts(part.counts());
+    tally.add_histogram(downloaded(machine_, histogram.data(), options.bins));
     machine_.launch(GatherEntries{outcomes, places_.data(), room(entries_, found), first}, found);
-    std::vector<Entry> entries(static_cast<std::size_t>(found));
-    machine_.download(entries_.data(), found, entries.data());
-    for (const Entry& entry : entries) {
+    for (const Entry& entry : downloaded(machine_, entries_.data(), found)) {
       if (entry.peak < 0) {
         tally.add_invalid(entry.index);
       } else {

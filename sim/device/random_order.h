@@ -61,17 +61,6 @@ CAIRN_HD inline std::uint32_t waiting_time(std::uint32_t word, std::uint32_t shi
   return (exponential(word) >> shift) + 1;
 }
 
-/// Nodes on the longest path. O(n + m).
-inline std::int32_t depth(const core::Graph& graph) {
-  std::vector<std::int32_t> level(static_cast<std::size_t>(graph.node_count()), 1);
-  std::int32_t deepest = 0;
-  for (const core::NodeId v : graph.input_order()) {
-    for (const core::NodeId u : graph.inputs(v)) level[v] = std::max(level[v], level[u] + 1);
-    deepest = std::max(deepest, level[v]);
-  }
-  return deepest;
-}
-
 /// So that a path of `longest` nodes takes less than 2^32.
 inline std::uint32_t waiting_time_shift(std::int32_t longest) {
   std::uint32_t shift = 0;

@@ -14,6 +14,21 @@ struct Outcome {
   std::int32_t peak_step = -1;
 };
 
+/// sim::Outcomes as plain arrays.
+struct OutcomesView {
+  std::uint8_t* valid = nullptr;
+  std::int64_t* peak = nullptr;
+  std::int64_t* cost = nullptr;
+  std::int32_t* peak_step = nullptr;
+
+  CAIRN_HD void put(std::int64_t c, const Outcome& outcome) const {
+    valid[c] = outcome.valid ? 1 : 0;
+    peak[c] = outcome.peak;
+    cost[c] = outcome.cost;
+    peak_step[c] = outcome.peak_step;
+  }
+};
+
 /// For rewind() where only the outcome is asked for.
 struct IgnoreSteps {
   CAIRN_HD void operator()(std::int32_t, std::int64_t, std::int64_t) const {}

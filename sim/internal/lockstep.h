@@ -37,8 +37,8 @@ class Lockstep {
   static constexpr int kMostOccurrences = 8;
 };
 
-/// The fastest for this processor and graph; nullptr where positions or bytes need more bits than it has (schedules
-/// longer than `longest` steps must not be given to it), or where its arrays would not fit into a cache.
+/// The fastest for this processor and graph, for schedules of up to `longest` steps; nullptr where its arrays would not
+/// fit into a cache, or sums of costs not into 64 bits.
 template <class Id>
 std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest);
 
