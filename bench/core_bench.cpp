@@ -1,11 +1,11 @@
 // Loading, evaluating and planning a graph of 20,000 nodes and 40,000 edges, on one core.
 #include <benchmark/benchmark.h>
 
-#include "bench/random_layered.h"
-#include "core/formats/files.h"
-#include "core/plan.h"
-#include "core/profile.h"
-#include "core/reference.h"
+#include "cairn/bench/random_layered.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
 
 namespace {
 

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "bench/dominance_populations.h"
-#include "core/dominance.h"
-#include "core/random.h"
-#include "sim/canonical_batch.h"
-#include "sim/device/dominance.h"
-#include "sim/dominance.h"
-#include "sim/machine.h"
+#include "cairn/bench/dominance_populations.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/machine/machine.h"
+#include "cairn/core/random.h"
+#include "cairn/sim/canonical_batch.h"
+#include "cairn/sim/device/dominance.h"
+#include "cairn/sim/dominance.h"
 
 namespace cairn::bench {
 namespace {

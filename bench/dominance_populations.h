@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "bench/random_layered.h"
-#include "core/dominance.h"
-#include "core/profile.h"
-#include "core/random.h"
-#include "sim/canonical_batch.h"
+#include "cairn/bench/random_layered.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/random.h"
+#include "cairn/sim/canonical_batch.h"
 
 /// Populations of profiles for the benches of dominance; of 2001 values each where the name has no number:
 ///   kahn      random orders of a layered graph of 1000 nodes: all starts and ends are 0, so the peak alone decides

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/key_tree.h"
-#include "core/dominance.h"
-#include "sim/caduceus.h"
-#include "sim/key_orders.h"
-#include "solvers/order/internal/segment_caduceus.h"
+#include "cairn/bench/key_tree.h"
+#include "cairn/core/dominance.h"
+#include "cairn/solvers/order/device/caduceus_batch.h"
+#include "cairn/solvers/order/device/key_orders.h"
+#include "cairn/solvers/order/internal/segment_caduceus.h"
 
 namespace cairn::bench {
 namespace {

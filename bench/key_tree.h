@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "sim/key_orders.h"
-#include "tests/sim/key_trees.h"
+#include "cairn/solvers/order/device/key_orders.h"
+#include "cairn/tests/solvers/key_trees.h"
 
 namespace cairn::bench {
 

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "core/dominance.h"
-#include "core/profile.h"
-#include "core/random.h"
-#include "solvers/order/caduceus.h"
-#include "solvers/order/exact.h"
-#include "solvers/order/generators.h"
-#include "solvers/order/order.h"
-#include "solvers/order/step_graph.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/order/caduceus.h"
+#include "cairn/solvers/order/generators.h"
+#include "cairn/solvers/order/internal/exact.h"
+#include "cairn/solvers/order/internal/step_graph.h"
+#include "cairn/solvers/order/order.h"
 
 namespace cairn::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "bench/pumpkin_chains.h"
-#include "sim/pumpkin.h"
+#include "cairn/bench/pumpkin_chains.h"
+#include "cairn/solvers/order/device/pumpkin.h"
 
 namespace cairn::bench {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "core/random.h"
-#include "tests/sim/pumpkin_cases.h"
+#include "cairn/core/random.h"
+#include "cairn/tests/solvers/pumpkin_cases.h"
 
 namespace cairn::bench {
 

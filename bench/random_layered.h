@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "core/graph.h"
+#include "cairn/core/graph.h"
 
 namespace cairn::bench {
 

@@ -9,10 +9,10 @@
 #include <random>
 #include <vector>
 
-#include "bench/copy_bandwidth.h"
-#include "bench/random_layered.h"
-#include "core/profile.h"
-#include "sim/simulator.h"
+#include "cairn/bench/copy_bandwidth.h"
+#include "cairn/bench/random_layered.h"
+#include "cairn/core/profile.h"
+#include "cairn/sim/simulator.h"
 
 namespace {
 

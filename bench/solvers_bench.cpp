@@ -1,11 +1,11 @@
 // Solvers on graphs of 20,000 nodes and 40,000 edges at half of the baseline's peak.
 #include <benchmark/benchmark.h>
 
-#include "bench/random_layered.h"
-#include "core/profile.h"
-#include "solvers/remat/baselines.h"
-#include "solvers/remat/tw_remat.h"
-#include "solvers/tree_decomposition.h"
+#include "cairn/bench/random_layered.h"
+#include "cairn/core/profile.h"
+#include "cairn/solvers/decomposition/tree_decomposition.h"
+#include "cairn/solvers/remat/baselines.h"
+#include "cairn/solvers/remat/tw_remat.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "cli/backend.h"
+#include "cairn/cli/backend.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/common.h"
-#include "core/error.h"
-#include "core/text.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
 
 namespace cairn::cli {
 

@@ -5,14 +5,14 @@
 #include <string>
 #include <string_view>
 
-#include "cli/common.h"
-#include "cli/execute.h"
-#include "core/graph.h"
-#include "core/plan.h"
-#include "core/precision.h"
-#include "core/schedule.h"
-#include "sim/accelerator.h"
-#include "sim/simulator.h"
+#include "cairn/cli/common.h"
+#include "cairn/cli/execute.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/precision.h"
+#include "cairn/core/schedule.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/solvers/order/device/accelerator.h"
 
 namespace cairn::cli {
 

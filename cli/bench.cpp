@@ -7,9 +7,9 @@
 #include <memory>
 #include <random>
 
-#include "cli/common.h"
-#include "core/formats/files.h"
-#include "core/text.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
 
 namespace cairn::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/common.h"
+#include "cairn/cli/common.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,10 +11,10 @@
 #include <iostream>
 #include <new>
 
-#include "cli/fit.h"
-#include "core/formats/files.h"
-#include "core/text.h"
-#include "models/registry.h"
+#include "cairn/cli/fit.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
+#include "cairn/models/registry.h"
 
 namespace cairn::cli {
 namespace {

@@ -11,14 +11,14 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
-#include "core/graph.h"
-#include "core/plan.h"
-#include "core/precision.h"
-#include "core/profile.h"
-#include "core/schedule.h"
-#include "solvers/registry.h"
-#include "solvers/solution.h"
+#include "cairn/core/error.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/precision.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/common/solution.h"
+#include "cairn/solvers/registry.h"
 
 /// What the subcommands share: where a graph comes from, limits of a solver, tables, JSON, Ctrl-C and exit codes.
 namespace cairn::cli {

@@ -3,15 +3,15 @@
 
 #include <utility>
 
-#include "cli/backend.h"
-#include "cli/common.h"
-#include "core/error.h"
-#include "core/text.h"
-#include "cuda/accelerator.h"
-#include "cuda/device.h"
-#include "cuda/executor.h"
-#include "cuda/simulator.h"
-#include "runtime/measure.h"
+#include "cairn/cli/backend.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
+#include "cairn/cuda/accelerator.h"
+#include "cairn/cuda/device.h"
+#include "cairn/cuda/executor.h"
+#include "cairn/cuda/simulator.h"
+#include "cairn/runtime/measure.h"
 
 namespace cairn::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/execute.h"
+#include "cairn/cli/execute.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "cli/common.h"
-#include "core/bf16.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/bf16.h"
 
 namespace cairn::cli {
 

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/precision.h"
-#include "runtime/executor.h"
-#include "runtime/measure.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/precision.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/runtime/measure.h"
 
 namespace cairn::cli {
 

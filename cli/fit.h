@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "core/graph.h"
-#include "core/plan.h"
-#include "solvers/registry.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/solvers/registry.h"
 
 namespace cairn::cli {
 

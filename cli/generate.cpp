@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 
-#include "cli/common.h"
-#include "core/error.h"
-#include "core/text.h"
-#include "solvers/order/generators.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
+#include "cairn/solvers/order/generators.h"
 
 namespace cairn::cli {
 namespace {

@@ -4,12 +4,12 @@
 #include <thread>
 #include <utility>
 
-#include "cli/backend.h"
-#include "cli/common.h"
-#include "core/error.h"
-#include "runtime/executor.h"
-#include "runtime/measure.h"
-#include "runtime/program.h"
+#include "cairn/cli/backend.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/error.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/runtime/measure.h"
+#include "cairn/runtime/program.h"
 
 namespace cairn::cli {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cli/common.h"
-#include "core/text.h"
-#include "core/version.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/text.h"
+#include "cairn/core/version.h"
 
 namespace cairn::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/measure.h"
+#include "cairn/runtime/measure.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/backend.h"
-#include "cli/common.h"
-#include "core/formats/files.h"
-#include "core/precision.h"
+#include "cairn/cli/backend.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/precision.h"
 
 namespace cairn::cli {
 namespace {

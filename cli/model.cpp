@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "cli/common.h"
+#include "cairn/cli/common.h"
 
 namespace cairn::cli {
 namespace {

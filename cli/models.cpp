@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "cli/common.h"
-#include "models/registry.h"
+#include "cairn/cli/common.h"
+#include "cairn/models/registry.h"
 
 namespace cairn::cli {
 namespace {

@@ -1,5 +1,5 @@
 // The one file that knows MPI, where the build has it.
-#include "cli/mpi.h"
+#include "cairn/cli/mpi.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "cli/common.h"
+#include "cairn/cli/common.h"
 
 #if CAIRN_HAS_MPI
 #include <mpi.h>

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "sim/sweep.h"
+#include "cairn/sim/sweep.h"
 
 namespace cairn::cli {
 

@@ -1,12 +1,12 @@
-#include "core/plan.h"
+#include "cairn/core/plan.h"
 
 #include <fmt/format.h>
 
 #include <memory>
 
-#include "cli/common.h"
-#include "core/formats/files.h"
-#include "core/text.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
 
 namespace cairn::cli {
 namespace {

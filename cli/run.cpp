@@ -4,15 +4,15 @@
 #include <memory>
 #include <numeric>
 
-#include "cli/backend.h"
-#include "cli/common.h"
-#include "cli/execute.h"
-#include "cli/fit.h"
-#include "core/formats/files.h"
-#include "core/formats/html_report.h"
-#include "core/text.h"
-#include "core/version.h"
-#include "runtime/program.h"
+#include "cairn/cli/backend.h"
+#include "cairn/cli/common.h"
+#include "cairn/cli/execute.h"
+#include "cairn/cli/fit.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
+#include "cairn/core/version.h"
+#include "cairn/pipeline/report/html_report.h"
+#include "cairn/runtime/program.h"
 
 namespace cairn::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/schedule_lines.h"
+#include "cairn/cli/schedule_lines.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,8 +13,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "cli/common.h"
-#include "core/error.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/error.h"
 
 namespace cairn::cli {
 namespace {

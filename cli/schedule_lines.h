@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph.h"
+#include "cairn/core/graph.h"
 
 namespace cairn::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/simulate.h"
+#include "cairn/cli/simulate.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -10,10 +10,10 @@
 #include <memory>
 #include <thread>
 
-#include "cli/backend.h"
-#include "core/formats/files.h"
-#include "core/text.h"
-#include "sim/generator.h"
+#include "cairn/cli/backend.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
+#include "cairn/sim/generator.h"
 
 namespace cairn::cli {
 namespace {

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/common.h"
-#include "cli/mpi.h"
-#include "core/schedule.h"
-#include "sim/simulator.h"
-#include "sim/sweep.h"
+#include "cairn/cli/common.h"
+#include "cairn/cli/mpi.h"
+#include "cairn/core/schedule.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/sim/sweep.h"
 
 /// The parts of `cairn simulate`.
 namespace cairn::cli {

@@ -6,10 +6,10 @@
 #include <array>
 #include <iostream>
 
-#include "cli/simulate.h"
-#include "core/formats/sweep_report.h"
-#include "core/text.h"
-#include "core/version.h"
+#include "cairn/cli/simulate.h"
+#include "cairn/core/text.h"
+#include "cairn/core/version.h"
+#include "cairn/pipeline/report/sweep_report.h"
 
 namespace cairn::cli {
 namespace {

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <string_view>
 
-#include "cli/schedule_lines.h"
-#include "cli/simulate.h"
-#include "core/formats/files.h"
-#include "core/text.h"
+#include "cairn/cli/schedule_lines.h"
+#include "cairn/cli/simulate.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
 
 namespace cairn::cli {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "cli/backend.h"
-#include "cli/common.h"
-#include "core/formats/files.h"
+#include "cairn/cli/backend.h"
+#include "cairn/cli/common.h"
+#include "cairn/core/formats/files.h"
 
 namespace cairn::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/host_device.h"
+#include "cairn/core/host_device.h"
 
 namespace cairn::core {
 

@@ -1,11 +1,11 @@
-#include "core/dominance.h"
+#include "cairn/core/dominance.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <queue>
 
-#include "core/error.h"
-#include "core/profile.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
 
 namespace cairn::core {
 

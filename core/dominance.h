@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/host_device.h"
-#include "core/schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/host_device.h"
+#include "cairn/core/schedule.h"
 
 /// Dominance of memory profiles, after Jin et al., "New Tools for Peak Memory Scheduling". A profile is a sequence of
 /// bytes in memory at successive moments. A dominates B if two pointers can be advanced from the beginnings to the ends

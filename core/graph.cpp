@@ -1,4 +1,4 @@
-#include "core/graph.h"
+#include "cairn/core/graph.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::core {
 

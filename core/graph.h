@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/op.h"
+#include "cairn/core/op.h"
 
 namespace cairn::core {
 

@@ -1,11 +1,11 @@
-#include "core/node_sum.h"
+#include "cairn/core/node_sum.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::core {
 namespace {

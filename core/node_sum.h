@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
 
 /// The node-sum model of Jin et al. (Definition 2.1), and Algorithm 3, the bridge to it from computation graphs.
 namespace cairn::core {

@@ -1,4 +1,4 @@
-#include "core/op.h"
+#include "cairn/core/op.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
-#include "core/text.h"
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
 
 namespace cairn::core {
 namespace {

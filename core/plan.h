@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
 
 namespace cairn::core {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/plan.h"
+#include "cairn/core/plan.h"
 
 namespace cairn::core {
 namespace {

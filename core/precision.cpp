@@ -1,11 +1,11 @@
-#include "core/precision.h"
+#include "cairn/core/precision.h"
 
 #include <fmt/format.h>
 
 #include <array>
 
-#include "core/error.h"
-#include "core/text.h"
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
 
 namespace cairn::core {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/graph.h"
-#include "core/op.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/op.h"
 
 namespace cairn::core {
 

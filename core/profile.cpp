@@ -1,12 +1,12 @@
-#include "core/profile.h"
+#include "cairn/core/profile.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "core/error.h"
-#include "core/internal/trace.h"
+#include "cairn/core/error.h"
+#include "cairn/core/internal/trace.h"
 
 namespace cairn::core {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
 
 namespace cairn::core {
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/profile.h"
-#include "core/schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
 
 /// The memory model's definitions written out literally and slowly, as the text words them: the yardstick that every
 /// fast path is tested against. It uses the accessors of Graph and the plain structs of schedule.h and profile.h, and

@@ -1,10 +1,10 @@
-#include "core/schedule.h"
+#include "cairn/core/schedule.h"
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/internal/trace.h"
-#include "core/profile.h"
+#include "cairn/core/error.h"
+#include "cairn/core/internal/trace.h"
+#include "cairn/core/profile.h"
 
 namespace cairn::core {
 

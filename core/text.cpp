@@ -1,4 +1,4 @@
-#include "core/text.h"
+#include "cairn/core/text.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::core {
 namespace {

@@ -1,4 +1,4 @@
-#include "cuda/accelerator.h"
+#include "cairn/cuda/accelerator.h"
 
 #include <cuda_runtime_api.h>
 
@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
-#include "cuda/device.h"
-#include "cuda/internal/error.h"
-#include "cuda/internal/key_orders.h"
-#include "cuda/internal/pumpkin.h"
+#include "cairn/core/error.h"
+#include "cairn/cuda/device.h"
+#include "cairn/cuda/internal/error.h"
+#include "cairn/cuda/internal/key_orders.h"
+#include "cairn/cuda/internal/pumpkin.h"
 
 namespace cairn::cuda {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "sim/accelerator.h"
+#include "cairn/solvers/order/device/accelerator.h"
 
 namespace cairn::cuda {
 

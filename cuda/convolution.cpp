@@ -1,4 +1,4 @@
-#include "cuda/internal/convolution.h"
+#include "cairn/cuda/internal/convolution.h"
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 #ifdef CAIRN_HAS_CUDNN
-#include "cuda/internal/cudnn_library.h"
+#include "cairn/cuda/internal/cudnn_library.h"
 #endif
 
 namespace cairn::cuda {

@@ -1,9 +1,9 @@
-#include "cuda/internal/cublas_library.h"
+#include "cairn/cuda/internal/cublas_library.h"
 
 #include <cuda_runtime_api.h>
 
-#include "core/error.h"
-#include "cuda/internal/shared_library.h"
+#include "cairn/core/error.h"
+#include "cairn/cuda/internal/shared_library.h"
 
 namespace cairn::cuda {
 namespace {

@@ -1,9 +1,9 @@
 #ifdef CAIRN_HAS_CUDNN
-#include "cuda/internal/cudnn_library.h"
+#include "cairn/cuda/internal/cudnn_library.h"
 
 #include <cstddef>
 
-#include "cuda/internal/shared_library.h"
+#include "cairn/cuda/internal/shared_library.h"
 
 namespace cairn::cuda {
 namespace {

@@ -1,13 +1,13 @@
-#include "cuda/device.h"
+#include "cairn/cuda/device.h"
 
 #include <cuda_runtime_api.h>
 
 #include <utility>
 
-#include "core/error.h"
-#include "cuda/internal/error.h"
-#include "cuda/internal/machine.h"
-#include "runtime/device/dispatch.h"
+#include "cairn/core/error.h"
+#include "cairn/cuda/internal/error.h"
+#include "cairn/cuda/internal/machine.h"
+#include "cairn/runtime/device/dispatch.h"
 
 namespace cairn::cuda {
 namespace {

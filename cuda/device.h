@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/graph.h"
+#include "cairn/core/graph.h"
 
 namespace cairn::cuda {
 

@@ -1,6 +1,6 @@
-#include "cuda/dominance.h"
-#include "cuda/internal/sim_machine.cuh"
-#include "sim/device/dominance.h"
+#include "cairn/cuda/dominance.h"
+#include "cairn/cuda/internal/sim_machine.cuh"
+#include "cairn/sim/device/dominance.h"
 
 namespace cairn::cuda {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "core/dominance.h"
-#include "sim/canonical_batch.h"
-#include "sim/dominance.h"
+#include "cairn/core/dominance.h"
+#include "cairn/sim/canonical_batch.h"
+#include "cairn/sim/dominance.h"
 
 /// sim/canonical_batch.h and sim/dominance.h on the first visible GPU, with the same results. Everything throws
 /// DeviceError where there is no device or its memory is too small.

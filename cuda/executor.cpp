@@ -1,4 +1,4 @@
-#include "cuda/executor.h"
+#include "cairn/cuda/executor.h"
 
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
@@ -8,14 +8,14 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
-#include "core/text.h"
-#include "cuda/internal/handles.h"
-#include "cuda/internal/machine.h"
-#include "cuda/internal/machine_step.h"
-#include "runtime/execution.h"
-#include "runtime/liveness.h"
-#include "runtime/residents.h"
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
+#include "cairn/cuda/internal/handles.h"
+#include "cairn/cuda/internal/machine.h"
+#include "cairn/cuda/internal/machine_step.h"
+#include "cairn/runtime/internal/execution.h"
+#include "cairn/runtime/internal/liveness.h"
+#include "cairn/runtime/residents.h"
 
 namespace cairn::cuda {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "cuda/device.h"
-#include "runtime/executor.h"
-#include "runtime/program.h"
+#include "cairn/cuda/device.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/runtime/program.h"
 
 namespace cairn::cuda {
 

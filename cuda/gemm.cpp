@@ -1,4 +1,4 @@
-#include "cuda/internal/gemm.h"
+#include "cairn/cuda/internal/gemm.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "core/error.h"
-#include "cuda/internal/cublas_library.h"
+#include "cairn/core/error.h"
+#include "cairn/cuda/internal/cublas_library.h"
 
 namespace cairn::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "cuda/internal/kernel_image.h"
+#include "cairn/cuda/internal/kernel_image.h"
 
 namespace cairn::cuda {
 namespace {

@@ -1,9 +1,9 @@
 #include <optional>
 
-#include "cuda/internal/key_orders.h"
-#include "cuda/internal/sim_machine.cuh"
-#include "sim/device/caduceus.h"
-#include "sim/device/key_orders.h"
+#include "cairn/cuda/internal/key_orders.h"
+#include "cairn/cuda/internal/sim_machine.cuh"
+#include "cairn/solvers/order/device/caduceus_kernel.h"
+#include "cairn/solvers/order/device/key_orders_kernel.h"
 
 namespace cairn::cuda {
 

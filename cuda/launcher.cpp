@@ -1,6 +1,6 @@
-#include "cuda/internal/launcher.h"
+#include "cairn/cuda/internal/launcher.h"
 
-#include "cuda/internal/error.h"
+#include "cairn/cuda/internal/error.h"
 
 namespace cairn::cuda {
 

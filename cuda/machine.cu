@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 
-#include "core/host_device.h"
-#include "cuda/internal/machine.cuh"
+#include "cairn/core/host_device.h"
+#include "cairn/cuda/internal/machine.cuh"
 
 namespace cairn::cuda {
 namespace {

@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "cuda/internal/machine_step.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/cuda/internal/machine_step.h"
 
 namespace cairn::cuda {
 

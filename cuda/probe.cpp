@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "cuda/device.h"
-#include "cuda/internal/kernel_image.h"
+#include "cairn/cuda/device.h"
+#include "cairn/cuda/internal/kernel_image.h"
 
 namespace cairn::cuda {
 namespace {

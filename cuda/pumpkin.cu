@@ -1,6 +1,6 @@
-#include "cuda/internal/pumpkin.h"
-#include "cuda/internal/sim_machine.cuh"
-#include "sim/device/pumpkin.h"
+#include "cairn/cuda/internal/pumpkin.h"
+#include "cairn/cuda/internal/sim_machine.cuh"
+#include "cairn/solvers/order/device/pumpkin_kernel.h"
 
 namespace cairn::cuda {
 

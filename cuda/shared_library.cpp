@@ -1,4 +1,4 @@
-#include "cuda/internal/shared_library.h"
+#include "cairn/cuda/internal/shared_library.h"
 
 #include <dlfcn.h>
 

@@ -1,10 +1,10 @@
 #include <string>
 
-#include "core/error.h"
-#include "cuda/device.h"
-#include "cuda/internal/sim_machine.cuh"
-#include "cuda/simulator.h"
-#include "sim/device/machine_simulator.h"
+#include "cairn/core/error.h"
+#include "cairn/cuda/device.h"
+#include "cairn/cuda/internal/sim_machine.cuh"
+#include "cairn/cuda/simulator.h"
+#include "cairn/sim/device/machine_simulator.h"
 
 namespace cairn::cuda {
 namespace {

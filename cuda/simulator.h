@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "core/graph.h"
-#include "sim/simulator.h"
+#include "cairn/core/graph.h"
+#include "cairn/sim/simulator.h"
 
 namespace cairn::cuda {
 

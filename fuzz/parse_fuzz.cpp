@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/error.h"
-#include "core/formats/files.h"
-#include "core/text.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "models/autodiff.h"
+#include "cairn/models/autodiff.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/text.h"
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
 
 namespace cairn::models {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/graph.h"
-#include "models/builder.h"
+#include "cairn/core/graph.h"
+#include "cairn/models/builder.h"
 
 namespace cairn::models {
 

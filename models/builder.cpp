@@ -1,4 +1,4 @@
-#include "models/builder.h"
+#include "cairn/models/builder.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::models {
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "core/graph.h"
-#include "core/op.h"
-#include "models/registry.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/op.h"
+#include "cairn/models/registry.h"
 
 namespace cairn::models {
 

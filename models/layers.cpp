@@ -1,4 +1,4 @@
-#include "models/layers.h"
+#include "cairn/models/internal/layers.h"
 
 #include <cmath>
 #include <optional>

@@ -2,10 +2,10 @@
 
 #include <array>
 
-#include "models/autodiff.h"
-#include "models/internal/families.h"
-#include "models/internal/options.h"
-#include "models/layers.h"
+#include "cairn/models/autodiff.h"
+#include "cairn/models/internal/families.h"
+#include "cairn/models/internal/layers.h"
+#include "cairn/models/internal/options.h"
 
 namespace cairn::models {
 namespace {

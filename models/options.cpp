@@ -1,4 +1,4 @@
-#include "models/internal/options.h"
+#include "cairn/models/internal/options.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/error.h"
-#include "core/text.h"
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
 
 namespace cairn::models {
 namespace {

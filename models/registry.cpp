@@ -1,10 +1,10 @@
-#include "models/registry.h"
+#include "cairn/models/registry.h"
 
 #include <fmt/format.h>
 
-#include "core/error.h"
-#include "core/text.h"
-#include "models/internal/families.h"
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
+#include "cairn/models/internal/families.h"
 
 namespace cairn::models {
 namespace {

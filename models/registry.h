@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph.h"
+#include "cairn/core/graph.h"
 
 namespace cairn::models {
 

@@ -1,4 +1,4 @@
-#include "runtime/arena.h"
+#include "cairn/runtime/arena.h"
 
 #include <fmt/format.h>
 
@@ -12,10 +12,10 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
-#include "core/graph.h"
-#include "core/text.h"
-#include "runtime/patterns.h"
+#include "cairn/core/error.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/text.h"
+#include "cairn/runtime/internal/patterns.h"
 
 namespace cairn::runtime {
 namespace {

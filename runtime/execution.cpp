@@ -1,10 +1,10 @@
-#include "runtime/execution.h"
+#include "cairn/runtime/internal/execution.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::runtime {
 namespace {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/arena.h"
-#include "runtime/program.h"
+#include "cairn/runtime/arena.h"
+#include "cairn/runtime/program.h"
 
 namespace cairn::runtime {
 

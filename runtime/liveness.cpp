@@ -1,4 +1,4 @@
-#include "runtime/liveness.h"
+#include "cairn/runtime/internal/liveness.h"
 
 #include <algorithm>
 #include <optional>

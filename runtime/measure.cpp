@@ -1,4 +1,4 @@
-#include "runtime/measure.h"
+#include "cairn/runtime/measure.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,8 +8,8 @@
 #include <map>
 #include <stdexcept>
 
-#include "core/precision.h"
-#include "runtime/residents.h"
+#include "cairn/core/precision.h"
+#include "cairn/runtime/residents.h"
 
 namespace cairn::runtime {
 namespace {

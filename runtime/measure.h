@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
+#include "cairn/core/graph.h"
 
 /// Measuring what ops cost on a machine, so that solvers optimise that machine and not a model of it.
 namespace cairn::runtime {

@@ -1,13 +1,13 @@
-#include "runtime/program.h"
+#include "cairn/runtime/program.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/precision.h"
-#include "runtime/kernels.h"
-#include "runtime/residents.h"
+#include "cairn/core/error.h"
+#include "cairn/core/precision.h"
+#include "cairn/runtime/host/kernels.h"
+#include "cairn/runtime/residents.h"
 
 namespace cairn::runtime {
 namespace {

@@ -4,9 +4,9 @@
 #include <functional>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/plan.h"
-#include "core/schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/schedule.h"
 
 namespace cairn::runtime {
 

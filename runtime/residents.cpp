@@ -1,4 +1,4 @@
-#include "runtime/residents.h"
+#include "cairn/runtime/residents.h"
 
 #include <fmt/format.h>
 
@@ -8,13 +8,13 @@
 #include <numbers>
 #include <type_traits>
 
-#include "core/bf16.h"
-#include "core/error.h"
-#include "core/graph.h"
-#include "core/precision.h"
-#include "runtime/element.h"
-#include "runtime/kernels/internal/integers.h"
-#include "runtime/kernels/internal/parallel.h"
+#include "cairn/core/bf16.h"
+#include "cairn/core/error.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/precision.h"
+#include "cairn/runtime/host/integers.h"
+#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/internal/element.h"
 
 namespace cairn::runtime {
 namespace {

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/op.h"
-#include "runtime/arena.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/op.h"
+#include "cairn/runtime/arena.h"
 
 namespace cairn::runtime {
 

@@ -1,35 +1,65 @@
 #!/usr/bin/env python3
-"""Checks who includes whom, against the rule in docs/architecture.md.
+"""Checks who includes whom, against the rule in docs/architecture.md, and draws the house.
 
-usage: check_includes.py [ROOT]
+usage: check_includes.py [--draw] [ROOT]
 
 Fails on an #include that draws an arrow between folders which the rule does not allow, that names no file of the
-tree, or that brings anything beyond Cairn and the standard library into a public header.
+tree, or that brings anything beyond Cairn's public headers and the standard library into a public header. --draw
+prints the arrows that there are, lowest folder first, with the includes behind each.
 """
 
+import collections
 import pathlib
 import re
 import sys
 
-# The folders that a folder may include, besides itself. Everything reachable is listed: the rule is read here alone.
-ALLOWED = {
-    "core": set(),
-    "models": {"core"},
-    "sim": {"core"},
-    "runtime": {"core"},
-    "solvers": {"sim", "core"},
-    "cuda": {"runtime", "sim", "core"},
-    "cli": {"cuda", "runtime", "sim", "core", "solvers", "models"},
+# Every folder, lowest first, with the folders that it may include besides itself: only such as stand above it in this
+# list, so no two folders can include each other. A file belongs to the deepest folder named here; internal/ belongs to
+# the folder it lies in.
+RULE = {
+    "core": "",
+    "core/formats": "core",
+    "core/machine": "core",
+    "models": "core",
+    "sim": "core core/formats",
+    "sim/device": "core core/machine sim",
+    "sim/host": "core core/machine sim sim/device",
+    "solvers/common": "core sim",
+    "solvers/plan": "core",
+    "solvers/decomposition": "core",
+    "solvers/order/device": "core core/machine sim sim/device",
+    "solvers/order": "core core/machine sim solvers/common solvers/order/device",
+    "solvers/remat": "core solvers/common solvers/decomposition",
+    "solvers": "core sim solvers/common solvers/plan solvers/decomposition solvers/order solvers/remat",
+    "runtime": "core",
+    "runtime/host": "core core/machine runtime",
+    "runtime/device": "core core/machine runtime",
+    "cuda": "core core/machine sim sim/device solvers/order/device runtime runtime/device",
+    "pipeline/report": "core",
+    "pipeline": "core core/formats core/machine models sim solvers/common solvers/plan solvers/order "
+                "solvers/order/device solvers runtime cuda pipeline/report",
+    "cli": "core core/formats models sim solvers/common solvers/plan solvers runtime pipeline pipeline/report",
 }
+RULE = {folder: set(allowed.split()) for folder, allowed in RULE.items()}
+LIBRARY = {folder.split("/")[0] for folder in RULE} - {"cli"}
 # These stand outside the library and may include any folder of it, and each other.
 OUTSIDE = {"tests", "bench", "fuzz"}
+NOT_PUBLIC = {"internal", "host", "device"}
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)')
+PREFIX = "cairn/"
 
 
 def is_public_header(path):
-    library = path.parts[0] in ALLOWED and path.parts[0] != "cli"
-    return library and path.suffix == ".h" and "internal" not in path.parts
+    return path.parts[0] in LIBRARY and path.suffix == ".h" and not NOT_PUBLIC & set(path.parts[:-1])
+
+
+def folder_of(path):
+    """The folder of RULE that a file belongs to, or its top folder."""
+    for parent in path.parents:
+        if str(parent) in RULE:
+            return str(parent)
+    return path.parts[0]
 
 
 def fault(root, path, quoted, angled):
@@ -39,38 +69,59 @@ def fault(root, path, quoted, angled):
         if is_public_header(path) and ("/" in angled or "." in angled):
             return f"public header includes <{angled}>: keep it to .cpp and .cu files and internal/"
         return None
-    if not (root / quoted).is_file():
-        return f'"{quoted}" is no file seen from the root: write project includes as "folder/file.h"'
-    source, target = path.parts[0], quoted.split("/")[0]
-    if source in OUTSIDE or source == target:
+    target = pathlib.PurePosixPath(quoted.removeprefix(PREFIX))
+    if not quoted.startswith(PREFIX) or not (root / target).is_file():
+        return f'"{quoted}" is no file seen from the root: write project includes as "cairn/folder/file.h"'
+    if is_public_header(path) and not is_public_header(target):
+        return f'public header includes "{quoted}", which is not installed'
+    source, aim = folder_of(path), folder_of(target)
+    if source in OUTSIDE or path.parts[0] in OUTSIDE or source == aim:
         return None
-    if target not in ALLOWED.get(source, set()):
-        return f'"{quoted}": {source}/ may not include {target}/'
+    if aim not in RULE.get(source, set()):
+        return f'"{quoted}": {source}/ may not include {aim}/'
     return None
+
+
+def includes(root):
+    """(path, line number, quoted, angled) of every include of the tree."""
+    for top in sorted(LIBRARY | {"cli"} | OUTSIDE):
+        for file in sorted((root / top).rglob("*")):
+            path = file.relative_to(root)
+            if file.suffix not in SUFFIXES or path.parts[:2] == ("tests", "consumer"):
+                continue  # the consumer is a project of its own
+            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+                match = INCLUDE.match(line)
+                if match:
+                    yield path, number, *match.groups()
 
 
 def check(root):
     """All faults under `root`, as lines."""
-    faults = []
-    for folder in sorted(ALLOWED.keys() | OUTSIDE):
-        for file in sorted((root / folder).rglob("*")):
-            if file.suffix not in SUFFIXES:
-                continue
-            path = file.relative_to(root)
-            if path.parts[:2] == ("tests", "consumer"):
-                continue  # a project of its own
-            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-                match = INCLUDE.match(line)
-                problem = match and fault(root, path, *match.groups())
-                if problem:
-                    faults.append(f"{path}:{number}: {problem}")
-    return faults
+    found = ((path, number, fault(root, path, *names)) for path, number, *names in includes(root))
+    return [f"{path}:{number}: {problem}" for path, number, problem in found if problem]
+
+
+def draw(root):
+    """The arrows that there are, as lines."""
+    arrows = collections.Counter()
+    for path, _, quoted, _ in includes(root):
+        if quoted and path.parts[0] not in OUTSIDE:
+            arrows[folder_of(path), folder_of(pathlib.PurePosixPath(quoted.removeprefix(PREFIX)))] += 1
+    lines = []
+    for folder in RULE:
+        below = [f"{aim} ({arrows[folder, aim]})" for aim in RULE if aim != folder and arrows[folder, aim]]
+        lines.append(f"{folder} -> {', '.join(below) or 'nothing'}")
+    return lines
 
 
 def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    arguments = [word for word in sys.argv[1:] if word != "--draw"]
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)
     if not (root / "core").is_dir():
         sys.exit(f"{root}: no folder core/ here; give the root of the tree")
+    if "--draw" in sys.argv:
+        print("\n".join(draw(root)))
+        return 0
     faults = check(root)
     print("\n".join(faults) if faults else "every include keeps the rule")
     return 1 if faults else 0

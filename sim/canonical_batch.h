@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/dominance.h"
+#include "cairn/core/dominance.h"
 
 namespace cairn::sim {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "core/dominance.h"
-#include "sim/canonical_batch.h"
+#include "cairn/core/dominance.h"
+#include "cairn/sim/canonical_batch.h"
 
 /// Dominance (core/dominance.h) among many profiles at once. cuda/dominance.h has the same on a GPU.
 namespace cairn::sim {

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "core/graph.h"
-#include "core/schedule.h"
-#include "sim/schedule_batch.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
+#include "cairn/sim/schedule_batch.h"
 
 namespace cairn::sim {
 

@@ -1,6 +1,6 @@
-#include "sim/schedule_batch.h"
+#include "cairn/sim/schedule_batch.h"
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::sim {
 namespace {

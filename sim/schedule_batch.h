@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
 
 namespace cairn::sim {
 

@@ -1,8 +1,8 @@
-#include "sim/simulator.h"
+#include "cairn/sim/simulator.h"
 
 #include <string>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::sim {
 

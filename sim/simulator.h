@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
-#include "sim/generator.h"
-#include "sim/schedule_batch.h"
-#include "sim/tally.h"
+#include "cairn/core/graph.h"
+#include "cairn/sim/generator.h"
+#include "cairn/sim/schedule_batch.h"
+#include "cairn/sim/tally.h"
 
 namespace cairn::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/sweep.h"
+#include "cairn/sim/sweep.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <utility>
 
-#include "core/error.h"
-#include "core/formats/internal/json.h"
-#include "core/profile.h"
-#include "core/random.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/random.h"
 
 namespace cairn::sim {
 namespace {

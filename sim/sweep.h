@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph.h"
-#include "sim/generator.h"
-#include "sim/simulator.h"
-#include "sim/tally.h"
+#include "cairn/core/graph.h"
+#include "cairn/sim/generator.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/sim/tally.h"
 
 namespace cairn::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/tally.h"
+#include "cairn/sim/tally.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <bit>
 #include <functional>
 
-#include "core/error.h"
-#include "core/formats/internal/json.h"
-#include "core/profile.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/profile.h"
 
 namespace cairn::sim {
 namespace {

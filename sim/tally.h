@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph.h"
-#include "sim/schedule_batch.h"
+#include "cairn/core/graph.h"
+#include "cairn/sim/schedule_batch.h"
 
 namespace cairn::sim {
 

@@ -1,13 +1,13 @@
-#include "solvers/auto.h"
+#include "cairn/solvers/internal/auto.h"
 
 #include <algorithm>
 
-#include "core/profile.h"
-#include "solvers/incumbent.h"
-#include "solvers/order/order.h"
-#include "solvers/remat/baselines.h"
-#include "solvers/remat/refine.h"
-#include "solvers/remat/tw_remat.h"
+#include "cairn/core/profile.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/order/order.h"
+#include "cairn/solvers/remat/baselines.h"
+#include "cairn/solvers/remat/internal/refine.h"
+#include "cairn/solvers/remat/tw_remat.h"
 
 namespace cairn::solvers {
 

@@ -1,16 +1,16 @@
-#include "solvers/registry.h"
+#include "cairn/solvers/registry.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "core/error.h"
-#include "core/text.h"
-#include "solvers/auto.h"
-#include "solvers/order/order.h"
-#include "solvers/remat/baselines.h"
-#include "solvers/remat/tw_remat.h"
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
+#include "cairn/solvers/internal/auto.h"
+#include "cairn/solvers/order/order.h"
+#include "cairn/solvers/remat/baselines.h"
+#include "cairn/solvers/remat/tw_remat.h"
 
 namespace cairn::solvers {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "solvers/solution.h"
+#include "cairn/solvers/common/solution.h"
 
 namespace cairn::solvers {
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "bench/key_tree.h"
-#include "bench/pumpkin_chains.h"
-#include "cuda/accelerator.h"
+#include "cairn/bench/key_tree.h"
+#include "cairn/bench/pumpkin_chains.h"
+#include "cairn/cuda/accelerator.h"
 
 namespace cairn::bench {
 namespace {

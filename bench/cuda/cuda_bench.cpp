@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/plan.h"
-#include "core/precision.h"
-#include "core/schedule.h"
-#include "cuda/device.h"
-#include "cuda/executor.h"
-#include "cuda/internal/handles.h"
-#include "runtime/measure.h"
-#include "tests/support/op_case.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/precision.h"
+#include "cairn/core/schedule.h"
+#include "cairn/cuda/device.h"
+#include "cairn/cuda/executor.h"
+#include "cairn/cuda/internal/handles.h"
+#include "cairn/runtime/measure.h"
+#include "cairn/tests/support/op_case.h"
 
 namespace cairn {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "bench/dominance_populations.h"
-#include "cuda/dominance.h"
-#include "sim/canonical_batch.h"
+#include "cairn/bench/dominance_populations.h"
+#include "cairn/cuda/dominance.h"
+#include "cairn/sim/canonical_batch.h"
 
 namespace cairn::bench {
 namespace {

@@ -9,12 +9,12 @@
 #include <memory>
 #include <string>
 
-#include "bench/random_layered.h"
-#include "cuda/device.h"
-#include "cuda/internal/handles.h"
-#include "cuda/internal/sim_machine.cuh"
-#include "sim/device/machine_simulator.h"
-#include "sim/simulator.h"
+#include "cairn/bench/random_layered.h"
+#include "cairn/cuda/device.h"
+#include "cairn/cuda/internal/handles.h"
+#include "cairn/cuda/internal/sim_machine.cuh"
+#include "cairn/sim/device/machine_simulator.h"
+#include "cairn/sim/simulator.h"
 
 namespace cairn {
 namespace {

@@ -10,10 +10,10 @@
 #include <charconv>
 #include <utility>
 
-#include "core/error.h"
-#include "core/formats/files.h"
-#include "core/formats/internal/json.h"
-#include "core/text.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/text.h"
 
 namespace cairn::core {
 namespace formats {

@@ -1,4 +1,4 @@
-#include "core/formats/files.h"
+#include "cairn/core/formats/files.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "core/error.h"
-#include "core/formats/internal/json.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/internal/json.h"
 
 namespace cairn::core {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/plan.h"
-#include "core/schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/schedule.h"
 
 /// Every file Cairn reads or writes (DESIGN section 3). Readers throw InputError whose one line names the file and the
 /// line, node or key, and says how to mend it. Writers write beside the target and rename: never a half-written file;

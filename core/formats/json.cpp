@@ -1,11 +1,11 @@
-#include "core/formats/internal/json.h"
+#include "cairn/core/formats/internal/json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::core::formats {
 

@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/error.h"
-#include "core/formats/files.h"
-#include "core/text.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
 
 namespace cairn::core {
 namespace {

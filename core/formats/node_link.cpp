@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/formats/internal/json.h"
+#include "cairn/core/formats/internal/json.h"
 
 namespace cairn::core::formats {
 namespace {

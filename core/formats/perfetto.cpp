@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "core/error.h"
-#include "core/formats/files.h"
-#include "core/formats/internal/json.h"
-#include "core/profile.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/profile.h"
 
 namespace cairn::core {
 namespace {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "core/formats/files.h"
-#include "core/formats/internal/json.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/formats/internal/json.h"
 
 namespace cairn::core {
 namespace {

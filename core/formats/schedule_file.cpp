@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "core/error.h"
-#include "core/formats/files.h"
-#include "core/formats/internal/json.h"
-#include "core/profile.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/profile.h"
 
 namespace cairn::core {
 

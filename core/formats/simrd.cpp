@@ -27,8 +27,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/formats/internal/json.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/internal/json.h"
 
 namespace cairn::core::formats {
 namespace {

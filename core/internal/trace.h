@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/profile.h"
+#include "cairn/core/profile.h"
 
 namespace cairn::core {
 

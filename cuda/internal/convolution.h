@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/device/library.h"
+#include "cairn/runtime/device/library.h"
 
 namespace cairn::cuda {
 

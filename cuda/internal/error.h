@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::cuda {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "runtime/device/library.h"
+#include "cairn/runtime/device/library.h"
 
 namespace cairn::cuda {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <type_traits>
 
-#include "cuda/internal/error.h"
+#include "cairn/cuda/internal/error.h"
 
 /// Owners of what the CUDA runtime hands out: move-only, empty by default, and they never throw when they let go.
 namespace cairn::cuda {

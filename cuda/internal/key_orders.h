@@ -1,7 +1,7 @@
 #pragma once
 
-#include "sim/caduceus.h"
-#include "sim/key_orders.h"
+#include "cairn/solvers/order/device/caduceus_batch.h"
+#include "cairn/solvers/order/device/key_orders.h"
 
 namespace cairn::cuda {
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <type_traits>
 
-#include "core/error.h"
-#include "core/team.h"
-#include "cuda/internal/error.h"
-#include "cuda/internal/launcher.h"
-#include "cuda/internal/team.cuh"
+#include "cairn/core/error.h"
+#include "cairn/core/machine/team.h"
+#include "cairn/cuda/internal/error.h"
+#include "cairn/cuda/internal/launcher.h"
+#include "cairn/cuda/internal/team.cuh"
 
 namespace cairn::cuda {
 

@@ -1,4 +1,4 @@
 #pragma once
 
-#include "cuda/internal/launcher.cuh"
-#include "cuda/internal/machine.h"
+#include "cairn/cuda/internal/launcher.cuh"
+#include "cairn/cuda/internal/machine.h"

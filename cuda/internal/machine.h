@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "cuda/internal/convolution.h"
-#include "cuda/internal/gemm.h"
-#include "cuda/internal/launcher.h"
-#include "runtime/device/library.h"
+#include "cairn/cuda/internal/convolution.h"
+#include "cairn/cuda/internal/gemm.h"
+#include "cairn/cuda/internal/launcher.h"
+#include "cairn/runtime/device/library.h"
 
 namespace cairn::cuda {
 

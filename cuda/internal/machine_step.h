@@ -1,7 +1,7 @@
 #pragma once
 
-#include "cuda/internal/machine.h"
-#include "runtime/device/step.h"
+#include "cairn/cuda/internal/machine.h"
+#include "cairn/runtime/device/step.h"
 
 namespace cairn::cuda {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "sim/pumpkin.h"
+#include "cairn/solvers/order/device/pumpkin.h"
 
 namespace cairn::cuda {
 

@@ -11,11 +11,11 @@
 #include <memory>
 #include <type_traits>
 
-#include "core/error.h"
-#include "cuda/internal/error.h"
-#include "cuda/internal/handles.h"
-#include "cuda/internal/launcher.cuh"
-#include "sim/machine.h"
+#include "cairn/core/error.h"
+#include "cairn/core/machine/machine.h"
+#include "cairn/cuda/internal/error.h"
+#include "cairn/cuda/internal/handles.h"
+#include "cairn/cuda/internal/launcher.cuh"
 
 namespace cairn::cuda {
 

@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "runtime/device/batchnorm.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/batchnorm.h"
 
 namespace cairn::runtime::device {
 template void batchnorm(cuda::Machine&, Call&);

@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "runtime/device/conv.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/conv.h"
 
 namespace cairn::runtime::device {
 template void conv(cuda::Machine&, Call&);

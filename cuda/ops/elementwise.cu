@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "runtime/device/elementwise.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/elementwise.h"
 
 namespace cairn::runtime::device {
 template void elementwise(cuda::Machine&, Call&);

@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "runtime/device/embedding.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/embedding.h"
 
 namespace cairn::runtime::device {
 template void embedding(cuda::Machine&, Call&);

@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "runtime/device/layernorm.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/layernorm.h"
 
 namespace cairn::runtime::device {
 template void layernorm(cuda::Machine&, Call&);

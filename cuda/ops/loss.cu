@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "runtime/device/loss.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/loss.h"
 
 namespace cairn::runtime::device {
 template void loss(cuda::Machine&, Call&);

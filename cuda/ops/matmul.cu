@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "runtime/device/matmul.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/matmul.h"
 
 namespace cairn::runtime::device {
 template void matmul(cuda::Machine&, Call&);

@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "runtime/device/pool.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/pool.h"
 
 namespace cairn::runtime::device {
 template void pool(cuda::Machine&, Call&);

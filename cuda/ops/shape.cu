@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "runtime/device/shape.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/shape.h"
 
 namespace cairn::runtime::device {
 template void shape(cuda::Machine&, Call&);

@@ -1,5 +1,5 @@
-#include "cuda/internal/machine.cuh"
-#include "runtime/device/softmax.h"
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/softmax.h"
 
 namespace cairn::runtime::device {
 template void softmax(cuda::Machine&, Call&);

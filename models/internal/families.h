@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "models/registry.h"
+#include "cairn/models/registry.h"
 
 namespace cairn::models {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/registry.h"
+#include "cairn/models/registry.h"
 
 namespace cairn::models {
 

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/columns.h"
-#include "runtime/device/families.h"
-#include "runtime/device/loaded.h"
-#include "runtime/device/machine.h"
-#include "runtime/element.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/columns.h"
+#include "cairn/runtime/device/families.h"
+#include "cairn/runtime/device/loaded.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/internal/element.h"
 
 /// x is [rows, C]; stats [2, C] (mean, rstd), params [2, C] (gamma, beta) and dparams [2, C] (dgamma, dbeta) are fp32.
 namespace cairn::runtime::device {

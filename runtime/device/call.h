@@ -5,9 +5,9 @@
 #include <span>
 #include <stdexcept>
 
-#include "core/bf16.h"
-#include "core/op.h"
-#include "runtime/extents.h"
+#include "cairn/core/bf16.h"
+#include "cairn/core/op.h"
+#include "cairn/runtime/internal/extents.h"
 
 namespace cairn::runtime::device {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/call.h"
-#include "runtime/device/loaded.h"
-#include "runtime/device/machine.h"
-#include "runtime/device/pack.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/call.h"
+#include "cairn/runtime/device/loaded.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/pack.h"
 
 /// Work on the columns of [rows, cols] tensors: sums over the rows of every column, and maps with parameters of
 /// columns. A thread goes down the rows in fixed columns, a pack (or, where rows do not begin at 16 bytes, an element)

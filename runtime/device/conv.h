@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/families.h"
-#include "runtime/device/grid.h"
-#include "runtime/device/machine.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/families.h"
+#include "cairn/runtime/device/grid.h"
+#include "cairn/runtime/device/machine.h"
 
 /// Convolutions: by a library where the machine has one for the shape, else as matrix products over patches, the
 /// kernel_h x kernel_w x in_channels inputs of each output pixel, which are gathered into scratch for a tile of images

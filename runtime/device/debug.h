@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/machine.h"
-#include "runtime/device/rows.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/rows.h"
 
 /// What shows that a program kept to its plan.
 namespace cairn::runtime::device {

@@ -5,12 +5,12 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/op.h"
-#include "core/precision.h"
-#include "runtime/device/call.h"
-#include "runtime/device/families.h"
-#include "runtime/device/machine.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/op.h"
+#include "cairn/core/precision.h"
+#include "cairn/runtime/device/call.h"
+#include "cairn/runtime/device/families.h"
+#include "cairn/runtime/device/machine.h"
 
 namespace cairn::runtime::device {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/families.h"
-#include "runtime/device/loaded.h"
-#include "runtime/device/machine.h"
-#include "runtime/device/pack.h"
-#include "runtime/element.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/families.h"
+#include "cairn/runtime/device/loaded.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/pack.h"
+#include "cairn/runtime/internal/element.h"
 
 /// Elementwise ops: every thread has four accesses of 16 bytes in flight for each argument.
 namespace cairn::runtime::device {

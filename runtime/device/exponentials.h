@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/host_device.h"
-#include "runtime/device/rows.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/rows.h"
 
 namespace cairn::runtime::device {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/device/call.h"
+#include "cairn/runtime/device/call.h"
 
 /// The ops by family; every function is defined in the header of its name, for any Machine (machine.h).
 namespace cairn::runtime::device {

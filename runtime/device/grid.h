@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/machine.h"
-#include "runtime/device/pack.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/pack.h"
 
 /// Kernels that compute every chunk of a tensor from its place, each by itself.
 namespace cairn::runtime::device {

@@ -3,14 +3,14 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/columns.h"
-#include "runtime/device/families.h"
-#include "runtime/device/loaded.h"
-#include "runtime/device/machine.h"
-#include "runtime/device/row_teams.h"
-#include "runtime/device/rows.h"
-#include "runtime/element.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/columns.h"
+#include "cairn/runtime/device/families.h"
+#include "cairn/runtime/device/loaded.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/row_teams.h"
+#include "cairn/runtime/device/rows.h"
+#include "cairn/runtime/internal/element.h"
 
 /// x is [rows, C]; stats [rows, 2] (mean, rstd) and params [2, C] (gamma, beta) are fp32.
 namespace cairn::runtime::device {

@@ -3,7 +3,7 @@
 #include <compare>
 #include <cstdint>
 
-#include "core/op.h"
+#include "cairn/core/op.h"
 
 /// What a device gets done by a vendor's library where there is one: matrix products and convolutions.
 namespace cairn::runtime::device {

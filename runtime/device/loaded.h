@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/bf16.h"
-#include "core/host_device.h"
-#include "runtime/device/pack.h"
+#include "cairn/core/bf16.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/pack.h"
 
 /// Elements between memory and arithmetic, W at a time: the width of a pack, or 1.
 namespace cairn::runtime::device {

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/exponentials.h"
-#include "runtime/device/families.h"
-#include "runtime/device/loaded.h"
-#include "runtime/device/machine.h"
-#include "runtime/device/pack.h"
-#include "runtime/device/row_teams.h"
-#include "runtime/device/rows.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/exponentials.h"
+#include "cairn/runtime/device/families.h"
+#include "cairn/runtime/device/loaded.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/pack.h"
+#include "cairn/runtime/device/row_teams.h"
+#include "cairn/runtime/device/rows.h"
 
 namespace cairn::runtime::device {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime/device/library.h"
+#include "cairn/runtime/device/library.h"
 
 /// What a device computes is written once, in this folder, as templates over a Machine and its Teams (core/team.h): the
 /// host runs it with a Team of one, cuda/ with warps and thread blocks. Here is no CUDA.

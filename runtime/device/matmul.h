@@ -1,7 +1,7 @@
 #pragma once
 
-#include "runtime/device/families.h"
-#include "runtime/device/machine.h"
+#include "cairn/runtime/device/families.h"
+#include "cairn/runtime/device/machine.h"
 
 namespace cairn::runtime::device {
 

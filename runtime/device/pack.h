@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/bf16.h"
-#include "core/host_device.h"
+#include "cairn/core/bf16.h"
+#include "cairn/core/host_device.h"
 
 namespace cairn::runtime::device {
 

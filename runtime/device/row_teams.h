@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/machine.h"
-#include "runtime/device/rows.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/rows.h"
 
 /// Ops whose rows are independent of each other. A row has a warp, or a part of one where it is short, or a block where
 /// it is long. Rows that are read twice are staged in shared memory where they fit.

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/loaded.h"
-#include "runtime/device/pack.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/loaded.h"
+#include "cairn/runtime/device/pack.h"
 
 /// Loops of a team over rows of tensors: by 16 bytes, but for the elements before the first and behind the last
 /// 16-byte boundary in the row. N rows are read side by side; where they (and the row that is written) do not all begin

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <span>
 
-#include "core/host_device.h"
-#include "runtime/device/families.h"
-#include "runtime/device/grid.h"
-#include "runtime/device/machine.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/families.h"
+#include "cairn/runtime/device/grid.h"
+#include "cairn/runtime/device/machine.h"
 
 /// Ops that move elements and compute nothing.
 namespace cairn::runtime::device {

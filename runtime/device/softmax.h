@@ -2,12 +2,12 @@
 
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "runtime/device/exponentials.h"
-#include "runtime/device/families.h"
-#include "runtime/device/machine.h"
-#include "runtime/device/row_teams.h"
-#include "runtime/device/rows.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/exponentials.h"
+#include "cairn/runtime/device/families.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/row_teams.h"
+#include "cairn/runtime/device/rows.h"
 
 namespace cairn::runtime::device {
 

@@ -6,14 +6,14 @@
 #include <span>
 #include <vector>
 
-#include "core/precision.h"
-#include "runtime/device/debug.h"
-#include "runtime/device/dispatch.h"
-#include "runtime/device/synthetic.h"
-#include "runtime/execution.h"
-#include "runtime/liveness.h"
-#include "runtime/patterns.h"
-#include "runtime/program.h"
+#include "cairn/core/precision.h"
+#include "cairn/runtime/device/debug.h"
+#include "cairn/runtime/device/dispatch.h"
+#include "cairn/runtime/device/synthetic.h"
+#include "cairn/runtime/internal/execution.h"
+#include "cairn/runtime/internal/liveness.h"
+#include "cairn/runtime/internal/patterns.h"
+#include "cairn/runtime/program.h"
 
 namespace cairn::runtime::device {
 

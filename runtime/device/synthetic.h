@@ -4,10 +4,10 @@
 #include <cstring>
 #include <span>
 
-#include "core/host_device.h"
-#include "runtime/device/machine.h"
-#include "runtime/device/rows.h"
-#include "runtime/element.h"
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/rows.h"
+#include "cairn/runtime/internal/element.h"
 
 /// The synthetic kernel (runtime/synthetic.h) on a device, with the same bits: every digest is a sum of 64-bit words,
 /// so its teams may add in any order.

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/host_device.h"
+#include "cairn/core/host_device.h"
 
 /// Integer updates whose results do not depend on their order: of 32 bits by the threads of one team, of 64 bits by all
 /// teams of a launch. On the host one thread runs at a time within a team, and teams may run at once.

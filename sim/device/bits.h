@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/host_device.h"
+#include "cairn/core/host_device.h"
 
 namespace cairn::sim::device {
 

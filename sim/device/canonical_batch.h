@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/dominance.h"
-#include "core/host_device.h"
-#include "sim/canonical_batch.h"
-#include "sim/device/transfer.h"
-#include "sim/machine.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/host_device.h"
+#include "cairn/core/machine/machine.h"
+#include "cairn/sim/canonical_batch.h"
+#include "cairn/sim/device/transfer.h"
 
 /// Canonical profiles in bulk, on any Machine (sim/machine.h): one profile or set a thread.
 namespace cairn::sim::device {

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/host_device.h"
-#include "sim/canonical_batch.h"
-#include "sim/device/canonical_batch.h"
-#include "sim/dominance.h"
-#include "sim/machine.h"
+#include "cairn/core/error.h"
+#include "cairn/core/host_device.h"
+#include "cairn/core/machine/machine.h"
+#include "cairn/sim/canonical_batch.h"
+#include "cairn/sim/device/canonical_batch.h"
+#include "cairn/sim/dominance.h"
 
 /// Dominance in bulk, on any Machine (sim/machine.h).
 ///

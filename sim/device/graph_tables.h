@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/host_device.h"
-#include "sim/device/transfer.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/host_device.h"
+#include "cairn/sim/device/transfer.h"
 
 namespace cairn::sim::device {
 

@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "sim/device/atomics.h"
-#include "sim/device/graph_tables.h"
-#include "sim/device/order_profile.h"
-#include "sim/device/random_order.h"
-#include "sim/device/rewind.h"
-#include "sim/machine.h"
-#include "sim/simulator.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/machine/machine.h"
+#include "cairn/sim/device/atomics.h"
+#include "cairn/sim/device/graph_tables.h"
+#include "cairn/sim/device/order_profile.h"
+#include "cairn/sim/device/random_order.h"
+#include "cairn/sim/device/rewind.h"
+#include "cairn/sim/simulator.h"
 
 /// A Simulator on a Machine (sim/machine.h): what cuda/ runs on a GPU, and tests on the host.
 namespace cairn::sim::device {

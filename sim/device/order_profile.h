@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/host_device.h"
-#include "sim/device/graph_tables.h"
-#include "sim/device/rewind.h"
-#include "sim/schedule_batch.h"
+#include "cairn/core/host_device.h"
+#include "cairn/sim/device/graph_tables.h"
+#include "cairn/sim/device/rewind.h"
+#include "cairn/sim/schedule_batch.h"
 
 /// Schedules that run every node once, evaluated by a team, some side by side in the lanes of a word.
 namespace cairn::sim::device {

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/host_device.h"
-#include "sim/device/atomics.h"
-#include "sim/device/bits.h"
-#include "sim/device/graph_tables.h"
-#include "sim/philox.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/host_device.h"
+#include "cairn/sim/device/atomics.h"
+#include "cairn/sim/device/bits.h"
+#include "cairn/sim/device/graph_tables.h"
+#include "cairn/sim/device/philox.h"
 
 /// The random numbers of a candidate, see sim/generator.h.
 namespace cairn::sim::device {

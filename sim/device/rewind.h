@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "sim/device/graph_tables.h"
+#include "cairn/core/host_device.h"
+#include "cairn/sim/device/graph_tables.h"
 
 namespace cairn::sim::device {
 

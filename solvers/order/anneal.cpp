@@ -1,4 +1,4 @@
-#include "solvers/order/internal/anneal.h"
+#include "cairn/solvers/order/internal/anneal.h"
 
 #include <algorithm>
 #include <cmath>

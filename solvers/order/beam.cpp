@@ -1,11 +1,11 @@
-#include "solvers/order/internal/beam.h"
+#include "cairn/solvers/order/internal/beam.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <utility>
 
-#include "core/random.h"
+#include "cairn/core/random.h"
 
 namespace cairn::solvers {
 

@@ -1,14 +1,14 @@
-#include "solvers/order/internal/bush.h"
+#include "cairn/solvers/order/internal/bush.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 
-#include "solvers/order/dominant.h"
-#include "solvers/order/exact.h"
-#include "solvers/order/internal/expansion.h"
-#include "solvers/order/internal/key_orders.h"
-#include "solvers/order/internal/pumpkin_table.h"
+#include "cairn/solvers/order/internal/dominant.h"
+#include "cairn/solvers/order/internal/exact.h"
+#include "cairn/solvers/order/internal/expansion.h"
+#include "cairn/solvers/order/internal/key_orders.h"
+#include "cairn/solvers/order/internal/pumpkin_table.h"
 
 namespace cairn::solvers {
 

@@ -1,4 +1,4 @@
-#include "solvers/order/caduceus.h"
+#include "cairn/solvers/order/caduceus.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <utility>
 
-#include "core/dominance.h"
-#include "core/error.h"
-#include "solvers/order/internal/segment_caduceus.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/error.h"
+#include "cairn/solvers/order/internal/segment_caduceus.h"
 
 namespace cairn::solvers {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/node_sum.h"
+#include "cairn/core/node_sum.h"
 
 namespace cairn::solvers {
 

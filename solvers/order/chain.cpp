@@ -1,4 +1,4 @@
-#include "solvers/order/internal/chain.h"
+#include "cairn/solvers/order/internal/chain.h"
 
 #include <algorithm>
 #include <cstddef>

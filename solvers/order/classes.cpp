@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <string>
 
-#include "core/error.h"
-#include "core/profile.h"
-#include "core/text.h"
-#include "solvers/incumbent.h"
-#include "solvers/order/internal/exact_search.h"
-#include "solvers/order/internal/reduction.h"
-#include "solvers/order/order.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/text.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/order/internal/exact_search.h"
+#include "cairn/solvers/order/internal/reduction.h"
+#include "cairn/solvers/order/order.h"
 
 namespace cairn::solvers {
 namespace {

@@ -1,4 +1,4 @@
-#include "solvers/order/dominant.h"
+#include "cairn/solvers/order/internal/dominant.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/order/min_cut.h"
+#include "cairn/solvers/order/internal/min_cut.h"
 
 namespace cairn::solvers {
 namespace {

@@ -1,4 +1,4 @@
-#include "solvers/order/exact.h"
+#include "cairn/solvers/order/internal/exact.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/random.h"
-#include "solvers/order/internal/exact_search.h"
-#include "solvers/order/min_cut.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/order/internal/exact_search.h"
+#include "cairn/solvers/order/internal/min_cut.h"
 
 namespace cairn::solvers {
 namespace {

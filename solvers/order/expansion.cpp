@@ -1,4 +1,4 @@
-#include "solvers/order/internal/expansion.h"
+#include "cairn/solvers/order/internal/expansion.h"
 
 #include <cstddef>
 

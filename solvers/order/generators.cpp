@@ -1,4 +1,4 @@
-#include "solvers/order/generators.h"
+#include "cairn/solvers/order/generators.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::solvers {
 namespace {

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/node_sum.h"
-#include "core/random.h"
-#include "solvers/order/caduceus.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/node_sum.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/order/caduceus.h"
 
 /// Random graphs of the classes of Jin et al. The same graph everywhere for a seed.
 namespace cairn::solvers {

@@ -1,4 +1,4 @@
-#include "solvers/order/internal/key_orders.h"
+#include "cairn/solvers/order/internal/key_orders.h"
 
 #include <algorithm>
 

@@ -1,12 +1,12 @@
-#include "solvers/order/linearize.h"
+#include "cairn/solvers/order/internal/linearize.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 
-#include "core/error.h"
-#include "core/profile.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
 
 namespace cairn::solvers {
 namespace {

@@ -1,4 +1,4 @@
-#include "solvers/order/min_cut.h"
+#include "cairn/solvers/order/internal/min_cut.h"
 
 #include <algorithm>
 #include <boost/graph/boykov_kolmogorov_max_flow.hpp>

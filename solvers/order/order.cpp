@@ -1,4 +1,4 @@
-#include "solvers/order/order.h"
+#include "cairn/solvers/order/order.h"
 
 #include <omp.h>
 
@@ -9,14 +9,14 @@
 #include <tuple>
 #include <utility>
 
-#include "solvers/incumbent.h"
-#include "solvers/order/dominant.h"
-#include "solvers/order/exact.h"
-#include "solvers/order/internal/exact_search.h"
-#include "solvers/order/internal/reduction.h"
-#include "solvers/order/min_cut.h"
-#include "solvers/order/search.h"
-#include "solvers/order/step_graph.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/order/internal/dominant.h"
+#include "cairn/solvers/order/internal/exact.h"
+#include "cairn/solvers/order/internal/exact_search.h"
+#include "cairn/solvers/order/internal/min_cut.h"
+#include "cairn/solvers/order/internal/reduction.h"
+#include "cairn/solvers/order/internal/search.h"
+#include "cairn/solvers/order/internal/step_graph.h"
 
 namespace cairn::solvers {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "solvers/solution.h"
+#include "cairn/solvers/common/solution.h"
 
 /// Solvers for peak memory without recomputation. Each runs every node once. The exact ones throw InputError naming the
 /// node that breaks their class. `Solution::schedule` is dominant where the comment says so: its (internal) profile

@@ -1,4 +1,4 @@
-#include "solvers/order/internal/pumpkin_table.h"
+#include "cairn/solvers/order/internal/pumpkin_table.h"
 
 #include <cstddef>
 #include <map>

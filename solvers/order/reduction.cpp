@@ -1,4 +1,4 @@
-#include "solvers/order/internal/reduction.h"
+#include "cairn/solvers/order/internal/reduction.h"
 
 #include <algorithm>
 #include <cstddef>

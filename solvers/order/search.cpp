@@ -1,4 +1,4 @@
-#include "solvers/order/search.h"
+#include "cairn/solvers/order/internal/search.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
-#include "core/random.h"
-#include "solvers/order/internal/anneal.h"
-#include "solvers/order/internal/beam.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/order/internal/anneal.h"
+#include "cairn/solvers/order/internal/beam.h"
 
 namespace cairn::solvers {
 namespace {

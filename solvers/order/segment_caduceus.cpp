@@ -1,11 +1,11 @@
-#include "solvers/order/internal/segment_caduceus.h"
+#include "cairn/solvers/order/internal/segment_caduceus.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <numeric>
 
-#include "core/error.h"
+#include "cairn/core/error.h"
 
 namespace cairn::solvers {
 namespace {

@@ -1,12 +1,12 @@
-#include "solvers/order/series_parallel.h"
+#include "cairn/solvers/order/internal/series_parallel.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 
-#include "core/error.h"
-#include "solvers/order/internal/series_parallel_reducer.h"
+#include "cairn/core/error.h"
+#include "cairn/solvers/order/internal/series_parallel_reducer.h"
 
 namespace cairn::solvers {
 

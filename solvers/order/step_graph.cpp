@@ -1,4 +1,4 @@
-#include "solvers/order/step_graph.h"
+#include "cairn/solvers/order/internal/step_graph.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "solvers/solution.h"
+#include "cairn/solvers/common/solution.h"
 
 namespace cairn::solvers {
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <vector>
 
-#include "solvers/incumbent.h"
-#include "solvers/remat/baselines.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/remat/baselines.h"
 
 namespace cairn::solvers {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/random.h"
-#include "solvers/internal/max_tree.h"
-#include "solvers/remat/refine.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/remat/internal/max_tree.h"
+#include "cairn/solvers/remat/internal/refine.h"
 
 namespace cairn::solvers {
 namespace {

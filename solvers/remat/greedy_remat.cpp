@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "solvers/incumbent.h"
-#include "solvers/remat/baselines.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/remat/baselines.h"
 
 namespace cairn::solvers {
 namespace {

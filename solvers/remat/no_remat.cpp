@@ -1,5 +1,5 @@
-#include "solvers/incumbent.h"
-#include "solvers/remat/baselines.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/remat/baselines.h"
 
 namespace cairn::solvers {
 

@@ -1,8 +1,8 @@
-#include "solvers/remat/refine.h"
+#include "cairn/solvers/remat/internal/refine.h"
 
 #include <algorithm>
 
-#include "core/random.h"
+#include "cairn/core/random.h"
 
 namespace cairn::solvers {
 

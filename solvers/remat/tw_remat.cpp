@@ -1,4 +1,4 @@
-#include "solvers/remat/tw_remat.h"
+#include "cairn/solvers/remat/tw_remat.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "solvers/incumbent.h"
-#include "solvers/remat/refine.h"
-#include "solvers/tree_decomposition.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/decomposition/tree_decomposition.h"
+#include "cairn/solvers/remat/internal/refine.h"
 
 namespace cairn::solvers {
 namespace {

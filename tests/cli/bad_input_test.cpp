@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "tests/catch.h"
-#include "tests/cli/command.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
 
 namespace {
 

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/catch.h"
+#include "cairn/tests/catch.h"
 
 /// Runs the command `cairn` as a child process, in a folder of its own.
 namespace cairn::test {

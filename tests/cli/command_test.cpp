@@ -1,14 +1,14 @@
-#include "tests/cli/command.h"
+#include "cairn/tests/cli/command.h"
 
 #include <filesystem>
 
-#include "core/formats/files.h"
-#include "core/plan.h"
-#include "core/profile.h"
-#include "core/version.h"
-#include "models/registry.h"
-#include "solvers/registry.h"
-#include "tests/catch.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/version.h"
+#include "cairn/models/registry.h"
+#include "cairn/solvers/registry.h"
+#include "cairn/tests/catch.h"
 
 namespace {
 

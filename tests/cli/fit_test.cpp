@@ -1,7 +1,7 @@
-#include "cli/fit.h"
+#include "cairn/cli/fit.h"
 
-#include "core/profile.h"
-#include "tests/catch.h"
+#include "cairn/core/profile.h"
+#include "cairn/tests/catch.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
-#include "core/formats/files.h"
-#include "core/profile.h"
-#include "tests/catch.h"
-#include "tests/cli/command.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/profile.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
 
 namespace {
 

@@ -1,11 +1,11 @@
 // `cairn measure`, precisions and the check against the host.
 #include <algorithm>
 
-#include "core/formats/files.h"
-#include "core/op.h"
-#include "core/profile.h"
-#include "tests/catch.h"
-#include "tests/cli/command.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/op.h"
+#include "cairn/core/profile.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
 
 namespace {
 

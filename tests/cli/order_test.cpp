@@ -1,9 +1,9 @@
 // cairn generate, --forward, and the order solvers through the command.
 #include <algorithm>
 
-#include "core/formats/files.h"
-#include "tests/catch.h"
-#include "tests/cli/command.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
 
 namespace {
 

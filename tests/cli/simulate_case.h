@@ -6,12 +6,12 @@
 #include <thread>
 #include <vector>
 
-#include "core/formats/files.h"
-#include "core/profile.h"
-#include "sim/generator.h"
-#include "sim/tally.h"
-#include "tests/cli/command.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/profile.h"
+#include "cairn/sim/generator.h"
+#include "cairn/sim/tally.h"
+#include "cairn/tests/cli/command.h"
+#include "cairn/tests/support/random_graph.h"
 
 /// What the tests of `cairn simulate` share.
 namespace cairn::test {

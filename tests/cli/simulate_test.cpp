@@ -6,9 +6,9 @@
 #include <numeric>
 #include <sstream>
 
-#include "tests/catch.h"
-#include "tests/cli/command.h"
-#include "tests/cli/simulate_case.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
+#include "cairn/tests/cli/simulate_case.h"
 
 namespace {
 

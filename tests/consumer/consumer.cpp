@@ -1,10 +1,10 @@
 #include <cstdio>
 #include <string>
 
-#include "core/graph.h"
-#include "core/plan.h"
-#include "core/profile.h"
-#include "core/schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
 
 /// A chain of three tensors of 100 bytes: two are live at once.
 int main() {

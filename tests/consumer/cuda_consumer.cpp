@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "cuda/device.h"
+#include "cairn/cuda/device.h"
 
 /// The host compiler alone links the CUDA part and asks it for a device.
 int main() {

@@ -1,11 +1,11 @@
 #include <string>
 
-#include "core/error.h"
-#include "core/profile.h"
-#include "core/reference.h"
-#include "core/schedule.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/core/schedule.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::core {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/formats/files.h"
-#include "core/profile.h"
-#include "tests/catch.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/profile.h"
+#include "cairn/tests/catch.h"
 
 using namespace cairn::core;
 

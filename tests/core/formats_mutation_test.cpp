@@ -1,10 +1,10 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/formats/files.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 using namespace cairn::core;
 using cairn::tests::Random;

@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <string>
 
-#include "core/error.h"
-#include "core/formats/files.h"
-#include "core/plan.h"
-#include "tests/catch.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/plan.h"
+#include "cairn/tests/catch.h"
 
 namespace cairn::core {
 namespace {

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/graph.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/core/graph.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::core {
 namespace {

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/node_sum.h"
-#include "core/reference_order.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/node_sum.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
 
 /// Random sequences, node-sum graphs and orders for the tests of the paper's vocabulary, and what builds new ones.
 namespace cairn::tests {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "core/profile.h"
-#include "core/reference.h"
-#include "core/schedule.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/core/schedule.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 // The worked examples of the papers, computed by the fast evaluator and by the reference.
 namespace cairn::core {

@@ -1,15 +1,15 @@
-#include "core/precision.h"
+#include "cairn/core/precision.h"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "core/bf16.h"
-#include "core/error.h"
-#include "core/formats/files.h"
-#include "core/profile.h"
-#include "tests/catch.h"
-#include "tests/models/tiny_models.h"
+#include "cairn/core/bf16.h"
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/profile.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/models/tiny_models.h"
 
 using namespace cairn;
 using core::Bf16;

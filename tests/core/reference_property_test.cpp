@@ -4,9 +4,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/reference.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/reference.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 // The yardstick itself: its searches over sets agree with trying every order and every schedule, one by one.
 namespace cairn::core {

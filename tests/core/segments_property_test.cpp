@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/dominance.h"
-#include "core/node_sum.h"
-#include "core/reference_order.h"
-#include "tests/catch.h"
-#include "tests/core/order_cases.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/node_sum.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/core/order_cases.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
 
 namespace cairn::core {
 namespace {

@@ -1,10 +1,10 @@
-#include "core/text.h"
+#include "cairn/core/text.h"
 
 #include <array>
 #include <limits>
 
-#include "core/error.h"
-#include "tests/catch.h"
+#include "cairn/core/error.h"
+#include "cairn/tests/catch.h"
 
 using namespace cairn::core;
 

@@ -1,7 +1,7 @@
-#include "cuda/device.h"
+#include "cairn/cuda/device.h"
 
-#include "tests/catch.h"
-#include "tests/cuda/no_device.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cuda/no_device.h"
 
 using cairn::cuda::Probe;
 using cairn::cuda::probe;

@@ -1,14 +1,14 @@
-#include "cuda/dominance.h"
+#include "cairn/cuda/dominance.h"
 
 #include <cstdint>
 #include <vector>
 
-#include "core/dominance.h"
-#include "sim/canonical_batch.h"
-#include "sim/dominance.h"
-#include "tests/catch.h"
-#include "tests/cuda/no_device.h"
-#include "tests/sim/dominance_cases.h"
+#include "cairn/core/dominance.h"
+#include "cairn/sim/canonical_batch.h"
+#include "cairn/sim/dominance.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/sim/dominance_cases.h"
 
 namespace cairn::cuda {
 namespace {

@@ -1,19 +1,19 @@
 // The executor on a device. The same things, and every failure, are tested without one in tests/fake_cuda/.
-#include "cuda/executor.h"
+#include "cairn/cuda/executor.h"
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/plan.h"
-#include "core/precision.h"
-#include "core/schedule.h"
-#include "runtime/executor.h"
-#include "tests/catch.h"
-#include "tests/cuda/no_device.h"
-#include "tests/models/tiny_models.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/precision.h"
+#include "cairn/core/schedule.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests {
 namespace {

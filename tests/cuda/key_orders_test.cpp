@@ -1,10 +1,10 @@
-#include "sim/key_orders.h"
+#include "cairn/solvers/order/device/key_orders.h"
 
-#include "cuda/accelerator.h"
-#include "cuda/internal/key_orders.h"
-#include "tests/catch.h"
-#include "tests/cuda/no_device.h"
-#include "tests/sim/key_trees.h"
+#include "cairn/cuda/accelerator.h"
+#include "cairn/cuda/internal/key_orders.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/solvers/key_trees.h"
 
 namespace cairn::cuda {
 namespace {

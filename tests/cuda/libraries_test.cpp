@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "core/bf16.h"
-#include "core/error.h"
-#include "core/random.h"
-#include "cuda/internal/convolution.h"
-#include "cuda/internal/gemm.h"
-#include "cuda/internal/handles.h"
-#include "tests/catch.h"
-#include "tests/cuda/no_device.h"
+#include "cairn/core/bf16.h"
+#include "cairn/core/error.h"
+#include "cairn/core/random.h"
+#include "cairn/cuda/internal/convolution.h"
+#include "cairn/cuda/internal/gemm.h"
+#include "cairn/cuda/internal/handles.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cuda/no_device.h"
 
 using cairn::core::Bf16;
 using cairn::core::DeviceError;

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cuda/device.h"
-#include "tests/catch.h"
+#include "cairn/cuda/device.h"
+#include "cairn/tests/catch.h"
 
 namespace cairn::tests {
 

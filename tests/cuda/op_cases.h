@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/op.h"
-#include "tests/support/op_case.h"
+#include "cairn/core/op.h"
+#include "cairn/tests/support/op_case.h"
 
 /// Ops of every kind on shapes that take every path of their kernels.
 namespace cairn::tests {

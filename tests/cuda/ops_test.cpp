@@ -4,16 +4,16 @@
 #include <algorithm>
 #include <map>
 
-#include "core/plan.h"
-#include "core/precision.h"
-#include "core/schedule.h"
-#include "cuda/device.h"
-#include "cuda/executor.h"
-#include "runtime/executor.h"
-#include "tests/catch.h"
-#include "tests/cuda/no_device.h"
-#include "tests/cuda/op_cases.h"
-#include "tests/support/stored_values.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/precision.h"
+#include "cairn/core/schedule.h"
+#include "cairn/cuda/device.h"
+#include "cairn/cuda/executor.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/cuda/op_cases.h"
+#include "cairn/tests/support/stored_values.h"
 
 namespace cairn::tests {
 namespace {

@@ -1,9 +1,9 @@
-#include "sim/pumpkin.h"
+#include "cairn/solvers/order/device/pumpkin.h"
 
-#include "cuda/accelerator.h"
-#include "tests/catch.h"
-#include "tests/cuda/no_device.h"
-#include "tests/sim/pumpkin_cases.h"
+#include "cairn/cuda/accelerator.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/solvers/pumpkin_cases.h"
 
 namespace cairn::cuda {
 namespace {

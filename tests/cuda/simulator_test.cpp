@@ -1,14 +1,14 @@
-#include "cuda/simulator.h"
+#include "cairn/cuda/simulator.h"
 
 #include <cstdint>
 #include <vector>
 
-#include "core/error.h"
-#include "cuda/device.h"
-#include "sim/simulator.h"
-#include "tests/catch.h"
-#include "tests/cuda/no_device.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/cuda/device.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace {
 

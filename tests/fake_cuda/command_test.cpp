@@ -1,6 +1,6 @@
 // The command with --backend cuda, on the fake device: what it answers when all goes well, and for everything that a
 // device may refuse.
-#include "tests/cli/command.h"
+#include "cairn/tests/cli/command.h"
 
 #include <cuda_runtime_api.h>
 
@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <map>
 
-#include "cuda/device.h"
-#include "tests/catch.h"
-#include "tests/fake_cuda/fake_cuda.h"
+#include "cairn/cuda/device.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
 
 namespace cairn::tests {
 namespace {

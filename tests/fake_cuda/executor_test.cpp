@@ -1,5 +1,5 @@
 // cuda::Executor as it is, on the fake runtime, beside the host's executor.
-#include "cuda/executor.h"
+#include "cairn/cuda/executor.h"
 
 #include <fmt/format.h>
 
@@ -7,17 +7,17 @@
 #include <cstdlib>
 #include <optional>
 
-#include "core/error.h"
-#include "core/precision.h"
-#include "core/profile.h"
-#include "cuda/internal/handles.h"
-#include "cuda/internal/machine.h"
-#include "solvers/registry.h"
-#include "tests/catch.h"
-#include "tests/fake_cuda/fake_cuda.h"
-#include "tests/models/tiny_models.h"
-#include "tests/runtime/graphs.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/core/precision.h"
+#include "cairn/core/profile.h"
+#include "cairn/cuda/internal/handles.h"
+#include "cairn/cuda/internal/machine.h"
+#include "cairn/solvers/registry.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests {
 namespace {

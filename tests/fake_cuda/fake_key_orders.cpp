@@ -1,7 +1,7 @@
 // The search that cuda/ runs on a device, with the launches that a device would get.
-#include "cuda/internal/key_orders.h"
-#include "sim/device/key_orders.h"
-#include "tests/support/fiber_machine.h"
+#include "cairn/cuda/internal/key_orders.h"
+#include "cairn/solvers/order/device/key_orders_kernel.h"
+#include "cairn/tests/support/fiber_machine.h"
 
 namespace cairn::cuda {
 

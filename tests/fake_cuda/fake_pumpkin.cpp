@@ -1,7 +1,7 @@
 // What cuda/ solves on a device, with the launches that a device would get.
-#include "cuda/internal/pumpkin.h"
-#include "sim/device/pumpkin.h"
-#include "tests/support/fiber_machine.h"
+#include "cairn/cuda/internal/pumpkin.h"
+#include "cairn/solvers/order/device/pumpkin_kernel.h"
+#include "cairn/tests/support/fiber_machine.h"
 
 namespace cairn::cuda {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/device.h"
-#include "tests/fake_cuda/fake_cuda.h"
+#include "cairn/cuda/device.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
 
 namespace {
 

@@ -1,9 +1,9 @@
 // cuda/simulator.cu with the device's teams on the host.
-#include "core/error.h"
-#include "cuda/device.h"
-#include "cuda/simulator.h"
-#include "sim/device/machine_simulator.h"
-#include "sim/machine.h"
+#include "cairn/core/error.h"
+#include "cairn/core/machine/machine.h"
+#include "cairn/cuda/device.h"
+#include "cairn/cuda/simulator.h"
+#include "cairn/sim/device/machine_simulator.h"
 
 namespace cairn::cuda {
 namespace {

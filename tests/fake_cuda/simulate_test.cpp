@@ -1,8 +1,8 @@
 // `cairn simulate --backend cuda`: the device path, on a fake device here, gives the host's answer.
 #include <cstdlib>
 
-#include "tests/catch.h"
-#include "tests/cli/command.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
 
 namespace cairn::tests {
 namespace {

@@ -1,8 +1,8 @@
 // `cairn solve --backend`: tables filled on a device, a fake one here, give the host's schedules.
 #include <cstdlib>
 
-#include "tests/catch.h"
-#include "tests/cli/command.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
 
 namespace cairn::tests {
 namespace {

@@ -1,9 +1,9 @@
-#include "models/builder.h"
+#include "cairn/models/builder.h"
 
 #include <string>
 
-#include "core/error.h"
-#include "tests/catch.h"
+#include "cairn/core/error.h"
+#include "cairn/tests/catch.h"
 
 using namespace cairn;
 using namespace cairn::models;

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "core/graph.h"
-#include "runtime/kernels.h"
-#include "runtime/residents.h"
+#include "cairn/core/graph.h"
+#include "cairn/runtime/host/kernels.h"
+#include "cairn/runtime/residents.h"
 
 namespace cairn::tests {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/catch.h"
-#include "tests/models/evaluate.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/models/evaluate.h"
 
 namespace cairn::tests {
 

@@ -1,9 +1,9 @@
-#include "core/error.h"
-#include "models/autodiff.h"
-#include "models/builder.h"
-#include "tests/catch.h"
-#include "tests/models/gradient_check.h"
-#include "tests/models/tiny_models.h"
+#include "cairn/core/error.h"
+#include "cairn/models/autodiff.h"
+#include "cairn/models/builder.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/models/gradient_check.h"
+#include "cairn/tests/models/tiny_models.h"
 
 using namespace cairn;
 using namespace cairn::models;

@@ -1,4 +1,4 @@
-#include "models/registry.h"
+#include "cairn/models/registry.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/plan.h"
-#include "core/schedule.h"
-#include "runtime/executor.h"
-#include "runtime/program.h"
-#include "tests/catch.h"
-#include "tests/models/gradient_check.h"
-#include "tests/models/tiny_models.h"
+#include "cairn/core/error.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/schedule.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/runtime/program.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/models/gradient_check.h"
+#include "cairn/tests/models/tiny_models.h"
 
 using namespace cairn;
 using models::build_model;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/registry.h"
+#include "cairn/models/registry.h"
 
 /// Every model of the registry, shrunk to run in milliseconds.
 namespace cairn::tests {

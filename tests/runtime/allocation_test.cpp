@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/catch.h"
-#include "tests/runtime/graphs.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/graphs.h"
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 

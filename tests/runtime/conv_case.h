@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/op.h"
+#include "cairn/core/op.h"
 
 namespace cairn::tests {
 

@@ -1,9 +1,9 @@
 // Convolutions as a device computes them: by a library, and lowered to products in tiles of several sizes.
-#include "runtime/device/conv.h"
-#include "runtime/device/matmul.h"
-#include "tests/catch.h"
-#include "tests/runtime/conv_case.h"
-#include "tests/runtime/device_op.h"
+#include "cairn/runtime/device/conv.h"
+#include "cairn/runtime/device/matmul.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/conv_case.h"
+#include "cairn/tests/runtime/device_op.h"
 
 namespace cairn::tests {
 namespace {

@@ -1,8 +1,8 @@
 // Elementwise ops and products as a device computes them.
 #include <algorithm>
 
-#include "tests/catch.h"
-#include "tests/runtime/device_op.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/device_op.h"
 
 namespace cairn::tests {
 namespace {

@@ -1,9 +1,9 @@
 // Embeddings as a device computes them.
 #include <algorithm>
 
-#include "runtime/device/embedding.h"
-#include "tests/catch.h"
-#include "tests/runtime/device_op.h"
+#include "cairn/runtime/device/embedding.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/device_op.h"
 
 namespace cairn::tests {
 namespace {

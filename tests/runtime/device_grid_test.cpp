@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
-#include "runtime/device/grid.h"
-#include "tests/catch.h"
+#include "cairn/runtime/device/grid.h"
+#include "cairn/tests/catch.h"
 
 namespace cairn::tests {
 namespace {

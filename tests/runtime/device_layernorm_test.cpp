@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/device/layernorm.h"
-#include "tests/catch.h"
-#include "tests/runtime/device_op.h"
+#include "cairn/runtime/device/layernorm.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/device_op.h"
 
 namespace cairn::tests {
 namespace {

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/device/loss.h"
-#include "tests/catch.h"
-#include "tests/runtime/device_op.h"
+#include "cairn/runtime/device/loss.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/device_op.h"
 
 namespace cairn::tests {
 namespace {

@@ -6,13 +6,13 @@
 #include <limits>
 #include <vector>
 
-#include "core/bf16.h"
-#include "core/op.h"
-#include "runtime/device/dispatch.h"
-#include "tests/catch.h"
-#include "tests/runtime/tensors.h"
-#include "tests/support/host_machine.h"
-#include "tests/support/stored_values.h"
+#include "cairn/core/bf16.h"
+#include "cairn/core/op.h"
+#include "cairn/runtime/device/dispatch.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/tensors.h"
+#include "cairn/tests/support/host_machine.h"
+#include "cairn/tests/support/stored_values.h"
 
 /// Runs ops as a device does and compares with the host's kernels in double.
 namespace cairn::tests {

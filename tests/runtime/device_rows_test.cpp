@@ -4,10 +4,10 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/device/row_teams.h"
-#include "runtime/device/rows.h"
-#include "tests/catch.h"
-#include "tests/support/host_machine.h"
+#include "cairn/runtime/device/row_teams.h"
+#include "cairn/runtime/device/rows.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/host_machine.h"
 
 namespace cairn::tests {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "runtime/device/shape.h"
-#include "tests/catch.h"
-#include "tests/runtime/device_op.h"
+#include "cairn/runtime/device/shape.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/device_op.h"
 
 namespace cairn::tests {
 namespace {

@@ -1,15 +1,15 @@
 // Whole programs as a device executes them, beside the host's executor.
 #include <cmath>
 
-#include "core/precision.h"
-#include "runtime/executor.h"
-#include "runtime/synthetic.h"
-#include "tests/catch.h"
-#include "tests/models/tiny_models.h"
-#include "tests/runtime/device_op.h"
-#include "tests/runtime/graphs.h"
-#include "tests/support/device_run.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/precision.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/runtime/host/synthetic.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/runtime/device_op.h"
+#include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/support/device_run.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/executor.h"
+#include "cairn/runtime/executor.h"
 
 #include <fmt/format.h>
 #include <omp.h>
@@ -7,10 +7,10 @@
 #include <cmath>
 #include <string>
 
-#include "core/error.h"
-#include "runtime/residents.h"
-#include "tests/catch.h"
-#include "tests/runtime/graphs.h"
+#include "cairn/core/error.h"
+#include "cairn/runtime/residents.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/graphs.h"
 
 namespace cairn::tests {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "tests/catch.h"
-#include "tests/runtime/tensors.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/tensors.h"
 
 namespace cairn::tests {
 namespace {

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/plan.h"
-#include "core/schedule.h"
-#include "runtime/executor.h"
-#include "runtime/program.h"
-#include "tests/runtime/tensors.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/schedule.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/runtime/program.h"
+#include "cairn/tests/runtime/tensors.h"
+#include "cairn/tests/support/random_graph.h"
 
 /// Small graphs with real ops, and what the tests do with their programs.
 namespace cairn::tests {

@@ -1,5 +1,5 @@
 // Every op against its definition, written out as plain loops in double.
-#include "runtime/kernels.h"
+#include "cairn/runtime/host/kernels.h"
 
 #include <omp.h>
 
@@ -8,11 +8,11 @@
 #include <cstring>
 #include <string>
 
-#include "core/error.h"
-#include "runtime/element.h"
-#include "tests/catch.h"
-#include "tests/runtime/conv_case.h"
-#include "tests/runtime/tensors.h"
+#include "cairn/core/error.h"
+#include "cairn/runtime/internal/element.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/conv_case.h"
+#include "cairn/tests/runtime/tensors.h"
 
 namespace cairn::tests {
 namespace {

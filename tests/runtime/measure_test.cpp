@@ -1,13 +1,13 @@
-#include "runtime/measure.h"
+#include "cairn/runtime/measure.h"
 
 #include <map>
 #include <set>
 
-#include "runtime/executor.h"
-#include "runtime/liveness.h"
-#include "tests/catch.h"
-#include "tests/models/tiny_models.h"
-#include "tests/runtime/graphs.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/runtime/internal/liveness.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/runtime/graphs.h"
 
 namespace cairn::tests {
 namespace {

@@ -5,12 +5,12 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/error.h"
-#include "runtime/arena.h"
-#include "runtime/residents.h"
-#include "runtime/synthetic.h"
-#include "tests/catch.h"
-#include "tests/runtime/graphs.h"
+#include "cairn/core/error.h"
+#include "cairn/runtime/arena.h"
+#include "cairn/runtime/host/synthetic.h"
+#include "cairn/runtime/residents.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/graphs.h"
 
 namespace cairn::tests {
 namespace {

@@ -1,12 +1,12 @@
-#include "core/op.h"
+#include "cairn/core/op.h"
 
 #include <limits>
 #include <set>
 #include <string>
 
-#include "core/error.h"
-#include "tests/catch.h"
-#include "tests/runtime/tensors.h"
+#include "cairn/core/error.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/tensors.h"
 
 namespace cairn::tests {
 

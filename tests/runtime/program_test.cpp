@@ -1,10 +1,10 @@
-#include "runtime/program.h"
+#include "cairn/runtime/program.h"
 
 #include <string>
 
-#include "core/error.h"
-#include "tests/catch.h"
-#include "tests/runtime/graphs.h"
+#include "cairn/core/error.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/runtime/graphs.h"
 
 namespace cairn::tests {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/op.h"
-#include "runtime/kernels.h"
-#include "tests/catch.h"
+#include "cairn/core/op.h"
+#include "cairn/runtime/host/kernels.h"
+#include "cairn/tests/catch.h"
 
 /// Small tensors, and what the tests of the kernels do with them.
 namespace cairn::tests {

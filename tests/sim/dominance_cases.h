@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/dominance.h"
-#include "sim/canonical_batch.h"
-#include "tests/core/order_cases.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/dominance.h"
+#include "cairn/sim/canonical_batch.h"
+#include "cairn/tests/core/order_cases.h"
+#include "cairn/tests/support/random_graph.h"
 
 /// Populations of profiles for the tests of dominance in bulk.
 namespace cairn::tests {

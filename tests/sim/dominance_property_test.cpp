@@ -5,19 +5,19 @@
 #include <utility>
 #include <vector>
 
-#include "core/dominance.h"
-#include "core/error.h"
-#include "core/reference_order.h"
-#include "sim/canonical_batch.h"
-#include "sim/device/canonical_batch.h"
-#include "sim/device/dominance.h"
-#include "sim/dominance.h"
-#include "sim/machine.h"
-#include "tests/catch.h"
-#include "tests/core/order_cases.h"
-#include "tests/sim/dominance_cases.h"
-#include "tests/support/fiber_machine.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/error.h"
+#include "cairn/core/machine/machine.h"
+#include "cairn/sim/canonical_batch.h"
+#include "cairn/sim/device/canonical_batch.h"
+#include "cairn/sim/device/dominance.h"
+#include "cairn/sim/dominance.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/core/order_cases.h"
+#include "cairn/tests/sim/dominance_cases.h"
+#include "cairn/tests/support/fiber_machine.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
 
 namespace cairn::sim {
 namespace {

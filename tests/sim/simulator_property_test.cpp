@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/profile.h"
-#include "core/reference.h"
-#include "sim/device/machine_simulator.h"
-#include "sim/internal/lockstep_families.h"
-#include "sim/simulator.h"
-#include "tests/catch.h"
-#include "tests/support/fiber_machine.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/sim/device/machine_simulator.h"
+#include "cairn/sim/host/lockstep_families.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/fiber_machine.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "sim/sweep.h"
+#include "cairn/sim/sweep.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/error.h"
-#include "core/profile.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace {
 

@@ -1,13 +1,13 @@
-#include "sim/tally.h"
+#include "cairn/sim/tally.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-#include "core/error.h"
-#include "core/profile.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace {
 

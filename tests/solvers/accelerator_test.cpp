@@ -1,16 +1,16 @@
-#include "sim/accelerator.h"
+#include "cairn/solvers/order/device/accelerator.h"
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 
-#include "core/error.h"
-#include "core/reference.h"
-#include "sim/device/pumpkin.h"
-#include "solvers/order/generators.h"
-#include "solvers/order/order.h"
-#include "tests/catch.h"
-#include "tests/support/fiber_machine.h"
+#include "cairn/core/error.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/order/device/pumpkin_kernel.h"
+#include "cairn/solvers/order/generators.h"
+#include "cairn/solvers/order/order.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/fiber_machine.h"
 
 // What solvers leave to a device, with one that runs on the host.
 namespace cairn::solvers {

@@ -1,16 +1,16 @@
-#include "solvers/order/caduceus.h"
+#include "cairn/solvers/order/caduceus.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/dominance.h"
-#include "core/error.h"
-#include "core/node_sum.h"
-#include "tests/catch.h"
-#include "tests/solvers/order_oracle.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/error.h"
+#include "cairn/core/node_sum.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/order_oracle.h"
+#include "cairn/tests/support/random_graph.h"
 
 // Algorithm 6 and Corollary 7.9 against brute force over topological cuts.
 namespace cairn::solvers {

@@ -1,22 +1,22 @@
-#include "solvers/order/dominant.h"
+#include "cairn/solvers/order/internal/dominant.h"
 
 #include <algorithm>
 #include <optional>
 #include <vector>
 
-#include "core/dominance.h"
-#include "core/error.h"
-#include "core/node_sum.h"
-#include "core/profile.h"
-#include "core/reference.h"
-#include "solvers/order/exact.h"
-#include "solvers/order/min_cut.h"
-#include "solvers/order/search.h"
-#include "solvers/order/step_graph.h"
-#include "tests/catch.h"
-#include "tests/solvers/order_graphs.h"
-#include "tests/solvers/order_oracle.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/error.h"
+#include "cairn/core/node_sum.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/order/internal/exact.h"
+#include "cairn/solvers/order/internal/min_cut.h"
+#include "cairn/solvers/order/internal/search.h"
+#include "cairn/solvers/order/internal/step_graph.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/order_graphs.h"
+#include "cairn/tests/solvers/order_oracle.h"
+#include "cairn/tests/support/random_graph.h"
 
 // Step graphs, and what works on any of them: minimum cuts, bounds, exact search, local search and Algorithms 1 and 2,
 // against brute force over topological cuts.

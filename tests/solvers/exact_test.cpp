@@ -1,4 +1,4 @@
-#include "solvers/order/exact.h"
+#include "cairn/solvers/order/internal/exact.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/random.h"
-#include "core/reference.h"
-#include "solvers/order/min_cut.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/random.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/order/internal/min_cut.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {
 namespace {

@@ -1,21 +1,21 @@
 // Isolated subgraphs, their linearization (Lemma 5.4), and series-parallel decomposition, against the definitions.
-#include "solvers/order/linearize.h"
+#include "cairn/solvers/order/internal/linearize.h"
 
 #include <algorithm>
 #include <bit>
 #include <set>
 
-#include "core/dominance.h"
-#include "core/error.h"
-#include "core/profile.h"
-#include "core/reference.h"
-#include "core/reference_order.h"
-#include "solvers/order/generators.h"
-#include "solvers/order/order.h"
-#include "solvers/order/series_parallel.h"
-#include "tests/catch.h"
-#include "tests/solvers/order_graphs.h"
-#include "tests/solvers/order_oracle.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/order/generators.h"
+#include "cairn/solvers/order/internal/series_parallel.h"
+#include "cairn/solvers/order/order.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/order_graphs.h"
+#include "cairn/tests/solvers/order_oracle.h"
+#include "cairn/tests/support/reference_order.h"
 
 namespace cairn::tests {
 namespace {

@@ -4,11 +4,11 @@
 #include <numeric>
 #include <vector>
 
-#include "core/error.h"
-#include "solvers/order/generators.h"
-#include "tests/catch.h"
-#include "tests/solvers/order_oracle.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/solvers/order/generators.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/order_oracle.h"
+#include "cairn/tests/support/random_graph.h"
 
 // Each generated graph is of its class by the class's definition, and as large as was asked for.
 namespace cairn::solvers {

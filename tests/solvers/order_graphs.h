@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/graph.h"
+#include "cairn/tests/support/random_graph.h"
 
 /// Small random graphs of the classes that the order solvers know, rich in corner cases: equal and zero sizes, scratch,
 /// in-place nodes, kept nodes, any numbering. Not those of solvers/order/generators.h, which have tests of their own.

@@ -16,13 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/node_sum.h"
-#include "core/reference.h"
-#include "core/reference_order.h"
-#include "core/schedule.h"
-#include "solvers/order/step_graph.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/node_sum.h"
+#include "cairn/core/reference.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/order/internal/step_graph.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
 
 /// Brute force for peak memory without recomputation, from the definitions of Jin et al. and by no algorithm of theirs.
 /// It goes over all topological cuts, so it is for graphs with few of them. Memory in bytes.

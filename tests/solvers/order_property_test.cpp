@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/profile.h"
-#include "core/reference.h"
-#include "solvers/order/generators.h"
-#include "solvers/order/order.h"
-#include "tests/catch.h"
-#include "tests/solvers/order_graphs.h"
-#include "tests/solvers/order_oracle.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/order/generators.h"
+#include "cairn/solvers/order/order.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/order_graphs.h"
+#include "cairn/tests/solvers/order_oracle.h"
+#include "cairn/tests/support/random_graph.h"
 
 // The order solvers against brute force over topological cuts, on about a hundred thousand small graphs.
 namespace cairn::solvers {

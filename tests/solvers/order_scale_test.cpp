@@ -2,10 +2,10 @@
 // is tested is that they end, and with what.
 #include <string>
 
-#include "core/profile.h"
-#include "solvers/order/generators.h"
-#include "solvers/order/order.h"
-#include "tests/catch.h"
+#include "cairn/core/profile.h"
+#include "cairn/solvers/order/generators.h"
+#include "cairn/solvers/order/order.h"
+#include "cairn/tests/catch.h"
 
 namespace cairn::tests {
 namespace {

@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/reference.h"
-#include "solvers/order/internal/anneal.h"
-#include "solvers/order/internal/beam.h"
-#include "solvers/order/search.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/order/internal/anneal.h"
+#include "cairn/solvers/order/internal/beam.h"
+#include "cairn/solvers/order/internal/search.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {
 namespace {

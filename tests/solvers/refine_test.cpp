@@ -1,10 +1,10 @@
-#include "solvers/remat/refine.h"
+#include "cairn/solvers/remat/internal/refine.h"
 
-#include "core/profile.h"
-#include "core/reference.h"
-#include "solvers/internal/max_tree.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/remat/internal/max_tree.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {
 namespace {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <atomic>
 
-#include "core/error.h"
-#include "core/profile.h"
-#include "core/reference.h"
-#include "solvers/registry.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/registry.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn {
 namespace {

@@ -1,11 +1,11 @@
-#include "solvers/tree_decomposition.h"
+#include "cairn/solvers/decomposition/tree_decomposition.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {
 namespace {

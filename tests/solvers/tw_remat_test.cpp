@@ -1,12 +1,12 @@
-#include "solvers/remat/tw_remat.h"
+#include "cairn/solvers/remat/tw_remat.h"
 
 #include <cmath>
 
-#include "core/profile.h"
-#include "core/reference.h"
-#include "solvers/tree_decomposition.h"
-#include "tests/catch.h"
-#include "tests/support/random_graph.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/decomposition/tree_decomposition.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {
 namespace {

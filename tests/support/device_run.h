@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/precision.h"
-#include "runtime/device/step.h"
-#include "runtime/liveness.h"
-#include "runtime/patterns.h"
-#include "runtime/program.h"
-#include "runtime/residents.h"
-#include "tests/support/host_machine.h"
+#include "cairn/core/precision.h"
+#include "cairn/runtime/device/step.h"
+#include "cairn/runtime/internal/liveness.h"
+#include "cairn/runtime/internal/patterns.h"
+#include "cairn/runtime/program.h"
+#include "cairn/runtime/residents.h"
+#include "cairn/tests/support/host_machine.h"
 
 namespace cairn::tests {
 

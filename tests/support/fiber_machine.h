@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/team.h"
-#include "sim/machine.h"
-#include "tests/support/fiber_teams.h"
+#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/team.h"
+#include "cairn/tests/support/fiber_teams.h"
 
 namespace cairn::tests {
 

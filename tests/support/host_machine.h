@@ -9,11 +9,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/bf16.h"
-#include "core/team.h"
-#include "runtime/device/machine.h"
-#include "runtime/device/pack.h"
-#include "tests/support/fiber_teams.h"
+#include "cairn/core/bf16.h"
+#include "cairn/core/machine/team.h"
+#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/pack.h"
+#include "cairn/tests/support/fiber_teams.h"
 
 namespace cairn::tests {
 

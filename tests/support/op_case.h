@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/op.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/op.h"
 
 namespace cairn::tests {
 

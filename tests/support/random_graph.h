@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
 
 /// Seeded random graphs and schedules for tests: small, of every shape that matters, and rich in corner cases.
 namespace cairn::tests {

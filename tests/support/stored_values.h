@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "core/bf16.h"
-#include "core/op.h"
+#include "cairn/core/bf16.h"
+#include "cairn/core/op.h"
 
 namespace cairn::tests {
 

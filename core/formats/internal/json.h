@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/graph.h"
+#include "cairn/core/graph.h"
 
 namespace cairn::core::formats {
 

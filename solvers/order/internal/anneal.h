@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "core/random.h"
-#include "solvers/limit.h"
-#include "solvers/order/step_graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/order/internal/step_graph.h"
 
 namespace cairn::solvers {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "solvers/limit.h"
-#include "solvers/order/step_graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/solvers/order/internal/step_graph.h"
 
 namespace cairn::solvers {
 

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "sim/accelerator.h"
-#include "solvers/limit.h"
-#include "solvers/order/internal/chain.h"
-#include "solvers/order/internal/segment_caduceus.h"
+#include "cairn/core/limit.h"
+#include "cairn/solvers/order/device/accelerator.h"
+#include "cairn/solvers/order/internal/chain.h"
+#include "cairn/solvers/order/internal/segment_caduceus.h"
 
 namespace cairn::solvers {
 

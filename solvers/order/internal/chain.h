@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/dominance.h"
-#include "core/graph.h"
+#include "cairn/core/dominance.h"
+#include "cairn/core/graph.h"
 
 namespace cairn::solvers {
 

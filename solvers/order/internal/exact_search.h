@@ -4,9 +4,9 @@
 #include <functional>
 #include <vector>
 
-#include "solvers/incumbent.h"
-#include "solvers/limit.h"
-#include "solvers/order/step_graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/order/internal/step_graph.h"
 
 namespace cairn::solvers {
 

@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/order/internal/bush.h"
-#include "solvers/order/internal/chain.h"
-#include "solvers/order/step_graph.h"
+#include "cairn/solvers/order/internal/bush.h"
+#include "cairn/solvers/order/internal/chain.h"
+#include "cairn/solvers/order/internal/step_graph.h"
 
 namespace cairn::solvers {
 

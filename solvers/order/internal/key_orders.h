@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/accelerator.h"
-#include "sim/key_orders.h"
-#include "solvers/limit.h"
-#include "solvers/order/internal/chain.h"
+#include "cairn/core/limit.h"
+#include "cairn/solvers/order/device/accelerator.h"
+#include "cairn/solvers/order/device/key_orders.h"
+#include "cairn/solvers/order/internal/chain.h"
 
 namespace cairn::solvers {
 

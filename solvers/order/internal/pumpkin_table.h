@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "sim/accelerator.h"
-#include "sim/pumpkin.h"
-#include "solvers/limit.h"
-#include "solvers/order/internal/chain.h"
+#include "cairn/core/limit.h"
+#include "cairn/solvers/order/device/accelerator.h"
+#include "cairn/solvers/order/device/pumpkin.h"
+#include "cairn/solvers/order/internal/chain.h"
 
 namespace cairn::solvers {
 

@@ -5,14 +5,14 @@
 #include <optional>
 #include <vector>
 
-#include "core/graph.h"
-#include "sim/accelerator.h"
-#include "solvers/limit.h"
-#include "solvers/order/internal/bush.h"
-#include "solvers/order/internal/expansion.h"
-#include "solvers/order/internal/series_parallel_reducer.h"
-#include "solvers/order/linearize.h"
-#include "solvers/order/step_graph.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/solvers/order/device/accelerator.h"
+#include "cairn/solvers/order/internal/bush.h"
+#include "cairn/solvers/order/internal/expansion.h"
+#include "cairn/solvers/order/internal/linearize.h"
+#include "cairn/solvers/order/internal/series_parallel_reducer.h"
+#include "cairn/solvers/order/internal/step_graph.h"
 
 namespace cairn::solvers {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/dominance.h"
+#include "cairn/core/dominance.h"
 
 namespace cairn::solvers {
 

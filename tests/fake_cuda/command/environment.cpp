@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
 
 namespace {
 

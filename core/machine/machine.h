@@ -1,0 +1,130 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/machine/team.h"
+
+/// What the simulator computes is written once, in sim/device/, as templates over a Machine and its Teams
+/// (core/team.h): HostMachine spreads it over CPU threads with Teams of one, cuda/ over a GPU with threads, warps and
+/// blocks. A Machine does what it is given, one thing after the other. All pointers but those of upload's source and
+/// download's target are the machine's own memory. It has
+///
+///   launch(functor, teams, shared_bytes = 0)
+///       functor(team, index) for every index in [0, teams), in any order and at once; none for 0 teams.
+///       F::kThreads is the size of a team on a device: 1 (a thread), 32 (a warp) or a multiple of 32 up to 1024 (a
+///       block). The functor is trivially copyable, at most 4 KB. shared_bytes is per team, at most shared_limit();
+///       none where kThreads is 1. Its result must not depend on the team's size.
+///   array<T>(count)                        uninitialised Array<T> (of trivially copyable T), aligned to 256 bytes
+///   upload(from_host, count, to), download(from, count, to_host)       download waits until all is done
+///   fill(address, byte, bytes)             like memset
+///   exclusive_sum(in, out, count)          out[i] = in[0] + .. + in[i - 1]; out has count + 1 places, the last one is
+///                                          the total. int32 or int64 in, int64 out; in and out may not overlap
+///   sort_pairs(keys, sorted_keys, values, sorted_values, count)        stable, ascending; uint64 keys, int32 values
+///   select(flags, count, out)              ascending places of the bytes that are not 0, as int64; returns how many
+///   shared_limit()                         most shared_bytes of a launch; where kThreads is 32, of kWarpsOfBlock teams
+///   free_bytes()                           what arrays may still take
+///   resident_teams<F>(shared_bytes)        teams of such a launch that run at once: where each needs memory of its
+///                                          own, launch at most so many and let each take several pieces of work
+namespace cairn::sim {
+
+/// Teams of 32 threads that share a block on a device, and its shared memory.
+inline constexpr int kWarpsOfBlock = 8;
+
+/// Memory of a Machine.
+template <class T, class Deleter = std::default_delete<std::byte[]>>
+class Array {
+ public:
+  Array() = default;
+  Array(std::unique_ptr<std::byte[], Deleter> memory, T* data, std::int64_t count)
+      : memory_(std::move(memory)), data_(data), count_(count) {}
+  T* data() const { return data_; }
+  std::int64_t size() const { return count_; }
+
+ private:
+  std::unique_ptr<std::byte[], Deleter> memory_;
+  T* data_ = nullptr;
+  std::int64_t count_ = 0;
+};
+
+/// The CPU. For one thread at a time, which its own threads help.
+class HostMachine {
+ public:
+  template <class T>
+  using ArrayOf = Array<T>;
+
+  /// As many threads as there are cores for 0.
+  explicit HostMachine(int threads = 0);
+  int threads() const { return threads_; }
+
+  /// body(begin, end, thread) for pieces that cover [0, count), each of at least `grain` but the last; `thread` is less
+  /// than threads(). What a body throws is thrown again once all have stopped.
+  void for_each(std::int64_t count, std::int64_t grain,
+                const std::function<void(std::int64_t, std::int64_t, int)>& body) const;
+
+  template <class F>
+  void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) const {
+    static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= 4096);
+    for_each(teams, 1, [&](std::int64_t begin, std::int64_t end, int) {
+      std::vector<std::max_align_t> memory(static_cast<std::size_t>(shared_bytes) / sizeof(std::max_align_t) + 1);
+      const core::SerialTeam team(reinterpret_cast<std::byte*>(memory.data()));
+      for (std::int64_t i = begin; i < end; ++i) functor(team, i);
+    });
+  }
+
+  template <class T>
+  Array<T> array(std::int64_t count) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    constexpr std::size_t kAlignment = 256;
+    auto memory = std::unique_ptr<std::byte[]>(new std::byte[static_cast<std::size_t>(count) * sizeof(T) + kAlignment]);
+    void* begin = memory.get();
+    std::size_t room = static_cast<std::size_t>(count) * sizeof(T) + kAlignment;
+    std::align(kAlignment, static_cast<std::size_t>(count) * sizeof(T), begin, room);
+    return Array<T>(std::move(memory), static_cast<T*>(begin), count);
+  }
+  template <class T>
+  void upload(const T* from, std::int64_t count, T* to) const {
+    if (count > 0) std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(T));
+  }
+  template <class T>
+  void download(const T* from, std::int64_t count, T* to) const {
+    upload(from, count, to);
+  }
+  void fill(void* address, int byte, std::int64_t bytes) const {
+    if (bytes > 0) std::memset(address, byte, static_cast<std::size_t>(bytes));
+  }
+
+  template <class T>
+  void exclusive_sum(const T* in, std::int64_t* out, std::int64_t count) const {
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      out[i] = sum;
+      sum += in[i];
+    }
+    out[count] = sum;
+  }
+  void sort_pairs(const std::uint64_t* keys, std::uint64_t* sorted_keys, const std::int32_t* values,
+                  std::int32_t* sorted_values, std::int64_t count) const;
+  std::int64_t select(const std::uint8_t* flags, std::int64_t count, std::int64_t* out) const;
+
+  std::int64_t shared_limit() const { return std::numeric_limits<std::int64_t>::max(); }
+  std::int64_t free_bytes() const;
+  template <class F>
+  std::int64_t resident_teams(std::int64_t /*shared_bytes*/) const {
+    return threads_;
+  }
+
+ private:
+  int threads_;
+};
+
+}  // namespace cairn::sim

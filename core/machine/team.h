@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+
+#include "cairn/core/host_device.h"
+
+namespace cairn::core {
+
+/// A Team is a group of threads that runs one piece of work together; an algorithm is written once, as a template over
+/// it, in phases between syncs. A warp or a thread block is a Team in cuda/; on the host a Team of one runs the same
+/// code, so that it can be tested without a device. Every Team has
+///
+///   int rank() const, int size() const   this thread, and how many there are
+///   void sync() const                    no thread goes on before all have come here and their writes are seen
+///   T reduce(T value, Op op) const       op over all threads' values, the same result for each of them; the order is
+///                                        fixed by the size alone. T is trivially copyable. Implies sync().
+///   T scan(T value, T& total) const      the sum of the values of the ranks before this one; `total` becomes that of
+///                                        all. T is an integer or a plain struct with + and a zero T{}. Implies sync().
+///   T* shared<T>() const                 memory that the threads share, as many bytes as the launch asked for; its
+///                                        contents are undefined at first. Aligned to 16 bytes.
+///
+/// All threads of a team must come to the same syncs and reductions.
+class SerialTeam {
+ public:
+  CAIRN_HD explicit SerialTeam(std::byte* shared = nullptr) : shared_(shared) {}
+
+  CAIRN_HD static constexpr int rank() { return 0; }
+  CAIRN_HD static constexpr int size() { return 1; }
+  CAIRN_HD void sync() const {}
+  template <class T, class Op>
+  CAIRN_HD T reduce(T value, const Op&) const {
+    return value;
+  }
+  template <class T>
+  CAIRN_HD T scan(T value, T& total) const {
+    total = value;
+    return T{};
+  }
+  template <class T>
+  CAIRN_HD T* shared() const {
+    return reinterpret_cast<T*>(shared_);
+  }
+
+ private:
+  std::byte* shared_;
+};
+
+}  // namespace cairn::core

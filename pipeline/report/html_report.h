@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/schedule.h"
+
+namespace cairn::core {
+
+/// Memory over time of one schedule: `bytes[i]` are in memory from `time[i]` to `time[i + 1]` (the last one to the
+/// end).
+struct MemoryCurve {
+  std::vector<double> time;  ///< ascending, in the unit of the graph's costs
+  std::vector<std::int64_t> bytes;
+};
+/// Two entries a step, during and after it. Time is the cost so far, or the step where the graph has no costs.
+/// O(T + sum of in-degrees). Throws InputError on an invalid schedule.
+MemoryCurve memory_curve(const Graph& graph, const Schedule& schedule);
+
+/// One rectangle of the address x time picture.
+struct ReportBuffer {
+  enum class Kind : std::uint8_t { forward, backward, recomputed, kept, scratch };
+  std::string name;
+  Kind kind = Kind::forward;
+  std::int64_t first = 0, last = 0;  ///< steps, both inclusive
+  std::int64_t offset = 0, size = 0;
+};
+/// The buffers of a plan of `schedule`, in the plan's order. Throws InputError on an invalid schedule.
+std::vector<ReportBuffer> report_buffers(const Graph& graph, const Schedule& schedule, const Plan& plan);
+
+/// What is known of one execution; what is not is left empty and shows as a dash.
+struct ReportRun {
+  std::int64_t predicted_peak_bytes = 0;
+  std::int64_t cost = 0;
+  std::optional<std::int64_t> planned_bytes;
+  std::optional<std::int64_t> measured_peak_bytes;
+  std::optional<double> seconds;
+  std::int64_t steps = 0;
+  std::int64_t recomputed = 0;  ///< steps whose node had run before
+  MemoryCurve memory;
+};
+
+/// Everything the report shows. Empty curves, buffers and fronts leave their picture out.
+struct ReportData {
+  std::string graph;    ///< its name
+  std::string solver;   ///< its name
+  std::string device;   ///< what it ran on; may be empty
+  std::string version;  ///< of Cairn; may be empty
+  std::int64_t nodes = 0, edges = 0;
+  std::int64_t resident_bytes = 0;  ///< beside the budget
+  std::optional<std::int64_t> budget_bytes;
+  std::optional<bool> identical;  ///< every output, bit by bit, where both were executed
+  ReportRun baseline, scheduled;
+
+  std::vector<ReportBuffer> buffers;  ///< of the schedule's plan; beyond 6000, only the largest by bytes x steps
+  std::int64_t arena_bytes = 0;       ///< height of the plan
+
+  struct ParetoPoint {
+    std::int64_t peak_bytes = 0;
+    std::int64_t cost = 0;
+  };
+  std::vector<ParetoPoint> pareto;  ///< other schedules known, in any order
+};
+
+/// One self-contained HTML page: no network, light and dark. Curves are thinned to a few thousand points; every peak
+/// stays exact.
+std::string html_report(const ReportData& data);
+
+}  // namespace cairn::core

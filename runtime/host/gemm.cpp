@@ -1,0 +1,154 @@
+#include "cairn/runtime/host/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cairn/runtime/host/kernels.h"
+#include "cairn/runtime/host/parallel.h"
+
+namespace cairn::runtime::kernels {
+namespace {
+
+// We cut products ourselves, so BLAS must not: its own cut depends on the number of threads.
+void keep_blas_single_threaded() {
+  static const bool done = [] {
+    openblas_set_num_threads(1);
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
+// On CPUs with AVX-512, OpenBLAS computes products of up to this many multiplications with kernels that call malloc.
+// Nothing may be allocated while a step runs, so those are computed here.
+constexpr double kSmallProduct = 1e6;
+
+template <class T>
+bool is_small(const Gemm<T>& g) {
+  return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) <= kSmallProduct;
+}
+
+/// Sum over k of a[k * stride] * b[k], in eight interleaved lanes that the compiler can vectorise.
+template <class T>
+T dot(const T* a, std::int64_t stride, const T* b, std::int64_t k) {
+  constexpr std::int64_t kLanes = 8;
+  std::array<T, kLanes> lanes{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= k; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[static_cast<std::size_t>(lane)] += a[(i + lane) * stride] * b[i + lane];
+    }
+  }
+  T total{};
+  for (const T lane : lanes) total += lane;
+  for (; i < k; ++i) total += a[i * stride] * b[i];
+  return total;
+}
+
+template <class T>
+void small_product(const Gemm<T>& g) {
+  const std::int64_t stride = g.trans_a ? g.lda : 1;  // between the elements of a row of op(A)
+  for (std::int64_t i = 0; i < g.m; ++i) {
+    const T* a = g.a + (g.trans_a ? i : i * g.lda);
+    T* __restrict c = g.c + i * g.ldc;
+    for (std::int64_t j = 0; j < g.n; ++j) c[j] = g.beta == T{0} ? T{0} : g.beta * c[j];
+    if (g.trans_b) {
+      for (std::int64_t j = 0; j < g.n; ++j) c[j] += g.alpha * dot(a, stride, g.b + j * g.ldb, g.k);
+      continue;
+    }
+    for (std::int64_t k = 0; k < g.k; ++k) {
+      const T scaled = g.alpha * a[k * stride];
+      const T* b = g.b + k * g.ldb;
+      for (std::int64_t j = 0; j < g.n; ++j) c[j] += scaled * b[j];
+    }
+  }
+}
+
+CBLAS_TRANSPOSE transpose(bool trans) { return trans ? CblasTrans : CblasNoTrans; }
+blasint extent(std::int64_t value) { return static_cast<blasint>(value); }
+
+void blas(const Gemm<float>& g) {
+  cblas_sgemm(CblasRowMajor, transpose(g.trans_a), transpose(g.trans_b), extent(g.m), extent(g.n), extent(g.k), g.alpha,
+              g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
+}
+void blas(const Gemm<double>& g) {
+  cblas_dgemm(CblasRowMajor, transpose(g.trans_a), transpose(g.trans_b), extent(g.m), extent(g.n), extent(g.k), g.alpha,
+              g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
+}
+
+template <class T>
+void product(const Gemm<T>& g) {
+  is_small(g) ? small_product(g) : blas(g);
+}
+
+// Rows (or columns) of one block: at most 16 blocks, none narrower than 32 nor below about a million multiplications.
+std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
+  constexpr std::int64_t kMaxBlocks = 16;
+  constexpr std::int64_t kMinExtent = 32;
+  constexpr double kMinWork = 1 << 20;
+  const double work_per_line = static_cast<double>(other) * static_cast<double>(k);
+  const auto worthwhile = static_cast<std::int64_t>(std::min(kMinWork / work_per_line, 0x1p30)) + 1;
+  const std::int64_t block = std::max({(split + kMaxBlocks - 1) / kMaxBlocks, worthwhile, kMinExtent});
+  return (block + kMinExtent - 1) / kMinExtent * kMinExtent;
+}
+
+}  // namespace
+
+template <class T>
+void gemm(const Gemm<T>& call) {
+  keep_blas_single_threaded();
+  product(call);
+}
+
+template <class T>
+void parallel_gemm(const Gemm<T>& call) {
+  keep_blas_single_threaded();
+  if (call.m >= call.n) {
+    for_blocks(call.m, block_extent(call.m, call.n, call.k), [&](std::int64_t begin, std::int64_t end) {
+      Gemm<T> part = call;
+      part.m = end - begin;
+      part.a += call.trans_a ? begin : begin * call.lda;
+      part.c += begin * call.ldc;
+      product(part);
+    });
+  } else {
+    for_blocks(call.n, block_extent(call.n, call.m, call.k), [&](std::int64_t begin, std::int64_t end) {
+      Gemm<T> part = call;
+      part.n = end - begin;
+      part.b += call.trans_b ? begin * call.ldb : begin;
+      part.c += begin;
+      product(part);
+    });
+  }
+}
+
+template void gemm(const Gemm<float>&);
+template void gemm(const Gemm<double>&);
+template void parallel_gemm(const Gemm<float>&);
+template void parallel_gemm(const Gemm<double>&);
+
+}  // namespace cairn::runtime::kernels
+
+namespace cairn::runtime {
+
+void warm_up_kernels() {
+  constexpr std::int64_t kSide = 104;  // large enough to be BLAS's
+  static const std::array<float, kSide * kSide> zeros{};
+  kernels::keep_blas_single_threaded();
+#pragma omp parallel
+  {
+    std::array<float, kSide * kSide> c;
+    kernels::gemm<float>({.m = kSide,
+                          .n = kSide,
+                          .k = kSide,
+                          .a = zeros.data(),
+                          .lda = kSide,
+                          .b = zeros.data(),
+                          .ldb = kSide,
+                          .c = c.data(),
+                          .ldc = kSide});
+  }
+}
+
+}  // namespace cairn::runtime

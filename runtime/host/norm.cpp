@@ -1,0 +1,191 @@
+#include <array>
+#include <cmath>
+
+#include "cairn/runtime/host/families.h"
+#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/internal/element.h"
+
+/// Batch norm: x is [rows, C], stats [2, C] (mean, rstd), params [2, C] (gamma, beta).
+/// Layer norm: x is [rows, C], stats [rows, 2] (mean, rstd), params [2, C].
+/// Sums run in double, in the order of the rows (per channel) or in fixed lanes (per row).
+namespace cairn::runtime::kernels {
+namespace {
+
+using ColumnSums = std::array<double, kColumnBlock>;
+
+/// sum over rows of term(row, column) for the columns [begin, end).
+template <class F>
+ColumnSums sum_columns(std::int64_t rows, std::int64_t begin, std::int64_t end, const F& term) {
+  ColumnSums sums{};
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = begin; c < end; ++c) {
+      sums[static_cast<std::size_t>(c - begin)] += static_cast<double>(term(r, c));
+    }
+  }
+  return sums;
+}
+
+double reciprocal_deviation(double sum_of_squares, std::int64_t count, double eps) {
+  return 1 / std::sqrt(sum_of_squares / static_cast<double>(count) + eps);
+}
+
+}  // namespace
+
+template <class T>
+void batchnorm_stats(const Call<T>& call) {
+  const T* x = call.arg(0);
+  const std::int64_t cols = last_extent(call.shape(0));
+  const std::int64_t rows = row_count(call.shape(0));
+  const double eps = call.attrs().eps;
+  T* mean = call.out;
+  T* rstd = call.out + cols;
+  for_blocks(cols, kColumnBlock, [=](std::int64_t begin, std::int64_t end) {
+    ColumnSums means = sum_columns(rows, begin, end, [=](std::int64_t r, std::int64_t c) { return x[r * cols + c]; });
+    for (double& value : means) value /= static_cast<double>(rows);
+    const double* center = means.data() - begin;
+    const ColumnSums squares = sum_columns(rows, begin, end, [=](std::int64_t r, std::int64_t c) {
+      const double d = static_cast<double>(x[r * cols + c]) - center[c];
+      return d * d;
+    });
+    for (std::int64_t c = begin; c < end; ++c) {
+      mean[c] = static_cast<T>(center[c]);
+      rstd[c] = static_cast<T>(reciprocal_deviation(squares[static_cast<std::size_t>(c - begin)], rows, eps));
+    }
+  });
+}
+
+template <class T>
+void batchnorm(const Call<T>& call) {
+  const std::int64_t cols = last_extent(call.shape(0));
+  const T* mean = call.arg(1);
+  const T* rstd = mean + cols;
+  const T* gamma = call.arg(2);
+  const T* beta = gamma + cols;
+  for_rows(row_count(call.shape(0)), cols, [&, cols, mean, rstd, gamma, beta](std::int64_t r) {
+    const T* x = call.arg(0) + r * cols;
+    T* out = call.out + r * cols;
+    for (std::int64_t c = 0; c < cols; ++c) out[c] = normalize(x[c], mean[c], rstd[c], gamma[c], beta[c]);
+  });
+}
+
+/// dgamma and dbeta: per channel, the sums over rows of dy xhat(r, c) and of dy.
+template <class T, class Normalized>
+void norm_grad_params(const Call<T>& call, const Normalized& xhat) {
+  const T* dy = call.arg(0);
+  const std::int64_t cols = last_extent(call.shape(0));
+  const std::int64_t rows = row_count(call.shape(0));
+  T* dgamma = call.out;
+  T* dbeta = call.out + cols;
+  for_blocks(cols, kColumnBlock, [=](std::int64_t begin, std::int64_t end) {
+    const ColumnSums gammas =
+        sum_columns(rows, begin, end, [=](std::int64_t r, std::int64_t c) { return dy[r * cols + c] * xhat(r, c); });
+    const ColumnSums betas =
+        sum_columns(rows, begin, end, [=](std::int64_t r, std::int64_t c) { return dy[r * cols + c]; });
+    for (std::int64_t c = begin; c < end; ++c) {
+      dgamma[c] = static_cast<T>(gammas[static_cast<std::size_t>(c - begin)]);
+      dbeta[c] = static_cast<T>(betas[static_cast<std::size_t>(c - begin)]);
+    }
+  });
+}
+
+template <class T>
+void batchnorm_grad_params(const Call<T>& call) {
+  const T* x = call.arg(1);
+  const std::int64_t cols = last_extent(call.shape(0));
+  const T* mean = call.arg(2);
+  const T* rstd = mean + cols;
+  norm_grad_params(call, [=](std::int64_t r, std::int64_t c) { return (x[r * cols + c] - mean[c]) * rstd[c]; });
+}
+
+// With dparams = (sum dy xhat, sum dy), the means of g = dy gamma are gamma dparams / rows.
+template <class T>
+void batchnorm_grad_input(const Call<T>& call) {
+  const std::int64_t cols = last_extent(call.shape(0));
+  const std::int64_t rows = row_count(call.shape(0));
+  const T* mean = call.arg(2);
+  const T* rstd = mean + cols;
+  const T* gamma = call.arg(3);
+  const T* dgamma = call.arg(4);
+  const T* dbeta = dgamma + cols;
+  const T inverse_rows = T(1) / static_cast<T>(rows);
+  for_rows(rows, cols, [&, cols, mean, rstd, gamma, dgamma, dbeta, inverse_rows](std::int64_t r) {
+    const T* dy = call.arg(0) + r * cols;
+    const T* x = call.arg(1) + r * cols;
+    T* out = call.out + r * cols;
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const T xhat = (x[c] - mean[c]) * rstd[c];
+      out[c] = normalize_grad(dy[c] * gamma[c], xhat, rstd[c], gamma[c] * dbeta[c] * inverse_rows,
+                              gamma[c] * dgamma[c] * inverse_rows);
+    }
+  });
+}
+
+template <class T>
+void layernorm_stats(const Call<T>& call) {
+  const std::int64_t cols = last_extent(call.shape(0));
+  for_rows(row_count(call.shape(0)), cols, [&](std::int64_t r) {
+    const T* x = call.arg(0) + r * cols;
+    const double mean = sum_lanes(cols, [=](std::int64_t c) { return x[c]; }) / static_cast<double>(cols);
+    const double squares = sum_lanes(cols, [=](std::int64_t c) {
+      const double d = static_cast<double>(x[c]) - mean;
+      return d * d;
+    });
+    call.out[2 * r] = static_cast<T>(mean);
+    call.out[2 * r + 1] = static_cast<T>(reciprocal_deviation(squares, cols, call.attrs().eps));
+  });
+}
+
+template <class T>
+void layernorm(const Call<T>& call) {
+  const std::int64_t cols = last_extent(call.shape(0));
+  const T* gamma = call.arg(2);
+  const T* beta = gamma + cols;
+  for_rows(row_count(call.shape(0)), cols, [&, cols, gamma, beta](std::int64_t r) {
+    const T* x = call.arg(0) + r * cols;
+    const T mean = call.arg(1)[2 * r];
+    const T rstd = call.arg(1)[2 * r + 1];
+    T* out = call.out + r * cols;
+    for (std::int64_t c = 0; c < cols; ++c) out[c] = normalize(x[c], mean, rstd, gamma[c], beta[c]);
+  });
+}
+
+template <class T>
+void layernorm_grad_params(const Call<T>& call) {
+  const T* x = call.arg(1);
+  const T* stats = call.arg(2);
+  const std::int64_t cols = last_extent(call.shape(0));
+  norm_grad_params(call,
+                   [=](std::int64_t r, std::int64_t c) { return (x[r * cols + c] - stats[2 * r]) * stats[2 * r + 1]; });
+}
+
+template <class T>
+void layernorm_grad_input(const Call<T>& call) {
+  const std::int64_t cols = last_extent(call.shape(0));
+  const T* gamma = call.arg(3);
+  for_rows(row_count(call.shape(0)), cols, [&, cols, gamma](std::int64_t r) {
+    const T* dy = call.arg(0) + r * cols;
+    const T* x = call.arg(1) + r * cols;
+    const T mean = call.arg(2)[2 * r];
+    const T rstd = call.arg(2)[2 * r + 1];
+    const double sum_g = sum_lanes(cols, [=](std::int64_t c) { return dy[c] * gamma[c]; });
+    const double sum_g_xhat =
+        sum_lanes(cols, [=](std::int64_t c) { return dy[c] * gamma[c] * ((x[c] - mean) * rstd); });
+    const T mean_g = static_cast<T>(sum_g / static_cast<double>(cols));
+    const T mean_g_xhat = static_cast<T>(sum_g_xhat / static_cast<double>(cols));
+    T* out = call.out + r * cols;
+    for (std::int64_t c = 0; c < cols; ++c) {
+      out[c] = normalize_grad(dy[c] * gamma[c], (x[c] - mean) * rstd, rstd, mean_g, mean_g_xhat);
+    }
+  });
+}
+
+CAIRN_INSTANTIATE_KERNEL(batchnorm_stats);
+CAIRN_INSTANTIATE_KERNEL(batchnorm);
+CAIRN_INSTANTIATE_KERNEL(batchnorm_grad_params);
+CAIRN_INSTANTIATE_KERNEL(batchnorm_grad_input);
+CAIRN_INSTANTIATE_KERNEL(layernorm_stats);
+CAIRN_INSTANTIATE_KERNEL(layernorm);
+CAIRN_INSTANTIATE_KERNEL(layernorm_grad_params);
+CAIRN_INSTANTIATE_KERNEL(layernorm_grad_input);
+
+}  // namespace cairn::runtime::kernels

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "cairn/core/host_device.h"
+
+/// The formulas of single elements, shared by the kernels of every machine. T is float or double.
+namespace cairn::runtime {
+
+inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;  ///< 2^64 / golden ratio: spreads counters apart
+
+/// A bijection of 64-bit words whose output bits each depend on every input bit (SplitMix64's finalizer).
+CAIRN_HD inline std::uint64_t mix(std::uint64_t word) {
+  word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  word = (word ^ (word >> 27)) * 0x94D049BB133111EBULL;
+  return word ^ (word >> 31);
+}
+
+/// The hash of the word at place `index` of a sequence.
+CAIRN_HD inline std::uint64_t mix(std::uint64_t word, std::uint64_t index) { return mix(word + (index + 1) * kGolden); }
+
+/// Counter-based random bits: a pure function of its three arguments.
+CAIRN_HD inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t element) {
+  return mix(mix(mix(seed, 0), stream), element);
+}
+
+/// The top 53 bits as a number in [0, 1).
+CAIRN_HD inline double unit_interval(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+
+template <class T>
+CAIRN_HD T relu(T x) {
+  return x < T(0) ? T(0) : x;  // NaN stays NaN, so that poison shows
+}
+
+template <class T>
+CAIRN_HD T relu_grad(T dy, T y) {
+  return y > T(0) ? dy : T(0);
+}
+
+/// GPT-2's approximation: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+template <class T>
+CAIRN_HD T gelu(T x) {
+  const T inner = T(0.7978845608028654) * (x + T(0.044715) * x * x * x);
+  return T(0.5) * x * (T(1) + std::tanh(inner));
+}
+
+template <class T>
+CAIRN_HD T gelu_grad(T dy, T x) {
+  const T inner = T(0.7978845608028654) * (x + T(0.044715) * x * x * x);
+  const T slope = T(0.7978845608028654) * (T(1) + T(3 * 0.044715) * x * x);
+  const T t = std::tanh(inner);
+  return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+}
+
+/// Which elements a dropout of probability p keeps: those for which random_bits(seed, stream, element), as a number in
+/// [0, 1), is at least p. Compared as integers, which is exact.
+struct DropoutMask {
+  std::uint64_t key = 0;        ///< of seed and stream
+  std::uint64_t threshold = 0;  ///< p 2^53, rounded up
+
+  DropoutMask(std::uint64_t seed, std::uint64_t stream, double p)
+      : key(mix(mix(seed, 0), stream)), threshold(static_cast<std::uint64_t>(std::ceil(p * 0x1p53))) {}
+
+  CAIRN_HD bool keeps(std::uint64_t element) const { return mix(key, element) >> 11 >= threshold; }
+};
+
+/// (x - mean) * rstd, then gamma and beta.
+template <class T>
+CAIRN_HD T normalize(T x, T mean, T rstd, T gamma, T beta) {
+  return (x - mean) * rstd * gamma + beta;
+}
+
+/// The gradient of a normalised element: rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma.
+template <class T>
+CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
+  return rstd * (g - mean_g - xhat * mean_g_xhat);
+}
+
+/// The synthetic kernel: seed by node, join the digest of every input in order; word j of the output is mix(hash, j).
+CAIRN_HD inline std::uint64_t synthetic_seed(std::int32_t node) { return mix(static_cast<std::uint64_t>(node), 0); }
+CAIRN_HD inline std::uint64_t synthetic_join(std::uint64_t hash, std::uint64_t digest) { return mix(hash ^ digest, 1); }
+
+}  // namespace cairn::runtime

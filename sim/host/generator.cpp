@@ -1,0 +1,52 @@
+#include "cairn/sim/generator.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/sim/device/random_order.h"
+
+namespace cairn::sim {
+
+std::int64_t most_steps(const Generator& generator, core::NodeId nodes, std::int64_t edges) {
+  if (generator.moves < 0)
+    throw core::InputError("a generator has " + std::to_string(generator.moves) + " moves; it takes 0 or more");
+  return nodes + std::min<std::int64_t>(generator.moves, edges);
+}
+
+core::Schedule generate(const core::Graph& graph, const Generator& generator, std::int64_t index) {
+  const core::NodeId n = graph.node_count();
+  const std::vector<std::int32_t> levels = device::node_levels(graph);
+  const std::uint32_t shift =
+      device::waiting_time_shift(levels.empty() ? 0 : *std::max_element(levels.begin(), levels.end()) + 1);
+  std::vector<std::uint32_t> key(static_cast<std::size_t>(n));
+  for (const core::NodeId v : graph.input_order()) {
+    std::uint32_t ready = 0;
+    for (const core::NodeId u : graph.inputs(v)) ready = std::max(ready, key[u]);
+    key[v] = ready + device::waiting_time(device::random_word(generator.seed, index, device::kWaitingTimes, v), shift);
+  }
+  std::vector<core::NodeId> order(static_cast<std::size_t>(n));
+  for (core::NodeId v = 0; v < n; ++v) order[v] = v;
+  std::sort(order.begin(), order.end(),
+            [&](core::NodeId a, core::NodeId b) { return key[a] != key[b] ? key[a] < key[b] : a < b; });
+  const auto edges = static_cast<std::uint32_t>(graph.edge_count());
+  if (generator.moves == 0 || edges == 0) return {std::move(order)};
+
+  std::vector<std::uint8_t> chosen(edges, 0);
+  const std::int32_t moves = device::move_count(generator.seed, index, generator.moves);
+  for (std::int32_t move = 0; move < moves; ++move) {
+    chosen[device::below(device::random_word(generator.seed, index, device::kMoves, move), edges)] = 1;
+  }
+  core::Schedule schedule;
+  for (const core::NodeId v : order) {
+    std::int32_t e = graph.view().input_begin[v];
+    for (const core::NodeId u : graph.inputs(v)) {
+      if (chosen[e++] != 0) schedule.steps.push_back(u);
+    }
+    schedule.steps.push_back(v);
+  }
+  return schedule;
+}
+
+}  // namespace cairn::sim

@@ -1,0 +1,281 @@
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/machine/machine.h"
+#include "cairn/sim/device/random_order.h"
+#include "cairn/sim/device/rewind.h"
+#include "cairn/sim/host/draw_keys.h"
+#include "cairn/sim/host/lockstep.h"
+#include "cairn/sim/host/sort_nodes.h"
+#include "cairn/sim/simulator.h"
+
+namespace cairn::sim {
+namespace {
+
+using device::DrawSpace;
+using device::Outcome;
+using device::Tables;
+using device::TablesView;
+
+/// With room for so many.
+device::OutcomesView resized(Outcomes& outcomes, std::int64_t count) {
+  outcomes.resize(count);
+  return {outcomes.valid.data(), outcomes.peak.data(), outcomes.cost.data(), outcomes.peak_step.data()};
+}
+
+/// What one thread works with.
+template <class Id>
+class Worker {
+ public:
+  explicit Worker(const TablesView<Id>& graph)
+      : graph_(graph), pending_(static_cast<std::size_t>(graph.node_count)), orders_(graph, graph.node_count) {}
+
+  /// put_outcome(candidate, outcome) for each of `rows`, in any order.
+  template <class Put>
+  void evaluate(const Row<Id>* rows, std::int64_t count, const Put& put_outcome) {
+    orders_.clear();  // an exception may have left something
+    recomputing_.clear();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Row<Id>& row = rows[i];
+      // Every node must stand in a valid schedule.
+      if (row.length < graph_.node_count || !all_known(row)) {
+        put_outcome(i, Outcome{});
+      } else if (row.length == graph_.node_count) {
+        orders_.add(row, i);
+        if (orders_.full()) flush_orders(put_outcome);
+      } else if (row.length > std::int64_t{graph_.node_count} * Lockstep<Id>::kMostOccurrences) {
+        put_outcome(i, rewind_one(row));
+      } else {
+        if (row.length > recomputing_.longest) {
+          flush_recomputing(put_outcome);
+          recomputing_ = Tile(graph_, std::int64_t{row.length} + row.length / 4);
+        }
+        recomputing_.add(row, i);
+        if (recomputing_.full()) flush_recomputing(put_outcome);
+      }
+    }
+    flush_orders(put_outcome);
+    flush_recomputing(put_outcome);
+  }
+
+  Outcome rewind_one(const Row<Id>& row) {
+    return device::rewind(core::SerialTeam(), graph_, row.steps, row.length, pending_.data(), device::IgnoreSteps{});
+  }
+  template <class Visit>
+  void visit_steps(const Row<Id>& row, const Visit& visit) {
+    device::rewind(core::SerialTeam(), graph_, row.steps, row.length, pending_.data(), visit);
+  }
+
+  /// Candidate first + i of the generator into steps + i * stride.
+  void draw(const Generator& generator, std::int64_t first, std::int64_t count, std::int64_t stride, Id* steps,
+            std::int32_t* lengths) {
+    const bool moves = generator.moves > 0;
+    space_.resize(static_cast<std::size_t>(
+        DrawSpace::bytes(graph_.node_count, graph_.edge_count, sizeof(Id), moves) / sizeof(std::max_align_t) + 1));
+    const DrawSpace space =
+        DrawSpace::in(reinterpret_cast<std::byte*>(space_.data()), graph_.node_count, graph_.edge_count);
+    if (!keys_) keys_ = make_draw_keys(graph_);
+    const core::SerialTeam team;
+    const int lanes = keys_->lanes();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto lane = static_cast<int>(i % lanes);
+      if (lane == 0) keys_->draw(generator.seed, first + i);
+      Id* row = steps + i * stride;
+      Id* order = moves ? static_cast<Id*>(space.order) : row;
+      if constexpr (std::is_same_v<Id, std::uint16_t>) {
+        sorter_.sort(keys_->keys(lane), graph_.node_count, order);
+      } else {
+        device::sort_by_key(team, graph_.node_count, keys_->keys(lane), space.bucket, order);
+      }
+      lengths[i] = moves
+                       ? device::draw_moves(team, graph_, generator.seed, generator.moves, first + i, space, order, row)
+                       : graph_.node_count;
+    }
+  }
+
+ private:
+  /// Candidates that wait for a lane.
+  struct Tile {
+    Tile() = default;
+    Tile(const TablesView<Id>& graph, std::int64_t steps) : longest(steps), lockstep(make_lockstep(graph, steps)) {}
+    void add(const Row<Id>& row, std::int64_t place) {
+      rows.push_back(row);
+      places.push_back(place);
+    }
+    void clear() {
+      rows.clear();
+      places.clear();
+    }
+    bool full() const {
+      constexpr int kWithoutLanes = 16;
+      return static_cast<int>(rows.size()) == (lockstep ? lockstep->lanes() : kWithoutLanes);
+    }
+    /// Empty lanes cost as much as others.
+    bool worth_lanes() const { return lockstep && static_cast<int>(rows.size()) * 6 >= lockstep->lanes(); }
+
+    std::int64_t longest = 0;
+    std::unique_ptr<Lockstep<Id>> lockstep;
+    std::vector<Row<Id>> rows;
+    std::vector<std::int64_t> places;
+  };
+
+  bool all_known(const Row<Id>& row) const {
+    Id highest = 0;
+    for (std::int32_t i = 0; i < row.length; ++i) highest = std::max(highest, row.steps[i]);
+    return row.length == 0 || static_cast<std::int64_t>(highest) < graph_.node_count;
+  }
+
+  template <class Put>
+  void flush_orders(const Put& put_outcome) {
+    flush(orders_, put_outcome, [](Tile& tile, Outcome* outcomes, bool*) {
+      tile.lockstep->run_orders(tile.rows.data(), static_cast<int>(tile.rows.size()), outcomes);
+    });
+  }
+  template <class Put>
+  void flush_recomputing(const Put& put_outcome) {
+    flush(recomputing_, put_outcome, [](Tile& tile, Outcome* outcomes, bool* done) {
+      tile.lockstep->run(tile.rows.data(), static_cast<int>(tile.rows.size()), outcomes, done);
+    });
+  }
+  template <class Put, class Run>
+  void flush(Tile& tile, const Put& put_outcome, const Run& run) {
+    constexpr std::size_t kMostLanes = 64;
+    Outcome outcomes[kMostLanes];
+    bool done[kMostLanes];
+    const bool lanes = tile.worth_lanes();
+    std::fill(done, done + kMostLanes, lanes);
+    if (lanes) run(tile, outcomes, done);
+    for (std::size_t i = 0; i < tile.rows.size(); ++i) {
+      put_outcome(tile.places[i], done[i] ? outcomes[i] : rewind_one(tile.rows[i]));
+    }
+    tile.clear();
+  }
+
+  TablesView<Id> graph_;
+  std::vector<std::uint64_t> pending_;
+  Tile orders_, recomputing_;
+  std::vector<std::max_align_t> space_;
+  std::unique_ptr<DrawKeys> keys_;
+  NodeSorter sorter_;
+};
+
+template <class Id>
+class HostSimulator final : public Simulator {
+ public:
+  HostSimulator(const core::Graph& graph, int threads) : graph_(graph), tables_(graph), machine_(threads) {
+    for (int i = 0; i < machine_.threads(); ++i) workers_.push_back(std::make_unique<Worker<Id>>(tables_.view()));
+  }
+  std::string backend() const override { return "host"; }
+  std::string device() const override {
+    return std::to_string(machine_.threads()) + (machine_.threads() == 1 ? " thread" : " threads");
+  }
+
+  void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) override {
+    require_same_graph(batch, graph_.node_count());
+    const device::OutcomesView into = resized(outcomes, batch.count());
+    const BatchView<Id> view = batch.view<Id>();
+    for_pieces(batch.count(), [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
+      std::vector<Row<Id>> rows;
+      for (std::int64_t c = begin; c < end; ++c) rows.push_back(row_of(view, c));
+      worker.evaluate(rows.data(), end - begin,
+                      [&](std::int64_t i, const Outcome& outcome) { into.put(begin + i, outcome); });
+    });
+  }
+
+  Profiles profiles(const ScheduleBatch& batch) override {
+    Profiles profiles = room_for_profiles(*this, batch);
+    const BatchView<Id> view = batch.view<Id>();
+    for_pieces(batch.count(), [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
+      for (std::int64_t c = begin; c < end; ++c) {
+        if (profiles.begin[c] == profiles.begin[c + 1]) continue;
+        std::int64_t* profile = profiles.value.data() + profiles.begin[c];
+        profile[0] = 0;
+        worker.visit_steps(row_of(view, c), [=](std::int32_t i, std::int64_t during, std::int64_t after) {
+          profile[2 * i + 1] = during;
+          profile[2 * i + 2] = after;
+        });
+      }
+    });
+    return profiles;
+  }
+
+  ScheduleBatch generate(const Generator& generator, std::int64_t first, std::int64_t count) override {
+    ScheduleBatch batch(graph_.node_count());
+    const std::int64_t stride = stride_of(generator);
+    batch.resize_padded(count, stride);
+    Id* steps = batch.steps<Id>();
+    for_pieces(count, [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
+      worker.draw(generator, first + begin, end - begin, stride, steps + begin * stride, batch.lengths() + begin);
+    });
+    return batch;
+  }
+
+  void evaluate(const Generator& generator, std::int64_t first, std::int64_t count, Outcomes& outcomes) override {
+    const device::OutcomesView into = resized(outcomes, count);
+    for_pieces(count, [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
+      evaluate_drawn(generator, first, begin, end, worker,
+                     [&](std::int64_t i, const Outcome& outcome) { into.put(i, outcome); });
+    });
+  }
+
+  void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
+    Outcomes outcomes;
+    for (std::int64_t done = 0; done < count; done += kSweepPiece) {
+      const std::int64_t piece = std::min(kSweepPiece, count - done);
+      evaluate(generator, first + done, piece, outcomes);
+      tally.add(first + done, outcomes);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kSweepPiece = std::int64_t{1} << 18;
+
+  template <class Body>
+  void for_pieces(std::int64_t count, const Body& body) {
+    constexpr std::int64_t kGrain = 128;
+    machine_.for_each(count, kGrain, [&](std::int64_t begin, std::int64_t end, int thread) {
+      body(begin, end, *workers_[static_cast<std::size_t>(thread)]);
+    });
+  }
+  static Row<Id> row_of(const BatchView<Id>& view, std::int64_t c) {
+    return {view.steps + view.begin[c], view.length[c]};
+  }
+  std::int64_t stride_of(const Generator& generator) const {
+    return most_steps(generator, graph_.node_count(), graph_.edge_count());
+  }
+
+  /// Draws as many at a time as stay in the cache until they are evaluated.
+  template <class Put>
+  void evaluate_drawn(const Generator& generator, std::int64_t first, std::int64_t begin, std::int64_t end,
+                      Worker<Id>& worker, const Put& put_outcome) {
+    constexpr std::int64_t kDrawn = 64;
+    const std::int64_t stride = stride_of(generator);
+    std::vector<Id> steps(static_cast<std::size_t>(kDrawn * stride));
+    std::int32_t lengths[kDrawn];
+    Row<Id> rows[kDrawn];
+    for (std::int64_t c = begin; c < end; c += kDrawn) {
+      const std::int64_t count = std::min(kDrawn, end - c);
+      worker.draw(generator, first + c, count, stride, steps.data(), lengths);
+      for (std::int64_t i = 0; i < count; ++i) rows[i] = {steps.data() + i * stride, lengths[i]};
+      worker.evaluate(rows, count, [&](std::int64_t i, const Outcome& outcome) { put_outcome(c + i, outcome); });
+    }
+  }
+
+  core::Graph graph_;
+  Tables<Id> tables_;
+  HostMachine machine_;
+  std::vector<std::unique_ptr<Worker<Id>>> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Simulator> host_simulator(const core::Graph& graph, int threads) {
+  if (ScheduleBatch(graph.node_count()).narrow()) return std::make_unique<HostSimulator<std::uint16_t>>(graph, threads);
+  return std::make_unique<HostSimulator<std::uint32_t>>(graph, threads);
+}
+
+}  // namespace cairn::sim

@@ -1,0 +1,68 @@
+#include "cairn/sim/host/lockstep.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "cairn/sim/host/draw_keys.h"
+#include "cairn/sim/host/lockstep_families.h"
+
+namespace cairn::sim {
+namespace {
+
+constexpr std::int64_t kShortPositions = 0x7FFE;
+constexpr std::int64_t kShortSlots = 0xFFFF;
+constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;  // beyond it, lanes side by side cost more than they save
+
+std::vector<ProcessorFamily> find_families() {
+  std::vector<ProcessorFamily> found;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq"))
+    found.push_back(avx512());
+  if (__builtin_cpu_supports("avx2")) found.push_back(avx2());
+#endif
+  found.push_back(any_processor());
+  return found;
+}
+
+}  // namespace
+
+std::span<const ProcessorFamily> families() {
+  static const std::vector<ProcessorFamily> found = find_families();
+  return found;
+}
+
+template <class Id>
+std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest) {
+  using Of = Lockstep<Id>;
+  const std::int64_t nodes = graph.node_count;
+  const bool recomputes = longest > nodes, is_short = longest <= kShortPositions;
+  const bool costs_fit = graph.cost_once < INT64_MAX / Of::kMostOccurrences;
+  const bool slots_fit =
+      !recomputes || (nodes + 8) * (Of::kMostOccurrences + 1) <= (is_short ? kShortSlots : INT32_MAX);
+  if (!costs_fit || !slots_fit || longest > INT32_MAX / 2 || nodes == 0) return nullptr;
+  for (const ProcessorFamily& family : families()) {
+    // A vector of positions a node, of where it stands and of who reads last; some more with recomputation.
+    if (nodes * family.vector_bytes * (recomputes ? 8 : 2) > kCacheBytes) continue;
+    if constexpr (std::is_same_v<Id, std::uint16_t>)
+      return family.lockstep16(graph, static_cast<std::int32_t>(longest));
+    if constexpr (std::is_same_v<Id, std::uint32_t>)
+      return family.lockstep32(graph, static_cast<std::int32_t>(longest));
+  }
+  return nullptr;
+}
+
+template <class Id>
+std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<Id>& graph) {
+  if constexpr (std::is_same_v<Id, std::uint16_t>) return families().front().draw_keys16(graph);
+  if constexpr (std::is_same_v<Id, std::uint32_t>) return families().front().draw_keys32(graph);
+}
+
+template std::unique_ptr<Lockstep<std::uint16_t>> make_lockstep(const device::TablesView<std::uint16_t>&, std::int64_t);
+template std::unique_ptr<Lockstep<std::uint32_t>> make_lockstep(const device::TablesView<std::uint32_t>&, std::int64_t);
+template std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<std::uint16_t>&);
+template std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<std::uint32_t>&);
+
+}  // namespace cairn::sim

@@ -1,0 +1,446 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "cairn/sim/host/lockstep.h"
+#include "cairn/sim/host/vectors.h"
+
+// Included by one file a processor family, under `#pragma GCC target`: without a name, so that the linker does not take
+// one family's function for another's. Vectors are the compiler's vector extension, whose operators become what the
+// family has.
+namespace cairn::sim {
+namespace {
+
+using device::Outcome;
+using device::TablesView;
+
+/// Position is std::int16_t, or std::int32_t for schedules too long for it.
+template <class Id, class Position, int kVectorBytes>
+class LockstepOf final : public Lockstep<Id> {
+ public:
+  static constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(Position));
+
+  LockstepOf(const TablesView<Id>& graph, std::int32_t longest)
+      : graph_(graph),
+        width_((graph.node_count + 7) / 8 * 8),
+        row_(longest + 64),
+        plane_count_(longest > graph.node_count ? kPlanes : 1) {
+    for (std::int32_t v = 0; v < graph.node_count; ++v) has_scratch_ |= graph.scratch[v] != 0;
+    const auto of_plane = static_cast<std::size_t>(width_), planes = static_cast<std::size_t>(plane_count_);
+    positions_.resize(of_plane * kLanes * planes);
+    last_.resize(of_plane * kLanes * planes);
+    rows_.resize(of_plane * kGroup * planes);
+    taken_.resize(row_);
+    freed_.resize(row_);
+    if (has_scratch_) extra_.resize(row_);
+    if (plane_count_ == 1) return;
+    counts_.resize(of_plane * kLanes);
+    most_.resize(of_plane);
+    most_of_eight_.resize(of_plane / kGroup);
+    next_.resize(of_plane);
+    slots_.resize(static_cast<std::size_t>(row_) * kLanes);
+  }
+
+  int lanes() const override { return kLanes; }
+
+  void run_orders(const Row<Id>* rows, int count, Outcome* outcomes) override {
+    for (int lane = 0; lane < kLanes; lane += kGroup) {
+      for (int i = 0; i < kGroup; ++i) place_order(row_of(rows, count, lane + i), plane_row(i, 0));
+      to_lanes(lane, 0);
+    }
+    const Positions bad = last_reads<false>();
+    for (int lane = 0; lane < count; ++lane) {
+      if (lane % kGroup == 0) to_rows(lane, 0);
+      if (bad[lane] != 0) continue;
+      walk<false>(rows[lane], lane, outcomes[lane]);
+      outcomes[lane].cost = graph_.cost_once;
+    }
+  }
+
+  void run(const Row<Id>* rows, int count, Outcome* outcomes, bool* done) override {
+    planes_ = 1;
+    for (int lane = 0; lane < kLanes; lane += kGroup) {
+      for (int i = 0; i < kGroup; ++i) place_any(row_of(rows, count, lane + i), lane + i);
+      find_most(lane, lane + kGroup);
+      for (int plane = 0; plane < planes_; ++plane) to_lanes(lane, plane);
+    }
+    find_most(0, kLanes);
+    const Positions bad = last_reads<true>();
+    for (int lane = 0; lane < count; ++lane) {
+      if (lane % kGroup == 0) {
+        for (int plane = 0; plane < planes_; ++plane) to_rows(lane, plane);
+      }
+      done[lane] = !too_many_[lane];
+      if (!too_many_[lane] && bad[lane] == 0) {
+        walk<true>(rows[lane], lane, outcomes[lane]);
+        outcomes[lane].cost = cost_of(lane);
+      }
+      if (lane % kGroup == kGroup - 1 || lane == count - 1) {
+        for (int plane = 1; plane < planes_; ++plane) clear_rows(plane);
+      }
+    }
+    for (std::int32_t v = 0; v < graph_.node_count; ++v) {  // as the next run expects them
+      for (int plane = 1; plane < most_.data()[v]; ++plane) at(positions_, plane, v) = Positions{};
+    }
+  }
+
+ private:
+  static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
+  static constexpr int kGroup = 8;  ///< lanes that are transposed at once
+  static constexpr Position kNever = std::numeric_limits<Position>::max();
+  using Positions = typename VectorOf<Position, kLanes>::Type;  ///< 1 .. T; 0: does not stand there
+  using Eight = typename VectorOf<Position, kGroup>::Type;
+  /// Of an occurrence in a candidate's row: plane * width_ + node.
+  using Slot = std::conditional_t<sizeof(Position) == 2, std::uint16_t, std::uint32_t>;
+  /// Bytes, or units of them, in memory at successive steps of one candidate.
+  template <class Sum>
+  using Steps = typename VectorOf<Sum, kVectorBytes / static_cast<int>(sizeof(Sum))>::Type;
+
+  static const Row<Id>& row_of(const Row<Id>* rows, int count, int lane) { return rows[lane < count ? lane : 0]; }
+  Positions& at(const Aligned<Position>& array, int plane, std::int32_t v) const {
+    return *reinterpret_cast<Positions*>(array.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes);
+  }
+  /// Positions of the plane-th occurrence of every node, for one lane of a group.
+  Position* plane_row(int lane_of_group, int plane) const {
+    return rows_.data() + (static_cast<std::size_t>(lane_of_group) * plane_count_ + plane) * width_;
+  }
+
+  // In these loops everything is a local, as a store of bytes might change any member, and each is a function of its
+  // own, since inlined together they run out of registers.
+#define CAIRN_APART __attribute__((noinline))
+
+  CAIRN_APART void place_order(const Row<Id>& row, Position* __restrict positions) const {
+    const Id* steps = row.steps;
+    const std::int32_t length = row.length;
+    std::memset(positions, 0, static_cast<std::size_t>(width_) * sizeof(Position));
+#pragma GCC unroll 4
+    for (std::int32_t i = 0; i < length; ++i) positions[steps[i]] = static_cast<Position>(i + 1);
+  }
+
+  CAIRN_APART void place_any(const Row<Id>& row, int lane) {
+    const Id* steps = row.steps;
+    const std::int32_t length = row.length;
+    const std::uint32_t width = static_cast<std::uint32_t>(width_), end = kPlanes * width;
+    Position* __restrict positions = plane_row(lane % kGroup, 0);
+    std::memset(positions, 0, width * sizeof(Position));
+    Slot* __restrict slots = slots_.data() + static_cast<std::size_t>(lane) * row_;
+    Slot* __restrict next = next_.data();  // of each node, the slot of its next occurrence
+    for (std::uint32_t v = 0; v < width; ++v) next[v] = static_cast<Slot>(v);
+    bool too_many = false;
+#pragma GCC unroll 4
+    for (std::int32_t i = 0; i < length; ++i) {
+      const std::uint32_t v = steps[i], slot = next[v];
+      if (slot >= end) {
+        too_many = true;
+        break;
+      }
+      next[v] = static_cast<Slot>(slot + width);
+      slots[i] = static_cast<Slot>(slot);
+      positions[slot] = static_cast<Position>(i + 1);
+    }
+    too_many_[lane] = too_many;
+    std::uint8_t* __restrict counts = counts_.data() + static_cast<std::size_t>(lane) * width;
+    for (std::uint32_t v = 0; v < width; ++v) counts[v] = static_cast<std::uint8_t>(planes_below(next[v] - v));
+  }
+  /// slots / width_, where it goes without a rest.
+  std::uint32_t planes_below(std::uint32_t slots) const {
+    if constexpr (sizeof(Slot) == 4) return slots / static_cast<std::uint32_t>(width_);
+    return slots * per_width_ >> 16;
+  }
+
+  /// The most occurrences that a node has in any of the lanes from `begin` to `end`, and in how many planes there are
+  /// any.
+  void find_most(int begin, int end) {
+    const std::int32_t width = width_;
+    std::uint8_t* __restrict most = most_.data();
+    for (std::int32_t v = 0; v < width; ++v) most[v] = 1;
+    for (int lane = begin; lane < end; ++lane) {
+      const std::uint8_t* counts = counts_.data() + static_cast<std::size_t>(lane) * width;
+      for (std::int32_t v = 0; v < width; ++v) most[v] = counts[v] > most[v] ? counts[v] : most[v];
+    }
+    std::uint8_t* __restrict of_eight = most_of_eight_.data();
+    int planes = 1;
+    for (std::int32_t v = 0; v < width; v += kGroup) {
+      std::uint8_t highest = 1;
+      for (int i = 0; i < kGroup; ++i) highest = most[v + i] > highest ? most[v + i] : highest;
+      of_eight[v / kGroup] = highest;
+      planes = highest > planes ? highest : planes;
+    }
+    planes_ = planes;
+  }
+  bool any_of_eight(std::int32_t v, int plane) const { return most_of_eight_.data()[v / kGroup] > plane; }
+
+  static Eight low(Eight a, Eight b) { return shuffled(a, b, Eight{0, 8, 1, 9, 2, 10, 3, 11}); }
+  static Eight high(Eight a, Eight b) { return shuffled(a, b, Eight{4, 12, 5, 13, 6, 14, 7, 15}); }
+  /// Eight rows of eight become columns, by three perfect shuffles.
+  static void transpose(const Position* from, std::size_t from_stride, Position* to, std::size_t to_stride) {
+    Eight a[kGroup], b[kGroup];
+    for (int i = 0; i < kGroup; ++i)
+      std::memcpy(&a[i], from + static_cast<std::size_t>(i) * from_stride, sizeof(Eight));
+    for (int i = 0; i < 4; ++i) {
+      b[2 * i] = low(a[i], a[i + 4]);
+      b[2 * i + 1] = high(a[i], a[i + 4]);
+    }
+    for (int i = 0; i < 4; ++i) {
+      a[2 * i] = low(b[i], b[i + 4]);
+      a[2 * i + 1] = high(b[i], b[i + 4]);
+    }
+    for (int i = 0; i < 4; ++i) {
+      b[2 * i] = low(a[i], a[i + 4]);
+      b[2 * i + 1] = high(a[i], a[i + 4]);
+    }
+    for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
+  }
+  /// A group's rows, into its lanes. Planes but the first are left zero for the next group.
+  void to_lanes(int lane, int plane) {
+    const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
+    for (std::int32_t v = 0; v < width_; v += kGroup) {
+      if (plane > 0 && !any_of_eight(v, plane)) continue;
+      transpose(plane_row(0, plane) + v, stride,
+                positions_.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes + lane, kLanes);
+    }
+    if (plane > 0) clear_rows(plane);
+  }
+  void clear_rows(int plane) {
+    for (std::int32_t v = 0; v < width_; v += kGroup) {
+      if (!any_of_eight(v, plane)) continue;
+      for (int i = 0; i < kGroup; ++i) std::memset(plane_row(i, plane) + v, 0, sizeof(Eight));
+    }
+  }
+  /// A group's last reads, into its rows.
+  void to_rows(int lane, int plane) {
+    const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
+    for (std::int32_t v = 0; v < width_; v += kGroup) {
+      if (plane > 0 && !any_of_eight(v, plane)) continue;
+      transpose(last_.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes + lane, kLanes,
+                plane_row(0, plane) + v, stride);
+    }
+  }
+
+  static Positions greater(Positions a, Positions b) { return a > b ? a : b; }
+  static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
+
+  /// The step of the last read of every occurrence; its own step where nobody reads it, 0 where it is never freed.
+  /// Lanes that are not 0 in the result are invalid.
+  template <bool kRecomputes>
+  CAIRN_APART Positions last_reads() {
+    Positions bad{};
+    for (std::int32_t u = 0; u < graph_.node_count; ++u) {
+      bad |= kRecomputes && most_.data()[u] > 1 ? last_reads_of_many(u) : last_read_of_one<kRecomputes>(u);
+    }
+    return bad;
+  }
+
+  template <bool kRecomputes>
+  Positions last_read_of_one(std::int32_t u) {
+    const Positions own = at(positions_, 0, u);
+    Positions last = own, first = Positions{} + kNever;
+    for (std::int32_t e = graph_.reader_begin[u]; e < graph_.reader_begin[u + 1]; ++e) {
+      const std::int32_t reader = graph_.readers[e];
+      Positions read = at(positions_, 0, reader);
+      last = greater(last, read);
+      first = smaller(first, read);  // that it is the reader's first occurrence is enough
+      if constexpr (kRecomputes) {
+        for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
+      }
+    }
+    at(last_, 0, u) = graph_.keep[u] != 0 ? Positions{} : last;
+    return reinterpret_cast<Positions>(own == 0) | reinterpret_cast<Positions>(first <= own);
+  }
+
+  /// take() for the second and later occurrences of a reader; zeros behind its last one, too: fewer different numbers
+  /// of calls are foreseen better.
+  template <class Take>
+  void for_further_planes(std::int32_t reader, const Take& take) const {
+    static_assert(kPlanes >= 4);
+    const int most = most_.data()[reader];
+    if (most == 1) return;
+    const Position* first = positions_.data() + static_cast<std::size_t>(reader) * kLanes;
+    const std::size_t stride = static_cast<std::size_t>(width_) * kLanes;
+    const auto plane_at = [=](int plane) { return *reinterpret_cast<const Positions*>(first + plane * stride); };
+    take(plane_at(1));
+    take(plane_at(2));
+    take(plane_at(3));
+    for (int plane = 4; plane < most; ++plane) take(plane_at(plane));
+  }
+
+  Positions last_reads_of_many(std::int32_t u) {
+    static_assert(kPlanes == 8);
+    switch (most_.data()[u]) {
+      case 2:
+        return last_reads_of<2>(u);
+      case 3:
+        return last_reads_of<3>(u);
+      case 4:
+        return last_reads_of<4>(u);
+      case 5:
+        return last_reads_of<5>(u);
+      case 6:
+        return last_reads_of<6>(u);
+      case 7:
+        return last_reads_of<7>(u);
+      default:
+        return last_reads_of<8>(u);
+    }
+  }
+
+  /// Occurrence k is read last by the last read before occurrence k + 1, if that is after occurrence k.
+  template <int kCount>
+  Positions last_reads_of(std::int32_t u) {
+    Positions own[kCount + 1], last[kCount];
+    for (int k = 0; k < kCount; ++k) {
+      own[k] = at(positions_, k, u);
+      own[k] = own[k] == 0 ? Positions{} + kNever : own[k];
+      last[k] = Positions{};
+    }
+    own[kCount] = Positions{} + kNever;
+    Positions first = Positions{} + kNever;
+    for (std::int32_t e = graph_.reader_begin[u]; e < graph_.reader_begin[u + 1]; ++e) {
+      const std::int32_t reader = graph_.readers[e];
+      const auto take = [&](Positions read) {
+#pragma GCC unroll 8
+        for (int k = 0; k + 1 < kCount; ++k) last[k] = read < own[k + 1] ? greater(last[k], read) : last[k];
+        last[kCount - 1] = greater(last[kCount - 1], read);
+      };
+      const Positions read = at(positions_, 0, reader);
+      first = smaller(first, read);
+      take(read);
+      for_further_planes(reader, take);
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < kCount; ++k) {
+      Positions of_k = last[k] > own[k] ? last[k] : own[k];
+      if (graph_.keep[u] != 0) of_k = own[k + 1] == kNever ? Positions{} : of_k;
+      at(last_, k, u) = of_k;
+    }
+    return reinterpret_cast<Positions>(own[0] == kNever) | reinterpret_cast<Positions>(first <= own[0]);
+  }
+
+  /// Bytes step by step, their highest and where it comes first.
+  template <bool kRecomputes>
+  void walk(const Row<Id>& row, int lane, Outcome& outcome) {
+    if (graph_.unit > 0) return walk_in<kRecomputes>(row, lane, graph_.unit_size, graph_.unit_scratch, outcome);
+    walk_in<kRecomputes>(row, lane, graph_.size, graph_.scratch, outcome);
+  }
+  template <bool kRecomputes, class Sum>
+  CAIRN_APART void walk_in(const Row<Id>& row, int lane, const Sum* size, const Sum* scratch, Outcome& outcome) {
+    constexpr std::size_t kSteps = kVectorBytes / sizeof(Sum);
+    const std::int32_t length = row.length;
+    Sum* __restrict taken = reinterpret_cast<Sum*>(taken_.data());
+    Sum* __restrict freed = reinterpret_cast<Sum*>(freed_.data());
+    std::memset(freed, 0, (static_cast<std::size_t>(length) + 1 + kSteps) * sizeof(Sum));
+    std::memset(taken + length + 1, 0, kSteps * sizeof(Sum));
+    const Position* last = plane_row(lane % kGroup, 0);
+    const Slot* slots = kRecomputes ? slots_.data() + static_cast<std::size_t>(lane) * row_ : nullptr;
+    const Id* steps = row.steps;
+#pragma GCC unroll 4
+    for (std::int32_t i = 0; i < length; ++i) {
+      const std::int32_t v = steps[i];
+      const Sum bytes = size[v];
+      taken[i + 1] = bytes;
+      freed[last[kRecomputes ? slots[i] : v]] += bytes;
+    }
+    taken[0] = freed[0] = 0;
+    if (!has_scratch_) return find_peak<false, Sum>(length, outcome);
+    Sum* extra = reinterpret_cast<Sum*>(extra_.data());
+    for (std::int32_t i = 0; i < length; ++i) extra[i + 1] = scratch[steps[i]];
+    find_peak<true, Sum>(length, outcome);
+  }
+
+  template <int kBy, class V>
+  static V shifted(V values) {
+    constexpr int kCount = sizeof(V) / sizeof(values[0]);
+    V from;
+    for (int i = 0; i < kCount; ++i) from[i] = i < kBy ? i : kCount + i - kBy;
+    return shuffled(V{}, values, from);
+  }
+  template <int kBy, class V>
+  static void sum_up(V& values) {
+    if constexpr (kBy < sizeof(V) / sizeof(values[0])) {
+      values += shifted<kBy>(values);
+      sum_up<2 * kBy>(values);
+    }
+  }
+  template <int kBy, class V, class Better>
+  static void fold(V& values, const Better& better) {
+    constexpr int kCount = sizeof(V) / sizeof(values[0]);
+    if constexpr (kBy < kCount) {
+      V from;
+      for (int i = 0; i < kCount; ++i) from[i] = i ^ kBy;
+      values = better(values, shuffled(values, values, from));
+      fold<2 * kBy>(values, better);
+    }
+  }
+
+  template <bool kScratch, class Sum>
+  void find_peak(std::int32_t length, Outcome& outcome) const {
+    using V = Steps<Sum>;
+    constexpr int kCount = sizeof(V) / sizeof(Sum);
+    const Sum* of_taken = reinterpret_cast<const Sum*>(taken_.data());
+    const Sum* of_freed = reinterpret_cast<const Sum*>(freed_.data());
+    V best = V{} - 1, where{}, step, live{};
+    for (int i = 0; i < kCount; ++i) step[i] = i;
+    for (std::int32_t i = 0; i <= length; i += kCount) {
+      V taken, freed;
+      std::memcpy(&taken, of_taken + i, sizeof(V));
+      std::memcpy(&freed, of_freed + i, sizeof(V));
+      V change = taken - freed;
+      sum_up<1>(change);
+      V during = live + change + freed;
+      if constexpr (kScratch) {
+        V extra;
+        std::memcpy(&extra, reinterpret_cast<const Sum*>(extra_.data()) + i, sizeof(V));
+        during += extra;
+      }
+      // Entry 0 is before the first step, what follows the last one is padding.
+      const V higher = (during > best) & (step <= length) & (step > 0);
+      best = higher ? during : best;
+      where = higher ? step : where;
+      step += kCount;
+      live += shuffled(change, change, V{} + (kCount - 1));
+    }
+    V peak = best;
+    fold<1>(peak, [](V a, V b) { return a > b ? a : b; });
+    V first = best == peak ? where : V{} + std::numeric_limits<std::int32_t>::max();
+    fold<1>(first, [](V a, V b) { return a < b ? a : b; });
+    outcome.valid = true;
+    outcome.peak = peak[0] * (graph_.unit > 0 ? graph_.unit : 1);
+    outcome.peak_step = static_cast<std::int32_t>(first[0]) - 1;
+  }
+
+  std::int64_t cost_of(int lane) const {
+    const std::uint8_t* counts = counts_.data() + static_cast<std::size_t>(lane) * width_;
+    std::int64_t cost = 0;
+    for (std::int32_t v = 0; v < graph_.node_count; ++v) cost += counts[v] * graph_.cost[v];
+    return cost;
+  }
+
+  TablesView<Id> graph_;
+  std::int32_t width_;  ///< nodes, rounded up
+  std::int32_t row_;    ///< entries of arrays over steps
+  int plane_count_;     ///< that there is room for: 1 where only orders come
+  std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
+  bool has_scratch_ = false;
+  int planes_ = 1;
+  bool too_many_[kLanes] = {};
+  Aligned<Position> positions_, last_;           ///< [plane][node][lane]
+  Aligned<Position> rows_;                       ///< [lane of a group][plane][node]
+  Aligned<std::uint8_t> counts_;                 ///< occurrences: [lane][node]
+  Aligned<std::uint8_t> most_, most_of_eight_;   ///< of any lane: [node], [eight nodes]
+  Aligned<Slot> next_;                           ///< of one lane: of each node's next occurrence
+  Aligned<Slot> slots_;                          ///< [lane][step]
+  Aligned<std::int64_t> taken_, freed_, extra_;  ///< of one candidate, by position: of the Sum in use
+};
+
+}  // namespace
+}  // namespace cairn::sim
+
+#undef CAIRN_APART

@@ -1,0 +1,91 @@
+#include "cairn/solvers/common/incumbent.h"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+namespace cairn::solvers {
+
+std::string_view to_string(Status status) {
+  switch (status) {
+    case Status::optimal:
+      return "optimal";
+    case Status::feasible:
+      return "feasible";
+    case Status::infeasible:
+      return "infeasible";
+    case Status::not_found:
+      return "not_found";
+  }
+  return "unknown";
+}
+
+Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, const Stopwatch& watch)
+    : graph_(graph), options_(options), watch_(watch), evaluator_(graph), lower_bound_(core::peak_lower_bound(graph)) {
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) least_cost_ += graph.cost(v);
+}
+
+bool Incumbent::fits(std::int64_t peak) const { return !options_.budget || peak <= *options_.budget; }
+bool Incumbent::within_budget() const { return any_ && fits(peak_); }
+bool Incumbent::cannot_improve() const {
+  return options_.budget ? within_budget() && cost_ == least_cost_
+                         : any_ && peak_ == lower_bound_ && cost_ == least_cost_;
+}
+bool Incumbent::proved_infeasible() const { return options_.budget && *options_.budget < lower_bound_; }
+
+bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
+  if (!any_) return true;
+  const bool by_cost = options_.budget && fits(peak) && fits(peak_);
+  if (by_cost) return std::pair(cost, peak) < std::pair(cost_, peak_);
+  return std::pair(peak, cost) < std::pair(peak_, cost_);
+}
+
+core::Evaluation Incumbent::offer(const core::Schedule& offered) {
+  core::Schedule schedule = core::drop_unread(graph_, offered);
+  const core::Evaluation measures = evaluator_.evaluate(schedule);
+  if (!measures.valid())
+    throw std::logic_error("a solver made an invalid schedule: " + describe(graph_, measures.defect));
+  note({measures.peak, measures.cost});
+  if (better(measures.peak, measures.cost)) {
+    any_ = true;
+    schedule_ = std::move(schedule);
+    peak_ = measures.peak;
+    cost_ = measures.cost;
+    best_seconds_ = watch_.seconds();
+  }
+  if (options_.progress) options_.progress({peak_, cost_, watch_.seconds()});
+  return measures;
+}
+
+std::int64_t Incumbent::least_peak() const { return tradeoffs_.empty() ? 0 : tradeoffs_.begin()->first; }
+
+void Incumbent::note(const Tradeoff& tradeoff) {
+  auto next = tradeoffs_.upper_bound(tradeoff.peak);
+  if (next != tradeoffs_.begin() && std::prev(next)->second <= tradeoff.cost) return;
+  while (next != tradeoffs_.end() && next->second >= tradeoff.cost) next = tradeoffs_.erase(next);
+  tradeoffs_[tradeoff.peak] = tradeoff.cost;
+}
+
+Solution Incumbent::finish(bool timed_out) const {
+  Solution solution;
+  solution.schedule = schedule_;
+  solution.peak = peak_;
+  solution.cost = cost_;
+  solution.lower_bound = lower_bound_;
+  solution.least_peak = least_peak();
+  for (const auto& [peak, cost] : tradeoffs_) solution.tradeoffs.push_back({peak, cost});
+  solution.best_seconds = best_seconds_;
+  solution.work = watch_.work();
+  solution.timed_out = timed_out;
+  if (proved_infeasible()) {
+    solution.status = Status::infeasible;
+  } else if (!within_budget()) {
+    solution.status = Status::not_found;
+  } else {
+    solution.status = cannot_improve() ? Status::optimal : Status::feasible;
+  }
+  return solution;
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "cairn/core/dominance.h"
+#include "cairn/core/machine/machine.h"
+
+namespace cairn::sim {
+
+/// A starborescence between its source and its sink (Definition 7.3 of Jin et al.), as its keys: nodes where paths meet
+/// or that read the source, each with the path behind it, up to the next key or the sink. Paths are given by their
+/// segments, which must be canonical (core::CanonicalProfile); bytes.
+struct KeyTree {
+  struct Key {
+    core::Segment key;
+    std::vector<core::Segment> rest;  ///< the path behind it
+    std::int32_t parent = -1;         ///< the key that waits for this one, of a lower number; -1: the sink
+    bool reads_source = false;
+  };
+  /// A path from the source to a key (-1: to the sink) that the source does not wait for.
+  struct Free {
+    std::vector<core::Segment> segments;
+    std::int32_t parent = -1;
+  };
+  std::vector<Key> keys;
+  std::vector<Free> free;
+  std::int64_t released = 0;  ///< bytes that go once all keys that read the source have run
+};
+
+struct KeyOrderOptions {
+  /// Prefixes are taken one at a time at first, which is a depth-first search, and later one for every 256 tried so
+  /// far: much wider ones find good orders later, much narrower ones are not worth starting threads for. Never fewer or
+  /// more than these, nor than `memory_bytes` allows. Any width ends with a dominant order.
+  std::int64_t least_width = 1;
+  std::int64_t most_width = 1 << 13;
+  std::int64_t memory_bytes = std::int64_t{256} << 20;  ///< for prefixes that wait, and what goes with them
+  std::int64_t least_batch = 512;                       ///< fewer candidates than that are the caller's thread's work
+  /// Called with the work done since the last call, in relaxations (a dominant one counts 16), on the caller's thread:
+  /// true ends the search.
+  std::function<bool(std::int64_t work)> stop;
+};
+
+struct KeyOrdersFound {
+  /// Part k < keys: the key itself (segment -1) or segment i of its rest; part keys + f: segment i of free path f.
+  struct Step {
+    std::int32_t part, segment;
+    bool operator==(const Step&) const = default;
+  };
+  bool complete = false;           ///< `steps` are dominant; else some schedule, the best one found
+  std::vector<std::int32_t> keys;  ///< in their order
+  std::vector<Step> steps;         ///< of everything
+  std::int64_t peak = 0;           ///< above the bytes at the beginning
+  std::int64_t relaxations = 0;    ///< prefixes of which the least peak was computed
+  std::int64_t dominant = 0;       ///< prefixes, or whole orders, of which the dominant schedule was
+};
+
+/// Theorem 7.6: tries the orders of the keys that respect the tree, 2^O(d log d) for d readers of the source. A prefix
+/// of such an order is a caduceus graph once the rest is relaxed: what still must come runs in chains side by side that
+/// join nobody, and one of the keys that must still read the source releases it. It is dropped
+///
+///   - if its least peak is above the best one known, or
+///   - if the best schedule known dominates its dominant one, which dominates all that the prefix can lead to, or
+///   - if it starts on one of two equal subtrees of one parent before an earlier one: exchanging the two maps any order
+///     to one that is not dropped and has the same profiles, level by level of the tree.
+///
+/// Many prefixes of one length are tried at once, those of the lowest bound first, and their children wait while these
+/// are followed down. The same options give the same answer whatever the machine and its number of threads. Throws
+/// InputError for parents that are not of a lower number.
+///
+/// (Prefixes of the same keys cannot be compared by their relaxations: an open path may be cut anywhere when the next
+/// key comes, and one prefix would have to be better for each of these cuts.)
+KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, HostMachine& machine);
+
+}  // namespace cairn::sim

@@ -1,0 +1,397 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "cairn/core/dominance.h"
+#include "cairn/core/host_device.h"
+#include "cairn/sim/device/canonical_batch.h"
+#include "cairn/solvers/order/device/caduceus_kernel.h"
+#include "cairn/solvers/order/device/key_orders.h"
+
+/// What the search of sim/key_orders.h asks of a machine: the children of many prefixes with their least peaks, and the
+/// dominant profiles of many prefixes.
+namespace cairn::sim::device {
+
+/// A KeyTree in plain arrays. Its chains are, for K keys and F free paths: the rests, the free paths, the keys with
+/// their rests, and these again with the source released.
+struct KeyTreeView {
+  struct Key {
+    core::Segment key;
+    std::int32_t parent;
+    std::int32_t children;
+    std::int32_t twin;  ///< an equal subtree of the same parent that is to be started first, or -1
+    /// Of a walk that visits subtrees one after the other: the key's place, and where its subtree ends.
+    std::int32_t place, end;
+    std::int32_t reads_source;
+  };
+  /// A segment of a chain.
+  struct Ranked {
+    std::int32_t chain, index;
+  };
+  const Key* keys;
+  const std::int32_t* free_parents;
+  const core::Segment* segments;
+  const std::int32_t* chain_begin;  ///< of each chain, and one more
+  const Ranked* ranked;             ///< all segments of chains in sort order
+  std::int32_t key_count, free_count, ranked_count, readers;
+  std::int64_t released;
+
+  CAIRN_HD bool in_subtree(std::int32_t root, std::int32_t key) const {
+    return keys[key].place >= keys[root].place && keys[key].place < keys[root].end;
+  }
+  CAIRN_HD bool started(std::int32_t root, const std::int32_t* prefix, std::int32_t length) const {
+    for (std::int32_t i = 0; i < length; ++i) {
+      if (in_subtree(root, prefix[i])) return true;
+    }
+    return false;
+  }
+  /// May the key come next?
+  CAIRN_HD bool may_follow(const std::int32_t* prefix, std::int32_t length, std::int32_t key) const {
+    std::int32_t waiting = keys[key].children;
+    for (std::int32_t i = 0; i < length; ++i) {
+      if (prefix[i] == key) return false;
+      waiting -= keys[prefix[i]].parent == key ? 1 : 0;
+    }
+    if (waiting > 0) return false;
+    for (std::int32_t root = key; root >= 0; root = keys[root].parent) {
+      if (started(root, prefix, length)) continue;
+      if (keys[root].twin >= 0 && !started(keys[root].twin, prefix, length)) return false;
+    }
+    return true;
+  }
+};
+
+/// The caduceus graph of a prefix, the rest relaxed.
+class Relaxation {
+ public:
+  CAIRN_HD Relaxation(Carver& carver, const KeyTreeView& tree, const CaduceusSize& size)
+      : graph_(carver, size),
+        position_(carver.take<std::int32_t>(tree.key_count)),
+        first_id_(carver.take<std::int32_t>(tree.free_count + 3 * tree.key_count)),
+        chain_of_bend_(carver.take<std::int32_t>(size.bends)) {}
+
+  /// Of a prefix and one key more, or none (-1). O(all segments).
+  CAIRN_HD void build(const KeyTreeView& tree, const std::int32_t* prefix, std::int32_t length, std::int32_t next) {
+    const std::int32_t keys = tree.key_count, frees = tree.free_count;
+    const std::int32_t staff = next < 0 ? length : length + 1;
+    const auto placed = [&](std::int32_t i) { return i < length ? prefix[i] : next; };
+    for (std::int32_t k = 0; k < keys; ++k) position_[k] = -1;
+    std::int32_t unread = tree.readers, reader = -1;  // the last placed key that reads the source
+    for (std::int32_t i = 0; i < staff; ++i) {
+      position_[placed(i)] = i;
+      if (tree.keys[placed(i)].reads_source == 0) continue;
+      --unread;
+      reader = i;
+    }
+    graph_.clear();
+    for (std::int32_t i = 0; i < staff; ++i) {
+      core::Segment segment = tree.keys[placed(i)].key;
+      if (unread == 0 && i == reader) segment.drop += tree.released;
+      graph_.add_staff(segment);
+    }
+    for (std::int32_t c = 0; c < frees + 3 * keys; ++c) first_id_[c] = -1;
+    bool released = unread == 0;
+    for (std::int32_t k = 0; k < keys; ++k) {
+      if (position_[k] >= 0) {
+        add_chain(tree, k, position_[k] + 1, gap_before(tree.keys[k].parent));
+      } else {
+        const bool releases = !released && tree.keys[k].reads_source != 0;
+        released = released || releases;
+        add_chain(tree, frees + (releases ? 2 : 1) * keys + k, staff, staff);
+      }
+    }
+    for (std::int32_t f = 0; f < frees; ++f) add_chain(tree, keys + f, 0, gap_before(tree.free_parents[f]));
+    std::int32_t count = 0;
+    for (std::int32_t r = 0; r < tree.ranked_count; ++r) {
+      const std::int32_t id = first_id_[tree.ranked[r].chain];
+      if (id >= 0) graph_.ranked[count++] = id + tree.ranked[r].index;
+    }
+  }
+  CAIRN_HD const Caduceus& graph() const { return graph_; }
+
+  /// Where an id comes from: its place on the staff, or its place in a chain.
+  CAIRN_HD KeyTreeView::Ranked origin(std::int32_t id) const {
+    const std::int32_t bend = graph_.bend_of[id];
+    if (bend < 0) return {-1, id};
+    return {chain_of_bend_[bend], id - graph_.bends[bend].begin};
+  }
+
+ private:
+  CAIRN_HD std::int32_t gap_before(std::int32_t key) const {
+    return key < 0 || position_[key] < 0 ? graph_.staff : position_[key];
+  }
+  CAIRN_HD void add_chain(const KeyTreeView& tree, std::int32_t chain, std::int32_t first, std::int32_t last) {
+    const std::int32_t begin = tree.chain_begin[chain], length = tree.chain_begin[chain + 1] - begin;
+    if (length == 0) return;
+    first_id_[chain] = graph_.count;
+    chain_of_bend_[graph_.bend_count] = chain;
+    core::Segment* to = graph_.begin_bend();
+    for (std::int32_t i = 0; i < length; ++i) to[i] = tree.segments[begin + i];
+    graph_.end_bend(first, last, length);
+  }
+
+  Caduceus graph_;
+  std::int32_t* position_;  ///< of a key on the staff, -1 for none
+  std::int32_t* first_id_;  ///< by chain; -1 where it has no part
+  std::int32_t* chain_of_bend_;
+};
+
+/// What a thread needs, one piece of work after the other.
+struct RelaxationSolver {
+  Carver carver;
+  Relaxation relaxation;
+  CaduceusSolver solver;
+
+  CAIRN_HD RelaxationSolver(std::byte* memory, const KeyTreeView& tree, const CaduceusSize& size)
+      : carver(memory), relaxation(carver, tree, size), solver(carver, size) {}
+};
+
+/// A key tree in the host's memory.
+struct PackedKeyTree {
+  /// Throws InputError.
+  explicit PackedKeyTree(const KeyTree& tree);
+
+  std::vector<KeyTreeView::Key> keys;
+  std::vector<std::int32_t> free_parents;
+  std::vector<core::Segment> segments;
+  std::vector<std::int32_t> chain_begin;
+  std::vector<KeyTreeView::Ranked> ranked;
+  CaduceusSize size;  ///< the most of any prefix
+  std::int32_t readers = 0;
+  std::int64_t released = 0;
+
+  KeyTreeView view() const {
+    return view(keys.data(), free_parents.data(), segments.data(), chain_begin.data(), ranked.data());
+  }
+  KeyTreeView view(const KeyTreeView::Key* key, const std::int32_t* free_parent, const core::Segment* segment,
+                   const std::int32_t* begin, const KeyTreeView::Ranked* rank) const {
+    return {key,
+            free_parent,
+            segment,
+            begin,
+            rank,
+            static_cast<std::int32_t>(keys.size()),
+            static_cast<std::int32_t>(free_parents.size()),
+            static_cast<std::int32_t>(ranked.size()),
+            readers,
+            released};
+  }
+  /// Of one RelaxationSolver.
+  std::int64_t workspace_bytes() const { return RelaxationSolver(nullptr, view(), size).carver.bytes(); }
+};
+
+/// Prefixes of one length, one behind the other.
+struct Prefixes {
+  const std::int32_t* keys;
+  std::int64_t count;
+  std::int32_t length;
+};
+
+struct KeyOrderChildren {
+  std::vector<std::uint64_t> peaks;  ///< rising
+  /// prefix * keys + key; of equal peaks in rising order.
+  std::vector<std::int64_t> places;
+};
+
+struct KeyOrderProfiles {
+  std::vector<core::Segment> segments;  ///< as many places for each prefix as it may have at most
+  std::vector<std::int32_t> counts;
+};
+
+/// A machine that holds a key tree.
+class KeyOrderMachine {
+ public:
+  virtual ~KeyOrderMachine() = default;
+  virtual void children(const Prefixes& prefixes, KeyOrderChildren& children) = 0;
+  /// Dominant profiles of the relaxations.
+  virtual void profiles(const Prefixes& prefixes, KeyOrderProfiles& profiles) = 0;
+};
+
+struct FindChildren {
+  static constexpr int kThreads = 1;
+  KeyTreeView tree;
+  const std::int32_t* prefixes;
+  std::int32_t length;
+  std::uint8_t* flags;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t index) const {
+    const std::int64_t prefix = index / tree.key_count;
+    const auto key = static_cast<std::int32_t>(index - prefix * tree.key_count);
+    flags[index] = tree.may_follow(prefixes + prefix * length, length, key) ? 1 : 0;
+  }
+};
+
+struct FindPeaks {
+  static constexpr int kThreads = 1;
+  KeyTreeView tree;
+  CaduceusSize size;
+  const std::int32_t* prefixes;
+  std::int32_t length;
+  std::byte* workspace;
+  std::int64_t stride, teams, count;
+  const std::int64_t* places;
+  std::uint64_t* peaks;
+  std::int32_t* indices;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t team) const {
+    RelaxationSolver work(workspace + team * stride, tree, size);
+    for (std::int64_t i = team; i < count; i += teams) {
+      const std::int64_t prefix = places[i] / tree.key_count;
+      work.relaxation.build(tree, prefixes + prefix * length, length,
+                            static_cast<std::int32_t>(places[i] - prefix * tree.key_count));
+      peaks[i] = static_cast<std::uint64_t>(work.solver.least_peak(work.relaxation.graph()));
+      indices[i] = static_cast<std::int32_t>(i);
+    }
+  }
+};
+
+struct FindProfiles {
+  static constexpr int kThreads = 1;
+  KeyTreeView tree;
+  CaduceusSize size;
+  const std::int32_t* prefixes;
+  std::int32_t length;
+  std::byte* workspace;
+  std::int64_t stride, teams, count;
+  core::Segment* segments;
+  std::int32_t* counts;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t team) const {
+    RelaxationSolver work(workspace + team * stride, tree, size);
+    for (std::int64_t i = team; i < count; i += teams) {
+      work.relaxation.build(tree, prefixes + i * length, length, -1);
+      const Caduceus& graph = work.relaxation.graph();
+      work.solver.dominant(graph);
+      std::int32_t places = 0;
+      for (std::int32_t k = 0; k < graph.count; ++k) {
+        append(segments + i * size.segments, places, graph.segments[work.solver.dominant_order()[k]]);
+      }
+      counts[i] = places;
+    }
+  }
+};
+
+template <class Machine>
+class KeyOrdersOn final : public KeyOrderMachine {
+ public:
+  KeyOrdersOn(const PackedKeyTree& tree, Machine& machine)
+      : machine_(machine),
+        size_(tree.size),
+        stride_(tree.workspace_bytes()),
+        keys_(uploaded(machine, std::span(tree.keys))),
+        free_parents_(uploaded(machine, std::span(tree.free_parents))),
+        segments_(uploaded(machine, std::span(tree.segments))),
+        chain_begin_(uploaded(machine, std::span(tree.chain_begin))),
+        ranked_(uploaded(machine, std::span(tree.ranked))),
+        tree_(tree.view(keys_.data(), free_parents_.data(), segments_.data(), chain_begin_.data(), ranked_.data())) {}
+
+  void children(const Prefixes& prefixes, KeyOrderChildren& children) override {
+    const std::int64_t slots = prefixes.count * tree_.key_count;
+    const std::int32_t* orders = put(prefixes);
+    reserve(flags_, slots);
+    reserve(places_, slots);
+    machine_.launch(FindChildren{tree_, orders, prefixes.length, flags_.data()}, slots);
+    const std::int64_t count = machine_.select(flags_.data(), slots, places_.data());
+    reserve(peaks_, 2 * count);
+    reserve(indices_, 2 * count);
+    const std::int64_t teams = make_teams<FindPeaks>(count);
+    machine_.launch(FindPeaks{tree_, size_, orders, prefixes.length, workspace_.data(), stride_, teams, count,
+                              places_.data(), peaks_.data(), indices_.data()},
+                    teams);
+    machine_.sort_pairs(peaks_.data(), peaks_.data() + count, indices_.data(), indices_.data() + count, count);
+
+    const auto found = static_cast<std::size_t>(count);
+    unsorted_.resize(found);
+    index_of_.resize(found);
+    children.peaks.resize(found);
+    children.places.resize(found);
+    machine_.download(peaks_.data() + count, count, children.peaks.data());
+    machine_.download(indices_.data() + count, count, index_of_.data());
+    machine_.download(places_.data(), count, unsorted_.data());
+    for (std::size_t i = 0; i < found; ++i) children.places[i] = unsorted_[static_cast<std::size_t>(index_of_[i])];
+  }
+
+  void profiles(const Prefixes& prefixes, KeyOrderProfiles& profiles) override {
+    const std::int32_t* orders = put(prefixes);
+    reserve(profiles_, prefixes.count * size_.segments);
+    reserve(counts_, prefixes.count);
+    const std::int64_t teams = make_teams<FindProfiles>(prefixes.count);
+    machine_.launch(FindProfiles{tree_, size_, orders, prefixes.length, workspace_.data(), stride_, teams,
+                                 prefixes.count, profiles_.data(), counts_.data()},
+                    teams);
+    profiles.segments.resize(static_cast<std::size_t>(prefixes.count * size_.segments));
+    profiles.counts.resize(static_cast<std::size_t>(prefixes.count));
+    machine_.download(profiles_.data(), prefixes.count * size_.segments, profiles.segments.data());
+    machine_.download(counts_.data(), prefixes.count, profiles.counts.data());
+  }
+
+ private:
+  template <class T>
+  using ArrayOf = typename Machine::template ArrayOf<T>;
+
+  template <class T>
+  void reserve(ArrayOf<T>& array, std::int64_t count) {
+    if (array.size() >= count) return;
+    const std::int64_t wanted = std::max(count, 2 * array.size());
+    array = {};
+    array = machine_.template array<T>(wanted);
+  }
+  const std::int32_t* put(const Prefixes& prefixes) {
+    reserve(orders_, prefixes.count * prefixes.length);
+    machine_.upload(prefixes.keys, prefixes.count * prefixes.length, orders_.data());
+    return orders_.data();
+  }
+  /// Each has a workspace.
+  template <class F>
+  std::int64_t make_teams(std::int64_t count) {
+    const std::int64_t teams = teams_for<F>(machine_, count, stride_);
+    reserve(workspace_, teams * stride_);
+    return teams;
+  }
+
+  Machine& machine_;
+  CaduceusSize size_;
+  std::int64_t stride_;
+  ArrayOf<KeyTreeView::Key> keys_;
+  ArrayOf<std::int32_t> free_parents_;
+  ArrayOf<core::Segment> segments_;
+  ArrayOf<std::int32_t> chain_begin_;
+  ArrayOf<KeyTreeView::Ranked> ranked_;
+  KeyTreeView tree_;
+
+  ArrayOf<std::int32_t> orders_, indices_, counts_;
+  ArrayOf<std::uint8_t> flags_;
+  ArrayOf<std::int64_t> places_;
+  ArrayOf<std::uint64_t> peaks_;
+  ArrayOf<core::Segment> profiles_;
+  ArrayOf<std::byte> workspace_;
+  std::vector<std::int64_t> unsorted_;
+  std::vector<std::int32_t> index_of_;
+};
+
+/// `narrow` is for batches that are not worth a launch on the machine that `make_wide` makes, once it is needed.
+KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderMachine& narrow,
+                                 const std::function<std::unique_ptr<KeyOrderMachine>()>& make_wide);
+
+/// sim::search_key_orders on any Machine, which `machine()` gives once it is needed.
+template <class GetMachine>
+KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, const GetMachine& machine) {
+  using Machine = std::remove_reference_t<decltype(machine())>;
+  const PackedKeyTree packed(tree);
+  HostMachine one(1);
+  KeyOrdersOn<HostMachine> narrow(packed, one);
+  return search_key_orders(packed, options, narrow,
+                           [&] { return std::make_unique<KeyOrdersOn<Machine>>(packed, machine()); });
+}
+
+}  // namespace cairn::sim::device

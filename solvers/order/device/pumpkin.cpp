@@ -1,0 +1,94 @@
+#include "cairn/solvers/order/device/pumpkin.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+#include "cairn/solvers/order/device/pumpkin_kernel.h"
+
+namespace cairn::sim {
+namespace {
+
+constexpr std::int64_t kBeyondCounting = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostStates = std::int64_t{1} << 40;
+constexpr std::size_t kMostKinds = 255;  // a kind is remembered in a byte
+
+/// counts[s] is how many multisets of at most s branches there are; with one more kind it becomes more.
+void add_kind(std::vector<std::int64_t>& counts, std::int64_t copies) {
+  // Exactly s branches, none to `copies` of them new: so many as there were of sizes from s - copies to s.
+  std::int64_t sum = 0;
+  std::vector<std::int64_t> next(counts.size());
+  for (std::size_t s = 0; s < counts.size(); ++s) {
+    const std::int64_t too_few = static_cast<std::int64_t>(s) - copies - 1;
+    sum += counts[s] - (too_few >= 0 ? counts[too_few] : 0);
+    next[s] = sum;
+  }
+  counts = std::move(next);
+}
+
+std::vector<std::int64_t> no_kinds(const PumpkinProblem& problem) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(problem.branches()) + 1, 1);
+}
+
+}  // namespace
+
+std::int64_t PumpkinProblem::branches() const {
+  std::int64_t sum = 0;
+  for (const PumpkinKind& kind : kinds) sum += kind.copies;
+  return sum;
+}
+
+std::vector<std::int64_t> count_states(const PumpkinProblem& problem) {
+  if (problem.kinds.size() > kMostKinds) return {};
+  std::int64_t states = 1;
+  for (const PumpkinKind& kind : problem.kinds) {
+    if (states > kMostStates / (kind.copies + 1)) return {};
+    states *= kind.copies + 1;
+  }
+  std::vector<std::int64_t> counts = no_kinds(problem);
+  for (const PumpkinKind& kind : problem.kinds) add_kind(counts, kind.copies);
+  std::adjacent_difference(counts.begin(), counts.end(), counts.begin());
+  return counts;
+}
+
+std::vector<std::int64_t> device::count_of_kinds_before(const PumpkinProblem& problem) {
+  std::vector<std::int64_t> counts = no_kinds(problem), all;
+  for (const PumpkinKind& kind : problem.kinds) {
+    all.insert(all.end(), counts.begin(), counts.end());
+    add_kind(counts, kind.copies);
+  }
+  return all;
+}
+
+std::int64_t most_bytes(const PumpkinProblem& problem) {
+  const std::vector<std::int64_t> states = count_states(problem);
+  if (states.empty()) return kBeyondCounting;
+  std::size_t longest_rest = 0, longest = 0;
+  for (const PumpkinKind& kind : problem.kinds) {
+    longest_rest = std::max(longest_rest, kind.rest.size());
+    longest += static_cast<std::size_t>(kind.copies) * (1 + kind.rest.size());
+  }
+  double layers = 0, below = 0, all = 0, widest = 0;
+  for (std::size_t size = 0; size < states.size(); ++size) {
+    const auto count = static_cast<double>(states[size]);
+    const auto segments = static_cast<double>(std::min(longest, size * (1 + longest_rest)));
+    layers = std::max(layers, below + count * segments);
+    below = count * segments;
+    all += count;
+    widest = std::max(widest, count);
+  }
+  // Beside the segments: a byte of every state, where the segments of two layers begin and how many they are, and the
+  // problem with its counts.
+  const auto kinds = static_cast<double>(problem.kinds.size());
+  const double words = 2.5 * (widest + 1) + (kinds + 2) * static_cast<double>(states.size() + 1);
+  const double bytes =
+      (layers + kinds + static_cast<double>(longest)) * sizeof(core::Segment) + all + words * sizeof(std::int64_t);
+  return bytes < 0x1p62 ? static_cast<std::int64_t>(bytes) : kBeyondCounting;
+}
+
+PumpkinAnswer solve_pumpkin(const HostMachine& machine, const PumpkinProblem& problem, const PumpkinOptions& options) {
+  return device::solve_pumpkin(machine, problem, options);
+}
+
+}  // namespace cairn::sim

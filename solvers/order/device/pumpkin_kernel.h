@@ -1,0 +1,417 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cairn/core/dominance.h"
+#include "cairn/core/error.h"
+#include "cairn/core/host_device.h"
+#include "cairn/solvers/order/device/pumpkin.h"
+
+/// solve_pumpkin of sim/pumpkin.h on any Machine.
+namespace cairn::sim::device {
+
+__extension__ typedef __int128 Int128;
+
+/// The problem in the machine's memory, and its multisets in order: a layer holds those of one size, the ones with
+/// fewer branches of the last kind first, then those with fewer of the last but one, and so on. So a multiset is found
+/// by its rank in its layer, and its rank by counting those before it; nothing is stored for it.
+struct PumpkinSpace {
+  const core::Segment* keys;
+  const core::Segment* rests;       ///< of all kinds
+  const std::int64_t* rests_begin;  ///< of each kind, and the end of the last
+  const std::int64_t*
+      kinds_before;  ///< kinds_before[k * (branches + 1) + s]: multisets of kinds before k, of size 0..s
+  std::int32_t kinds;
+  std::int64_t branches;
+  std::int64_t released;
+
+  CAIRN_HD std::int64_t up_to(std::int32_t kind, std::int64_t size) const {
+    return size < 0 ? 0 : kinds_before[kind * (branches + 1) + size];
+  }
+
+  /// visit(kind, rank of what remains without one branch of it) for each kind in the multiset, the last kind first,
+  /// until it returns false. O(kinds + branches).
+  template <class Visit>
+  CAIRN_HD void for_each_kind(std::int64_t rank, std::int64_t size, const Visit& visit) const {
+    std::int64_t before = 0;  // in the layer below: those that differ in a later kind than the one looked at
+    for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
+      // With fewer than x branches of this kind, and so more of earlier ones: up_to(size) - up_to(size - x).
+      const std::int64_t all = up_to(kind, size);
+      std::int64_t left = size;
+      while (rank >= all - up_to(kind, left - 1)) --left;
+      rank -= all - up_to(kind, left);
+      const std::int64_t all_below = up_to(kind, size - 1);
+      if (left < size && !visit(kind, before + all_below - up_to(kind, left) + rank)) return;
+      before += all_below - up_to(kind, left - 1);
+      size = left;
+    }
+  }
+};
+
+/// The segments of the states of one size.
+struct PumpkinLayer {
+  const core::Segment* segments;
+  const std::int64_t* begin;  ///< of each state by its rank, and the end of the last
+};
+
+/// One kind goes first: its key, and then the others and its rest by sort value (Theorem 6.8), one after the other.
+struct PumpkinCandidate {
+  core::Segment key;
+  const core::Segment* others;
+  const core::Segment* others_end;
+  const core::Segment* rest;
+  const core::Segment* rest_end;
+
+  /// meet(peak, valley) for each segment in turn, above the first valley, until it returns false. Returns the last
+  /// valley.
+  template <class Meet>
+  CAIRN_HD std::int64_t forwards(const Meet& meet) const {
+    std::int64_t bytes = key.change();
+    if (!meet(key.rise, bytes)) return bytes;
+    const core::Segment* a = others;
+    const core::Segment* b = rest;
+    while (a != others_end || b != rest_end) {
+      const bool take_b = a == others_end || (b != rest_end && core::sorts_before(*b, *a));
+      const core::Segment next = take_b ? *b++ : *a++;
+      const std::int64_t peak = bytes + next.rise;
+      bytes += next.change();
+      if (!meet(peak, bytes)) return bytes;
+    }
+    return bytes;
+  }
+
+  /// The same from the last valley, at `end`, to the first one.
+  template <class Meet>
+  CAIRN_HD void backwards(std::int64_t end, const Meet& meet) const {
+    std::int64_t bytes = end;
+    const core::Segment* a = others_end;
+    const core::Segment* b = rest_end;
+    while (a != others || b != rest) {
+      const bool take_b = b != rest && (a == others || !core::sorts_before(*(b - 1), *(a - 1)));
+      const core::Segment next = take_b ? *--b : *--a;
+      const std::int64_t peak = bytes + next.drop;
+      bytes -= next.change();
+      meet(peak, bytes);
+    }
+    meet(bytes + key.drop, bytes - key.change());
+  }
+};
+
+/// For a profile and a height h let left(h) be the lowest value that is reached from its beginning without going above
+/// h, and right(h) the same from its end. If A dominates B then A's peak, left and right are nowhere above B's:
+/// whatever B reaches without going above h, A has reached something as low beside it. If they are the same, A and B
+/// dominate each other: left and right are the segments before and behind the lowest valley, and of a segment of no
+/// change between them dominance sees nothing but whether its peak is the highest.
+///
+/// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak, and among those of
+/// that peak the smallest sum of left(h) over all heights h below it, which one walk along a candidate finds; no
+/// candidate is ever stored. What has the same peak and left has the same right too. For let D be dominant, and C
+/// dominate all schedules that begin with the key of B. Bytes are a submodular function of what has run: a sum over
+/// the branches, less what goes once all keys have run. Therefore:
+/// - If C is at its lowest when Z has run, and Z is not nothing: C until then, and behind it D without Z, is nowhere
+///   above D, and begins with B. So C's right is nowhere above D's.
+/// - Else Z be what has run when D is lowest behind its peak, for the last time. Nothing that contains Z is lower, or D
+///   would go there. So C without all that is not in Z is nowhere above C, and behind it D can go on. If B is in Z,
+///   this begins with B. If not: it must come to the peak, where C is no higher; so C and Z together are then as low as
+///   Z, D may as well go there, and B is in it.
+struct PumpkinSum {
+  std::int64_t highest = 0, lowest = 0;  ///< so far
+  Int128 left = 0;                       ///< the sum over the heights from 0 to `highest`; exact: below 2^62 * 2^62
+
+  CAIRN_HD void meet(std::int64_t peak, std::int64_t valley) {
+    if (peak > highest) {
+      left += Int128{peak - highest} * lowest;
+      highest = peak;
+    }
+    if (valley < lowest) lowest = valley;
+  }
+};
+
+/// The segments from one end of a profile to its lowest valley, as they are met from there: an ascent that is higher
+/// than all before ends at the next valley that is lower than all before.
+struct PumpkinWing {
+  std::int64_t highest, lowest;  ///< so far
+  std::int64_t peak;             ///< of the last segment
+  std::int64_t count = 0;        ///< segments
+  std::int64_t from = 0;         ///< where the last one begins
+
+  CAIRN_HD explicit PumpkinWing(std::int64_t start) : highest(start), lowest(start), peak(start) {}
+  /// put(number, ascent, descent) for a segment that is new or has become longer.
+  template <class Put>
+  CAIRN_HD void meet(std::int64_t top, std::int64_t valley, const Put& put) {
+    if (top > highest) highest = top;
+    if (valley >= lowest) return;
+    if (count == 0 || highest > peak) {
+      peak = highest;
+      from = lowest;
+      ++count;
+    }
+    lowest = valley;
+    put(count - 1, peak - from, peak - valley);
+  }
+};
+
+/// Writes the candidate's segments to out[0..n), unless it is null, and returns n.
+CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, core::Segment* out, std::int64_t n) {
+  PumpkinWing left(0);
+  const std::int64_t end = candidate.forwards([&](std::int64_t peak, std::int64_t valley) {
+    left.meet(peak, valley, [&](std::int64_t i, std::int64_t ascent, std::int64_t descent) {
+      if (out != nullptr) out[i] = {ascent, descent};
+    });
+    return true;
+  });
+  PumpkinWing right(end);
+  candidate.backwards(end, [&](std::int64_t peak, std::int64_t valley) {
+    right.meet(peak, valley, [&](std::int64_t i, std::int64_t ascent, std::int64_t descent) {
+      if (out != nullptr) out[n - 1 - i] = {descent, ascent};
+    });
+  });
+  // Between the two lies a segment of no change, if it alone is as high as the profile.
+  const bool flat = left.highest > left.peak && left.highest > right.peak;
+  if (flat && out != nullptr) out[left.count] = {left.highest - left.lowest, left.highest - left.lowest};
+  return left.count + right.count + (flat ? 1 : 0);
+}
+
+/// What both passes over a layer know.
+struct PumpkinStep {
+  PumpkinSpace space;
+  PumpkinLayer below;
+  std::uint8_t* first;  ///< of each state of this layer
+  std::int64_t size;    ///< of its multisets
+  std::int64_t begin;   ///< first state of this launch
+
+  CAIRN_HD PumpkinCandidate candidate(std::int32_t kind, std::int64_t others) const {
+    PumpkinCandidate made{space.keys[kind], below.segments + below.begin[others],
+                          below.segments + below.begin[others + 1], space.rests + space.rests_begin[kind],
+                          space.rests + space.rests_begin[kind + 1]};
+    if (size == 1) made.key.drop += space.released;
+    return made;
+  }
+};
+
+/// Who goes first, and how many segments that makes.
+struct ChooseFirst {
+  static constexpr int kThreads = 1;
+  PumpkinStep step;
+  std::int32_t* counts;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& /*team*/, std::int64_t index) const {
+    const std::int64_t rank = step.begin + index;
+    std::int32_t best = -1;
+    PumpkinCandidate best_candidate{};
+    std::int64_t peak = 0;
+    Int128 left = 0;
+    step.space.for_each_kind(rank, step.size, [&](std::int32_t kind, std::int64_t others) {
+      const PumpkinCandidate candidate = step.candidate(kind, others);
+      PumpkinSum sum;
+      candidate.forwards([&](std::int64_t top, std::int64_t valley) {
+        sum.meet(top, valley);
+        return best < 0 || sum.highest <= peak;
+      });
+      if (best < 0 || sum.highest < peak || (sum.highest == peak && sum.left < left)) {
+        best = kind;
+        best_candidate = candidate;
+        peak = sum.highest;
+        left = sum.left;
+      }
+      return true;
+    });
+    step.first[rank] = static_cast<std::uint8_t>(best);
+    counts[rank] = static_cast<std::int32_t>(write_segments(best_candidate, nullptr, 0));
+  }
+};
+
+/// The segments of who was chosen.
+struct WriteSegments {
+  static constexpr int kThreads = 1;
+  PumpkinStep step;
+  const std::int64_t* layer_begin;
+  core::Segment* layer_segments;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& /*team*/, std::int64_t index) const {
+    const std::int64_t rank = step.begin + index;
+    const std::int32_t first = step.first[rank];
+    step.space.for_each_kind(rank, step.size, [&](std::int32_t kind, std::int64_t others) {
+      if (kind != first) return true;
+      write_segments(step.candidate(kind, others), layer_segments + layer_begin[rank],
+                     layer_begin[rank + 1] - layer_begin[rank]);
+      return false;
+    });
+  }
+};
+
+/// From the set of all branches: who goes first, then who does among the others, and so on.
+struct WalkBack {
+  static constexpr int kThreads = 1;
+  PumpkinSpace space;
+  const std::uint8_t* first;         ///< of all states, layer after layer
+  const std::int64_t* layers_begin;  ///< of each size
+  std::uint8_t* order;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& /*team*/, std::int64_t /*index*/) const {
+    std::int64_t rank = 0;
+    for (std::int64_t size = space.branches; size > 0; --size) {
+      const std::uint8_t chosen = first[layers_begin[size] + rank];
+      order[space.branches - size] = chosen;
+      space.for_each_kind(rank, size, [&](std::int32_t kind, std::int64_t others) {
+        if (kind != chosen) return true;
+        rank = others;
+        return false;
+      });
+    }
+  }
+};
+
+/// For PumpkinSpace::kinds_before.
+std::vector<std::int64_t> count_of_kinds_before(const PumpkinProblem& problem);
+
+template <class Machine>
+class PumpkinSolver {
+ public:
+  PumpkinSolver(Machine& machine, const PumpkinProblem& problem, const PumpkinOptions& options)
+      : machine_(machine), problem_(problem), options_(options) {}
+
+  PumpkinAnswer solve() {
+    const std::vector<std::int64_t> states = count_states(problem_);
+    if (states.empty()) throw core::InputError("a pumpkin of so many branches has too many states for any table");
+    const std::int64_t widest = *std::max_element(states.begin(), states.end());
+    std::vector<std::int64_t> layers_begin{0};
+    for (const std::int64_t count : states) layers_begin.push_back(layers_begin.back() + count);
+
+    upload_problem();
+    const std::int64_t offsets = widest + 1;
+    if (!fits(layers_begin.back() + widest * kCount + 2 * offsets * kWord)) return std::move(answer_);
+    auto first = array<std::uint8_t>(layers_begin.back());
+    auto counts = array<std::int32_t>(widest);
+    auto begin = array<std::int64_t>(offsets), begin_below = array<std::int64_t>(offsets);
+    ArrayOf<core::Segment> segments, segments_below;
+    machine_.fill(begin.data(), 0, 2 * kWord);  // no branch: no segments
+    answer_.segments_of_layer.push_back(0);
+
+    const auto branches = static_cast<std::int64_t>(states.size()) - 1;
+    for (std::int64_t size = 1; size <= branches; ++size) {
+      std::swap(begin, begin_below);
+      std::swap(segments, segments_below);
+      PumpkinStep step{space_, {segments_below.data(), begin_below.data()}, first.data() + layers_begin[size], size, 0};
+      const std::int64_t count = states[size];
+      if (!in_chunks(count, size, [&](std::int64_t chunk_begin, std::int64_t chunk) {
+            step.begin = chunk_begin;
+            machine_.launch(ChooseFirst{step, counts.data()}, chunk);
+          }))
+        return std::move(answer_);
+      machine_.exclusive_sum(counts.data(), begin.data(), count);
+      std::int64_t total = 0;
+      machine_.download(begin.data() + count, 1, &total);
+      answer_.segments_of_layer.push_back(total);
+      if (segments.size() < total) {
+        release(segments);
+        if (!fits(total * kSegment)) return std::move(answer_);
+        segments = array<core::Segment>(total);
+      }
+      if (!in_chunks(count, 0, [&](std::int64_t chunk_begin, std::int64_t chunk) {
+            step.begin = chunk_begin;
+            machine_.launch(WriteSegments{step, begin.data(), segments.data()}, chunk);
+          }))
+        return std::move(answer_);
+    }
+
+    auto layers = copy(layers_begin);
+    auto order = array<std::uint8_t>(branches);
+    machine_.launch(WalkBack{space_, first.data(), layers.data(), order.data()}, 1);
+    answer_.order.resize(static_cast<std::size_t>(branches));
+    machine_.download(order.data(), branches, answer_.order.data());
+    answer_.segments.resize(static_cast<std::size_t>(answer_.segments_of_layer.back()));
+    machine_.download(segments.data(), answer_.segments_of_layer.back(), answer_.segments.data());
+    return std::move(answer_);
+  }
+
+ private:
+  template <class T>
+  using ArrayOf = typename Machine::template ArrayOf<T>;
+  static constexpr std::int64_t kCount = sizeof(std::int32_t), kWord = sizeof(std::int64_t),
+                                kSegment = sizeof(core::Segment);
+
+  template <class T>
+  ArrayOf<T> array(std::int64_t count) {
+    held_ += count * static_cast<std::int64_t>(sizeof(T));
+    answer_.bytes = std::max(answer_.bytes, held_);
+    return machine_.template array<T>(count);
+  }
+  template <class T>
+  void release(ArrayOf<T>& array) {
+    held_ -= array.size() * static_cast<std::int64_t>(sizeof(T));
+    array = {};
+  }
+  template <class T>
+  ArrayOf<T> copy(const std::vector<T>& from) {
+    auto to = array<T>(static_cast<std::int64_t>(from.size()));
+    machine_.upload(from.data(), to.size(), to.data());
+    return to;
+  }
+
+  bool fits(std::int64_t more) {
+    if (held_ + more <= options_.memory_bytes) return true;
+    answer_.end = PumpkinAnswer::End::too_large;
+    answer_.bytes = held_ + more;
+    return false;
+  }
+
+  void upload_problem() {
+    std::vector<core::Segment> keys, rests;
+    std::vector<std::int64_t> rests_begin{0};
+    for (const PumpkinKind& kind : problem_.kinds) {
+      keys.push_back(kind.key);
+      rests.insert(rests.end(), kind.rest.begin(), kind.rest.end());
+      rests_begin.push_back(static_cast<std::int64_t>(rests.size()));
+    }
+    keys_ = copy(keys);
+    rests_ = copy(rests);
+    rests_begin_ = copy(rests_begin);
+    kinds_before_ = copy(count_of_kinds_before(problem_));
+    space_ = {keys_.data(),
+              rests_.data(),
+              rests_begin_.data(),
+              kinds_before_.data(),
+              static_cast<std::int32_t>(keys.size()),
+              problem_.branches(),
+              problem_.released};
+  }
+
+  /// launch(begin, count) for chunks of a layer; false where the caller wants no more.
+  template <class Launch>
+  bool in_chunks(std::int64_t states, std::int64_t work_of_state, const Launch& launch) {
+    for (std::int64_t begin = 0; begin < states; begin += options_.chunk) {
+      const std::int64_t count = std::min(options_.chunk, states - begin);
+      launch(begin, count);
+      if (!options_.go_on) continue;
+      std::int64_t done;  // a device would let any number of launches wait: a copy comes back when they are done
+      machine_.download(kinds_before_.data(), 1, &done);
+      if (options_.go_on(count * work_of_state)) continue;
+      answer_.end = PumpkinAnswer::End::stopped;
+      return false;
+    }
+    return true;
+  }
+
+  Machine& machine_;
+  const PumpkinProblem& problem_;
+  const PumpkinOptions& options_;
+  PumpkinAnswer answer_;
+  std::int64_t held_ = 0;
+  ArrayOf<core::Segment> keys_, rests_;
+  ArrayOf<std::int64_t> rests_begin_, kinds_before_;
+  PumpkinSpace space_{};
+};
+
+template <class Machine>
+PumpkinAnswer solve_pumpkin(Machine& machine, const PumpkinProblem& problem, const PumpkinOptions& options) {
+  return PumpkinSolver<Machine>(machine, problem, options).solve();
+}
+
+}  // namespace cairn::sim::device

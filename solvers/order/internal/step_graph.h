@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/node_sum.h"
+#include "cairn/core/schedule.h"
+
+namespace cairn::solvers {
+
+using StepId = std::int32_t;
+
+/// What is to be ordered, with memory as the searches want it: running a step raises memory by `rise`, then lowers it
+/// by `drop`; `held` bytes more go as soon as all its successors have run. Computation graphs (a step a node), node-sum
+/// graphs (a step a node, nothing held) and graphs with linearized parts (a step a segment of the part's dominant
+/// schedule: Lemma 5.4, Theorem 6.5) all have this form. Bytes; all three are >= 0, and held > 0 only where there are
+/// successors. Immutable.
+class StepGraph {
+ public:
+  struct Step {
+    std::int64_t rise = 0, drop = 0, held = 0;
+  };
+  using Edge = std::pair<StepId, StepId>;  ///< from, to
+
+  StepGraph() = default;
+  /// Edges must be acyclic; repeats are dropped. `nodes[s]` are the nodes of the original graph that step s runs, in
+  /// order; empty: step s is node s. O(n + m log).
+  StepGraph(std::vector<Step> steps, std::vector<Edge> edges, std::vector<std::vector<core::NodeId>> nodes = {});
+  /// Each node one step. O(n + m).
+  explicit StepGraph(const core::Graph& graph);
+  explicit StepGraph(const core::NodeSumGraph& graph);
+
+  StepId step_count() const { return static_cast<StepId>(steps_.size()); }
+  std::int64_t edge_count() const { return static_cast<std::int64_t>(successors_.size()); }
+  const Step& operator[](StepId s) const { return steps_[s]; }
+  std::span<const StepId> predecessors(StepId s) const {
+    return {predecessors_.data() + predecessor_begin_[s], predecessors_.data() + predecessor_begin_[s + 1]};
+  }
+  std::span<const StepId> successors(StepId s) const {
+    return {successors_.data() + successor_begin_[s], successors_.data() + successor_begin_[s + 1]};
+  }
+
+  /// The nodes behind an order of steps, in that order.
+  std::vector<core::NodeId> nodes_of(std::span<const StepId> order) const;
+  /// Some topological order: Kahn's, by index.
+  std::vector<StepId> any_order() const;
+
+ private:
+  void index(std::vector<Edge> edges);
+
+  std::vector<Step> steps_;
+  std::vector<std::int32_t> predecessor_begin_{0}, successor_begin_{0};
+  std::vector<StepId> predecessors_, successors_;
+  std::vector<std::vector<core::NodeId>> nodes_;
+};
+
+/// A topological cut: a set of steps that holds the predecessors of each (Definition 3.2). One bit a step.
+class Cut {
+ public:
+  explicit Cut(StepId step_count = 0, bool full = false);
+  bool contains(StepId s) const { return (words_[s / 64] >> (s % 64) & 1) != 0; }
+  void insert(StepId s) { words_[s / 64] |= std::uint64_t{1} << (s % 64); }
+  void erase(StepId s) { words_[s / 64] &= ~(std::uint64_t{1} << (s % 64)); }
+  std::int64_t count() const;
+  std::span<const std::uint64_t> words() const { return words_; }
+  bool operator==(const Cut&) const = default;
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+/// Memory after exactly the steps of `cut` have run. O(n + m).
+std::int64_t memory(const StepGraph& graph, const Cut& cut);
+
+/// Memory from the cut `from` on while `order` runs: (memory(from), during, after, during, after, ...), 2T + 1 entries.
+/// `order` must be runnable from there. O(n + m).
+std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
+std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);
+/// The highest entry of that profile.
+std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
+std::int64_t peak(const StepGraph& graph, std::span<const StepId> order);
+
+/// Is `order` a topological order of all steps? O(n + m).
+bool is_order(const StepGraph& graph, std::span<const StepId> order);
+
+}  // namespace cairn::solvers

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/dominance.h"
+#include "cairn/solvers/order/device/key_orders.h"
+#include "cairn/tests/support/random_graph.h"
+
+/// Random trees of keys, for tests and benches.
+namespace cairn::tests {
+
+/// Keys with their parents only, parents before children: chains grow from `readers` readers of the source, and now
+/// and then two meet, until about `meetings` have; what is left ends at the sink.
+inline sim::KeyTree key_tree_shape(Random& random, int readers, int meetings) {
+  std::vector<std::int32_t> parents(static_cast<std::size_t>(readers), -1), ends;
+  for (int k = 0; k < readers; ++k) ends.push_back(k);
+  for (int i = 0; i < meetings && ends.size() > 1; ++i) {
+    const auto meeting = static_cast<std::int32_t>(parents.size());
+    parents.push_back(-1);
+    random.shuffle(ends);
+    for (std::size_t count = random.chance(25) && ends.size() > 2 ? 3 : 2; count > 0; --count) {
+      parents[static_cast<std::size_t>(ends.back())] = meeting;
+      ends.pop_back();
+    }
+    ends.push_back(meeting);
+  }
+  // Numbered backwards, so that parents come first.
+  const auto count = static_cast<std::int32_t>(parents.size());
+  sim::KeyTree tree;
+  tree.keys.resize(parents.size());
+  for (std::int32_t k = 0; k < count; ++k) {
+    sim::KeyTree::Key& key = tree.keys[static_cast<std::size_t>(count - 1 - k)];
+    const std::int32_t parent = parents[static_cast<std::size_t>(k)];
+    key.parent = parent < 0 ? -1 : count - 1 - parent;
+    key.reads_source = k < readers;
+  }
+  return tree;
+}
+
+/// Sizes of nodes as in a graph: a key releases what its children's paths left, and a path has a few nodes.
+inline sim::KeyTree random_key_tree(Random& random, int readers, int meetings, std::int64_t longest_path) {
+  sim::KeyTree tree = key_tree_shape(random, readers, meetings);
+  tree.released = random.between(1, 100);
+  std::vector<std::int64_t> left(tree.keys.size(), 0);  // by the children
+  for (std::size_t k = tree.keys.size(); k-- > 0;) {
+    sim::KeyTree::Key& key = tree.keys[k];
+    std::int64_t size = random.between(1, 100);
+    key.key = {size, left[k]};
+    for (std::int64_t nodes = random.between(0, longest_path); nodes > 0; --nodes) {
+      const std::int64_t next = random.between(1, 100);
+      core::append_segment(key.rest, {next, size});
+      size = next;
+    }
+    if (key.parent >= 0) left[static_cast<std::size_t>(key.parent)] += size;
+  }
+  return tree;
+}
+
+}  // namespace cairn::tests

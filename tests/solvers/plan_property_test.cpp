@@ -1,0 +1,452 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/reference.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+
+namespace cairn::core {
+namespace {
+
+using tests::Random;
+using tests::random_graph;
+using tests::random_invalid_schedule;
+using tests::random_schedule;
+
+bool live_together(const Buffer& a, const Buffer& b) { return a.first <= b.last && b.first <= a.last; }
+
+/// `output` takes the storage of `input`, whose last step is the one at which `output` is computed.
+bool in_place_pair(const Buffer& output, const Buffer& input) {
+  return !output.scratch && !input.scratch && output.alias_of != kNoNode && output.alias_of == input.node &&
+         input.last == output.first && input.first < output.first;
+}
+
+/// What the definitions say about one step of a schedule, for a plan.
+struct ExpectedStep {
+  Lifetime life;
+  std::int64_t output_bytes = 0;   ///< rounded up
+  std::int64_t scratch_bytes = 0;  ///< positive scratch, rounded up
+  std::int64_t shared_bytes = 0;   ///< of the in-place input, if the step is in place: that is its last use
+};
+
+std::vector<ExpectedStep> expected_steps(const Graph& graph, const Schedule& schedule, std::int64_t alignment) {
+  const std::vector<Lifetime> lives = reference::lifetimes(graph, schedule);
+  std::vector<ExpectedStep> steps;
+  for (const Lifetime& life : lives) {
+    ExpectedStep step;
+    step.life = life;
+    step.output_bytes = align_up(graph.size(life.node), alignment);
+    step.scratch_bytes = align_up(std::max<std::int64_t>(graph.scratch(life.node), 0), alignment);
+    for (const Lifetime& input : lives) {
+      if (input.node == graph.inplace(life.node) && input.first < life.first && input.last == life.first) {
+        step.shared_bytes = align_up(graph.size(input.node), alignment);
+      }
+    }
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+/// Sums of what is live at the worst step; an output and the input it overwrites count once, as the larger of the two.
+std::int64_t max_live(const std::vector<ExpectedStep>& steps) {
+  std::int64_t highest = 0;
+  for (const ExpectedStep& at : steps) {
+    std::int64_t bytes = at.scratch_bytes - std::min(at.output_bytes, at.shared_bytes);
+    for (const ExpectedStep& other : steps) {
+      if (other.life.first <= at.life.first && at.life.first <= other.life.last) bytes += other.output_bytes;
+    }
+    highest = std::max(highest, bytes);
+  }
+  return highest;
+}
+
+/// The buffers are the outputs and scratch of all steps, no more and no fewer; what may be in place is.
+void check_buffers(const Plan& plan, const std::vector<ExpectedStep>& steps) {
+  std::size_t expected = 0;
+  for (const ExpectedStep& step : steps) {
+    expected += step.output_bytes > 0;
+    expected += step.scratch_bytes > 0;
+  }
+  REQUIRE(plan.buffers.size() == expected);
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const Buffer& buffer = plan.buffers[i];
+    REQUIRE(buffer.first >= 0);
+    REQUIRE(buffer.first < static_cast<std::int64_t>(steps.size()));
+    if (i > 0) REQUIRE(plan.buffers[i - 1].first <= buffer.first);
+    const ExpectedStep& step = steps[static_cast<std::size_t>(buffer.first)];
+    REQUIRE(buffer.node == step.life.node);
+    REQUIRE(buffer.last == (buffer.scratch ? buffer.first : step.life.last));
+    REQUIRE(buffer.size == (buffer.scratch ? step.scratch_bytes : step.output_bytes));
+    const bool shares = !buffer.scratch && step.shared_bytes > 0;
+    REQUIRE((buffer.alias_of != kNoNode) == shares);
+    const auto twin = [&](const Buffer& other) {
+      return other.first == buffer.first && other.scratch == buffer.scratch;
+    };
+    REQUIRE(std::count_if(plan.buffers.begin(), plan.buffers.end(), twin) == 1);
+  }
+}
+
+/// Pair by pair: aligned, inside the arena, the guard bytes behind each buffer free, in-place pairs at one address.
+void check_geometry(const Plan& plan, std::int64_t guard_bytes) {
+  std::int64_t height = 0;
+  for (const Buffer& a : plan.buffers) {
+    REQUIRE(a.offset >= 0);
+    REQUIRE(a.offset % plan.alignment == 0);
+    REQUIRE(a.size % plan.alignment == 0);
+    height = std::max(height, a.offset + a.size);
+    bool partner = a.alias_of == kNoNode;
+    for (const Buffer& b : plan.buffers) {
+      if (&a == &b || !live_together(a, b)) continue;
+      if (in_place_pair(a, b)) {
+        REQUIRE(a.offset == b.offset);
+        partner = true;
+      } else if (!in_place_pair(b, a)) {
+        REQUIRE((a.offset + a.size + guard_bytes <= b.offset || b.offset + b.size + guard_bytes <= a.offset));
+      }
+    }
+    REQUIRE(partner);
+  }
+  REQUIRE(plan.bytes >= height);
+  REQUIRE(plan.bytes <= height + align_up(guard_bytes, plan.alignment));
+}
+
+struct Setting {
+  std::int64_t alignment;
+  std::int64_t guard_bytes;
+};
+constexpr std::array<Setting, 6> kSettings{{{1, 0}, {8, 0}, {256, 0}, {1, 3}, {8, 16}, {256, 64}}};
+
+TEST_CASE("plans hold every buffer for its lifetime, apart from all others") {
+  std::int64_t in_place = 0;
+  for (std::uint64_t seed = 0; seed < 12000; ++seed) {
+    const Setting setting = kSettings[seed % kSettings.size()];
+    CAPTURE(seed, setting.alignment, setting.guard_bytes);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    const Schedule schedule = random_schedule(random, graph);
+    const Plan plan = plan_memory(
+        graph, schedule,
+        {.alignment = setting.alignment, .guard_bytes = setting.guard_bytes, .work = seed % 2 == 0 ? 20'000 : 0});
+    const std::vector<ExpectedStep> steps = expected_steps(graph, schedule, setting.alignment);
+    REQUIRE(plan.alignment == setting.alignment);
+    check_buffers(plan, steps);
+    check_geometry(plan, setting.guard_bytes);
+    if (setting.guard_bytes == 0) REQUIRE(plan.lower_bound == max_live(steps));
+    REQUIRE(plan.bytes >= max_live(steps));
+    REQUIRE(plan.bytes >= plan.lower_bound);
+    REQUIRE(check_plan(graph, schedule, plan) == "");
+    REQUIRE(check_overlaps(plan) == "");
+    for (const Buffer& buffer : plan.buffers) in_place += buffer.alias_of != kNoNode;
+  }
+  CHECK(in_place > 5000);
+}
+
+TEST_CASE("max-live is the peak, but for what scratch says and storage does not") {
+  // With alignment 1, the step at i has live at once: what is live before i, its output and its positive scratch, less
+  // what output and input share where i is in place. during(i) has the same live set and output, and the signed
+  // scratch. So they agree at i where an in-place step's scratch is just minus the shared bytes, and where no other
+  // step has negative scratch. (An in-place node's scratch stays negative in during(i) where its input is used again,
+  // by itself in a recomputation, and the step is not in place.)
+  std::int64_t equal = 0;
+  std::int64_t in_place = 0;
+  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    const Schedule schedule = random_schedule(random, graph);
+    const Plan plan = plan_memory(graph, schedule, {.work = 0});
+    std::int64_t highest = 0;
+    bool agree = true;
+    bool shares = false;
+    for (const ExpectedStep& step : expected_steps(graph, schedule, 1)) {
+      const std::int64_t scratch = graph.scratch(step.life.node);
+      const std::int64_t shared = std::min(step.output_bytes, step.shared_bytes);
+      const std::int64_t slack = std::max<std::int64_t>(-scratch, 0) - shared;
+      highest = std::max(highest, reference::during(graph, schedule, step.life.first) + slack);
+      agree = agree && slack == 0;
+      shares = shares || shared > 0;
+    }
+    REQUIRE(plan.lower_bound == highest);
+    if (agree) REQUIRE(plan.lower_bound == reference::peak(graph, schedule));
+    equal += agree;
+    in_place += agree && shares;
+  }
+  CHECK(equal > 2000);
+  CHECK(in_place > 100);
+}
+
+TEST_CASE("a schedule's plan is what its aligned graph needs") {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random, {.in_place = false});
+    const Schedule schedule = random_schedule(random, graph);
+    for (const std::int64_t alignment : {1, 8, 256}) {
+      const Plan plan = plan_memory(graph, schedule, {.alignment = alignment, .work = 0});
+      REQUIRE(plan.lower_bound == reference::peak(align_sizes(graph, alignment), schedule));
+    }
+  }
+}
+
+/// One way to spoil a plan; nothing where this plan offers no place for it.
+using Corruption = std::optional<Plan> (*)(Random&, const Graph&, const Schedule&, Plan);
+
+std::optional<std::size_t> pick_buffer(Random& random, const Plan& plan) {
+  if (plan.buffers.empty()) return std::nullopt;
+  return static_cast<std::size_t>(random.below(static_cast<std::int64_t>(plan.buffers.size())));
+}
+
+std::optional<Plan> drop_buffer(Random& random, const Graph&, const Schedule&, Plan plan) {
+  const auto i = pick_buffer(random, plan);
+  if (!i) return std::nullopt;
+  plan.buffers.erase(plan.buffers.begin() + static_cast<std::ptrdiff_t>(*i));
+  return plan;
+}
+
+std::optional<Plan> add_buffer(Random&, const Graph&, const Schedule& schedule, Plan plan) {
+  plan.buffers.push_back({.node = schedule.steps.back(), .first = 0, .last = 0, .size = 256, .offset = plan.bytes});
+  plan.bytes += 256;
+  return plan;
+}
+
+std::optional<Plan> shrink_buffer(Random& random, const Graph& graph, const Schedule&, Plan plan) {
+  const auto i = pick_buffer(random, plan);
+  if (!i) return std::nullopt;
+  Buffer& buffer = plan.buffers[*i];
+  const std::int64_t needed = buffer.scratch ? graph.scratch(buffer.node) : graph.size(buffer.node);
+  buffer.size = needed - random.between(1, needed);
+  return plan;
+}
+
+std::optional<Plan> move_first(Random& random, const Graph&, const Schedule&, Plan plan) {
+  const auto i = pick_buffer(random, plan);
+  if (!i) return std::nullopt;
+  plan.buffers[*i].first += random.chance(50) ? 1 : -1;
+  return plan;
+}
+
+std::optional<Plan> move_last(Random& random, const Graph&, const Schedule&, Plan plan) {
+  const auto i = pick_buffer(random, plan);
+  if (!i) return std::nullopt;
+  plan.buffers[*i].last += random.chance(50) ? 1 : -1;
+  return plan;
+}
+
+std::optional<Plan> rename_buffer(Random& random, const Graph& graph, const Schedule&, Plan plan) {
+  const auto i = pick_buffer(random, plan);
+  if (!i) return std::nullopt;
+  NodeId& node = plan.buffers[*i].node;
+  node = random.chance(30) ? random.pick(std::vector<NodeId>{kNoNode, graph.node_count(), 2147483647})
+                           : (node + 1) % graph.node_count();
+  return plan;
+}
+
+std::optional<Plan> leave_the_arena(Random& random, const Graph&, const Schedule&, Plan plan) {
+  const auto i = pick_buffer(random, plan);
+  if (!i) return std::nullopt;
+  plan.buffers[*i].offset = random.chance(50) ? -plan.alignment : plan.bytes;
+  return plan;
+}
+
+std::optional<Plan> misalign(Random& random, const Graph&, const Schedule&, Plan plan) {
+  const auto i = pick_buffer(random, plan);
+  if (!i || plan.alignment == 1) return std::nullopt;
+  plan.buffers[*i].offset += random.between(1, plan.alignment - 1);
+  plan.bytes += plan.alignment;
+  return plan;
+}
+
+/// Two buffers that are live together and share nothing, as (place, place).
+std::optional<std::pair<std::size_t, std::size_t>> pick_neighbours(const Plan& plan) {
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    for (std::size_t j = 0; j < plan.buffers.size(); ++j) {
+      const Buffer& a = plan.buffers[i];
+      const Buffer& b = plan.buffers[j];
+      if (i != j && live_together(a, b) && !in_place_pair(a, b) && !in_place_pair(b, a)) return std::pair{i, j};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Plan> overlap(Random&, const Graph&, const Schedule&, Plan plan) {
+  const auto pair = pick_neighbours(plan);
+  if (!pair) return std::nullopt;
+  plan.buffers[pair->first].offset = plan.buffers[pair->second].offset;
+  plan.bytes += plan.buffers[pair->first].size;
+  return plan;
+}
+
+/// As if the first overwrote the second in place, which it may not.
+std::optional<Plan> forge_alias(Random&, const Graph&, const Schedule&, Plan plan) {
+  const auto pair = pick_neighbours(plan);
+  if (!pair) return std::nullopt;
+  Buffer& forged = plan.buffers[pair->first];
+  forged.offset = plan.buffers[pair->second].offset;
+  forged.alias_of = plan.buffers[pair->second].node;
+  plan.bytes += forged.size;
+  return plan;
+}
+
+std::optional<Plan> forget_alias(Random&, const Graph&, const Schedule&, Plan plan) {
+  for (Buffer& buffer : plan.buffers) {
+    if (buffer.alias_of == kNoNode) continue;
+    buffer.alias_of = kNoNode;
+    return plan;
+  }
+  return std::nullopt;
+}
+
+/// A buffer moved within the storage that it takes over: its kernel would overwrite what it has still to read.
+std::optional<Plan> shift_alias(Random&, const Graph&, const Schedule&, Plan plan) {
+  for (Buffer& output : plan.buffers) {
+    for (const Buffer& input : plan.buffers) {
+      if (!in_place_pair(output, input) || input.size <= plan.alignment) continue;
+      output.offset += plan.alignment;
+      plan.bytes += plan.alignment;
+      return plan;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Plan> duplicate_buffer(Random& random, const Graph&, const Schedule&, Plan plan) {
+  const auto i = pick_buffer(random, plan);
+  if (!i) return std::nullopt;
+  plan.buffers.push_back(plan.buffers[*i]);
+  plan.buffers.back().offset = plan.bytes;
+  plan.bytes += plan.buffers.back().size;
+  return plan;
+}
+
+TEST_CASE("spoiled plans are found out") {
+  struct Way {
+    const char* name;
+    Corruption corrupt;
+  };
+  const std::vector<Way> ways{{"drop_buffer", drop_buffer},
+                              {"add_buffer", add_buffer},
+                              {"shrink_buffer", shrink_buffer},
+                              {"move_first", move_first},
+                              {"move_last", move_last},
+                              {"rename_buffer", rename_buffer},
+                              {"misalign", misalign},
+                              {"leave_the_arena", leave_the_arena},
+                              {"overlap", overlap},
+                              {"forge_alias", forge_alias},
+                              {"forget_alias", forget_alias},
+                              {"shift_alias", shift_alias},
+                              {"duplicate_buffer", duplicate_buffer}};
+  std::vector<int> tried(ways.size(), 0);
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    const Schedule schedule = random_schedule(random, graph);
+    const Plan plan = plan_memory(graph, schedule, {.alignment = kSettings[seed % 3].alignment, .work = 0});
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      CAPTURE(seed, ways[i].name);
+      const std::optional<Plan> spoiled = ways[i].corrupt(random, graph, schedule, plan);
+      if (!spoiled) continue;
+      const std::string message = check_plan(graph, schedule, *spoiled);
+      REQUIRE_FALSE(message.empty());
+      REQUIRE(message.find('\n') == std::string::npos);
+      ++tried[i];
+    }
+  }
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    CAPTURE(ways[i].name);
+    CHECK(tried[i] > 300);
+  }
+}
+
+TEST_CASE("a plan is for its schedule, and only for a valid one") {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    const Schedule invalid = random_invalid_schedule(random, graph);
+    REQUIRE_THROWS_AS(plan_memory(graph, invalid), InputError);
+    REQUIRE_THROWS_AS(check_plan(graph, invalid, Plan{}), InputError);
+  }
+  Random random(0);
+  const Graph graph = random_graph(random);
+  for (const std::int64_t alignment : {0, -1}) {
+    CHECK_THROWS_AS(plan_memory(graph, baseline_schedule(graph), {.alignment = alignment}), InputError);
+  }
+}
+
+TEST_CASE("plans are the same every time") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    const Schedule schedule = random_schedule(random, graph);
+    const Plan plan = plan_memory(graph, schedule);
+    for (int i = 0; i < 4; ++i) REQUIRE(plan_memory(graph, schedule).buffers == plan.buffers);
+  }
+}
+
+std::vector<BufferSpec> random_specs(Random& random) {
+  std::vector<BufferSpec> specs(static_cast<std::size_t>(random.between(0, 40)));
+  const std::int64_t steps = random.between(1, 30);
+  const std::int64_t max_size = random.pick(std::vector<std::int64_t>{1, 10, 5000});
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    specs[i].id = fmt::format("b{}", i);
+    specs[i].lower = random.below(steps);
+    specs[i].upper = specs[i].lower + random.between(1, steps);
+    specs[i].size = random.between(1, max_size);
+  }
+  return specs;
+}
+
+TEST_CASE("free-standing buffers are placed apart, in the order given") {
+  std::int64_t at_the_bound = 0;
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const std::vector<BufferSpec> specs = random_specs(random);
+    const std::int64_t alignment = kSettings[seed % 3].alignment;
+    const Plan plan = plan_buffers(specs, {.alignment = alignment});
+    REQUIRE(plan.buffers.size() == specs.size());
+    std::int64_t bound = 0;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const Buffer& buffer = plan.buffers[i];
+      REQUIRE(buffer.node == static_cast<NodeId>(i));
+      REQUIRE(buffer.first == specs[i].lower);
+      REQUIRE(buffer.last == specs[i].upper - 1);
+      REQUIRE(buffer.size == align_up(specs[i].size, alignment));
+      REQUIRE(buffer.alias_of == kNoNode);
+      REQUIRE_FALSE(buffer.scratch);
+      // The most that is live at once is live where some buffer begins.
+      std::int64_t bytes = 0;
+      for (const BufferSpec& other : specs) {
+        if (other.lower <= specs[i].lower && specs[i].lower < other.upper) bytes += align_up(other.size, alignment);
+      }
+      bound = std::max(bound, bytes);
+    }
+    REQUIRE(plan.lower_bound == bound);
+    REQUIRE(plan.bytes >= bound);
+    check_geometry(plan, 0);
+    REQUIRE(check_overlaps(plan) == "");
+    at_the_bound += plan.bytes == bound;
+
+    Plan spoiled = plan;
+    if (const auto pair = pick_neighbours(plan)) {
+      spoiled.buffers[pair->first].offset = spoiled.buffers[pair->second].offset;
+      spoiled.bytes += spoiled.buffers[pair->first].size;
+      REQUIRE_FALSE(check_overlaps(spoiled).empty());
+    }
+  }
+  CHECK(at_the_bound > 1000);
+}
+
+}  // namespace
+}  // namespace cairn::core

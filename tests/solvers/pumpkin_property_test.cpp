@@ -1,0 +1,369 @@
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "cairn/core/error.h"
+#include "cairn/solvers/order/device/pumpkin_kernel.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/pumpkin_cases.h"
+#include "cairn/tests/support/fiber_machine.h"
+#include "cairn/tests/support/reference_order.h"
+
+// The pumpkin table on the host and with a device's launches, against all interleavings and against Theorem 8.2 as the
+// paper has it.
+namespace cairn::sim {
+namespace {
+
+using core::Segment;
+using tests::Random;
+using End = PumpkinAnswer::End;
+using Digits = std::vector<std::int32_t>;
+
+PumpkinAnswer on_host(const PumpkinProblem& problem, const PumpkinOptions& options = {}, int threads = 1) {
+  return solve_pumpkin(HostMachine(threads), problem, options);
+}
+PumpkinAnswer on_fibers(const PumpkinProblem& problem, bool reverse, const PumpkinOptions& options = {}) {
+  tests::FiberMachine machine(reverse);
+  return device::solve_pumpkin(machine, problem, options);
+}
+
+void check_same(const PumpkinAnswer& a, const PumpkinAnswer& b) {
+  CHECK(a.end == b.end);
+  CHECK(a.order == b.order);
+  CHECK(a.segments == b.segments);
+  CHECK(a.segments_of_layer == b.segments_of_layer);
+  CHECK(a.bytes == b.bytes);
+}
+
+Digits copies_of(const PumpkinProblem& problem) {
+  Digits copies;
+  for (const PumpkinKind& kind : problem.kinds) copies.push_back(kind.copies);
+  return copies;
+}
+
+/// Calls visit(profile) for every order of all steps.
+void for_each_interleaving(const PumpkinProblem& problem,
+                           const std::function<void(const std::vector<std::int64_t>&)>& visit) {
+  std::vector<std::vector<Segment>> left;  // of each branch, the next step last
+  for (const PumpkinKind& kind : problem.kinds) {
+    std::vector<Segment> steps(kind.rest.rbegin(), kind.rest.rend());
+    steps.push_back(kind.key);
+    left.insert(left.end(), static_cast<std::size_t>(kind.copies), steps);
+  }
+  std::vector<std::size_t> lengths;
+  for (const auto& steps : left) lengths.push_back(steps.size());
+  std::size_t keys_left = left.size();
+  std::vector<Segment> played;
+  const std::function<void()> play = [&] {
+    bool done = true;
+    for (std::size_t b = 0; b < left.size(); ++b) {
+      if (left[b].empty()) continue;
+      done = false;
+      const Segment step = left[b].back();
+      const bool is_key = left[b].size() == lengths[b];
+      Segment next = step;
+      if (is_key && --keys_left == 0) next.drop += problem.released;
+      left[b].pop_back();
+      played.push_back(next);
+      play();
+      played.pop_back();
+      left[b].push_back(step);
+      if (is_key) ++keys_left;
+    }
+    if (done) visit(tests::profile_of(played));
+  };
+  play();
+}
+
+/// The schedule that goes by `order`, as the theorem puts it together.
+std::vector<Segment> played(const PumpkinProblem& problem, const std::vector<std::uint8_t>& order) {
+  std::vector<Segment> others;
+  for (auto kind = order.rbegin(); kind != order.rend(); ++kind) {
+    Segment key = problem.kinds[*kind].key;
+    if (kind == order.rbegin()) key.drop += problem.released;
+    std::vector<Segment> all{key};
+    const std::vector<std::vector<Segment>> parts{others, problem.kinds[*kind].rest};
+    for (const Segment& segment : core::merge_segments(parts)) core::append_segment(all, segment);
+    others = all;
+  }
+  return others;
+}
+
+/// Theorem 8.2 with candidates that are built and compared one by one; the last of equally good kinds.
+class Table {
+ public:
+  explicit Table(const PumpkinProblem& problem) : problem_(problem) {}
+
+  const std::vector<std::uint8_t>& best_order(const Digits& left) {
+    const auto [found, is_new] = orders_.try_emplace(left);
+    if (!is_new) return found->second;
+    std::vector<std::uint8_t> best;
+    for (std::size_t k = 0; k < left.size(); ++k) {
+      if (left[k] == 0) continue;
+      Digits others = left;
+      --others[k];
+      std::vector<std::uint8_t> order{static_cast<std::uint8_t>(k)};
+      const auto& rest = best_order(others);
+      order.insert(order.end(), rest.begin(), rest.end());
+      if (best.empty() || dominates(order, best)) best = order;
+    }
+    return orders_[left] = best;
+  }
+
+ private:
+  bool dominates(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b) const {
+    return core::dominates(tests::profile_of(played(problem_, a)), tests::profile_of(played(problem_, b)));
+  }
+  const PumpkinProblem& problem_;
+  std::map<Digits, std::vector<std::uint8_t>> orders_;
+};
+
+TEST_CASE("pumpkin table: it dominates every interleaving of small pumpkins") {
+  Random random(1);
+  int solved = 0;
+  for (int i = 0; i < 8000; ++i) {
+    tests::PumpkinShape shape;
+    shape.kinds = random.between(1, 3);
+    shape.copies = shape.kinds == 3 ? 1 : 2;
+    shape.length = shape.kinds == 3 ? 2 : random.between(0, 4 - shape.kinds);
+    shape.bytes = random.pick(std::vector<std::int64_t>{1, 3, 9});
+    const PumpkinProblem problem = tests::random_pumpkin(random, shape);
+    std::int64_t steps = 0;
+    for (const PumpkinKind& kind : problem.kinds)
+      steps += kind.copies * static_cast<std::int64_t>(1 + kind.rest.size());
+    if (steps > 8) continue;
+    ++solved;
+    const PumpkinAnswer answer = on_host(problem);
+    REQUIRE(answer.end == End::solved);
+    const auto profile = tests::profile_of(answer.segments);
+    std::set<std::vector<std::int64_t>> profiles;
+    bool found = false;
+    for_each_interleaving(problem, [&](const std::vector<std::int64_t>& other) {
+      if (!profiles.insert(other).second) return;
+      if (!core::reference::dominates_by_pointers(profile, other)) FAIL("case " << i << ": not dominant");
+      found = found || core::reference::dominates_by_pointers(other, profile);
+    });
+    INFO(i);
+    CHECK(found);
+    // What is stored is that schedule, and nothing that dominance does not see.
+    const auto in_order = tests::profile_of(played(problem, answer.order));
+    CHECK(core::reference::dominates_by_pointers(in_order, profile));
+    CHECK(core::reference::dominates_by_pointers(profile, in_order));
+  }
+  CHECK(solved > 4000);
+}
+
+TEST_CASE("pumpkin table: the order is that of the theorem and the same on all machines") {
+  Random random(2);
+  int ties = 0;
+  for (int i = 0; i < 8000; ++i) {
+    tests::PumpkinShape shape;
+    shape.kinds = random.between(1, 5);
+    shape.copies = random.pick(std::vector<std::int64_t>{1, 1, 2, 3});
+    shape.length = random.between(0, 6);
+    shape.bytes = random.pick(std::vector<std::int64_t>{1, 2, 5, 40, 1000});
+    const PumpkinProblem problem = tests::random_pumpkin(random, shape);
+    if (problem.branches() > 9) continue;
+    INFO(i);
+    const PumpkinAnswer answer = on_host(problem);
+    CHECK(answer.order == Table(problem).best_order(copies_of(problem)));
+    ties += answer.order.size() > 1 && answer.order[0] != answer.order[1] ? 1 : 0;
+    PumpkinOptions options;
+    options.chunk = random.between(1, 20);
+    options.go_on = [](std::int64_t) { return true; };
+    if (i % 40 == 0) check_same(answer, on_host(problem, options, 2));  // threads take longer to wake than to solve
+    check_same(answer, on_fibers(problem, false, options));
+    check_same(answer, on_fibers(problem, true));
+  }
+  CHECK(ties > 1000);
+}
+
+TEST_CASE("pumpkin table: up to 16 branches of 16 nodes as on a device") {
+  Random random(3);
+  for (std::int64_t branches = 2; branches <= 16; ++branches) {
+    INFO(branches);
+    const PumpkinProblem problem = tests::pumpkin_of_chains(random, branches, 16);
+    const PumpkinAnswer answer = on_host(problem);
+    REQUIRE(answer.end == End::solved);
+    CHECK(core::canonical(tests::profile_of(played(problem, answer.order))).segments == answer.segments);
+    check_same(answer, on_host(problem, {}, 2));
+    check_same(answer, on_fibers(problem, false));
+    check_same(answer, on_fibers(problem, true));
+  }
+}
+
+TEST_CASE("pumpkin table: branches of many segments") {
+  // Valleys rise and peaks fall, so that no two segments of a branch are one.
+  Random random(4);
+  for (int i = 0; i < 300; ++i) {
+    PumpkinProblem problem;
+    problem.released = random.below(100);
+    for (int k = 0; k < 4; ++k) {
+      PumpkinKind kind;
+      kind.key = {random.between(1, 3), 1};
+      for (std::int64_t height = 40; height > 20; height -= random.between(2, 3)) {
+        kind.rest.push_back({height, height - random.between(0, 1)});
+      }
+      problem.kinds.push_back(kind);
+    }
+    INFO(i);
+    const PumpkinAnswer answer = on_host(problem);
+    CHECK(answer.order == Table(problem).best_order(copies_of(problem)));
+    check_same(answer, on_fibers(problem, i % 2 == 0));
+  }
+}
+
+TEST_CASE("pumpkin table: all bytes multiplied up to near the most that a graph may have") {
+  constexpr std::int64_t kMany = std::int64_t{1} << 53;
+  const auto multiplied = [](Segment segment) { return Segment{segment.rise * kMany, segment.drop * kMany}; };
+  Random random(8);
+  for (int i = 0; i < 3000; ++i) {
+    tests::PumpkinShape shape;
+    shape.kinds = random.between(1, 5);
+    shape.length = random.between(0, 6);
+    shape.bytes = random.pick(std::vector<std::int64_t>{1, 5, 9});
+    PumpkinProblem problem = tests::random_pumpkin(random, shape);
+    PumpkinAnswer answer = on_host(problem);
+    problem.released *= kMany;
+    for (PumpkinKind& kind : problem.kinds) {
+      kind.key = multiplied(kind.key);
+      std::transform(kind.rest.begin(), kind.rest.end(), kind.rest.begin(), multiplied);
+    }
+    std::transform(answer.segments.begin(), answer.segments.end(), answer.segments.begin(), multiplied);
+    INFO(i);
+    check_same(answer, on_host(problem));
+  }
+}
+
+TEST_CASE("pumpkin table: every multiset has its rank and so have those with one branch less") {
+  Random random(5);
+  for (int i = 0; i < 300; ++i) {
+    tests::PumpkinShape shape;
+    shape.kinds = random.between(1, 5);
+    shape.copies = random.between(1, 4);
+    const PumpkinProblem problem = tests::random_pumpkin(random, shape);
+    const Digits copies = copies_of(problem);
+    // All multisets by size, in order of the last kind, then the last but one, and so on.
+    std::vector<std::vector<Digits>> layers(static_cast<std::size_t>(problem.branches()) + 1);
+    Digits digits(copies.size(), 0);
+    for (bool more = true; more;) {
+      layers[std::accumulate(digits.begin(), digits.end(), std::size_t{0})].push_back(digits);
+      std::size_t k = 0;
+      while (k < digits.size() && digits[k] == copies[k]) digits[k++] = 0;
+      more = k < digits.size();
+      if (more) ++digits[k];
+    }
+    const std::vector<std::int64_t> states = count_states(problem);
+    const std::vector<std::int64_t> before = device::count_of_kinds_before(problem);
+    device::PumpkinSpace space{};
+    space.kinds_before = before.data();
+    space.kinds = static_cast<std::int32_t>(copies.size());
+    space.branches = problem.branches();
+    REQUIRE(states.size() == layers.size());
+    for (std::size_t size = 0; size < layers.size(); ++size) {
+      REQUIRE(states[size] == static_cast<std::int64_t>(layers[size].size()));
+      for (std::size_t rank = 0; rank < layers[size].size(); ++rank) {
+        Digits expected = layers[size][rank];
+        std::vector<std::int32_t> kinds;
+        space.for_each_kind(static_cast<std::int64_t>(rank), static_cast<std::int64_t>(size),
+                            [&](std::int32_t kind, std::int64_t others) {
+                              kinds.push_back(kind);
+                              Digits less = expected;
+                              --less[kind];
+                              REQUIRE(layers[size - 1][others] == less);
+                              return true;
+                            });
+        std::vector<std::int32_t> present;
+        for (auto k = static_cast<std::int32_t>(copies.size()); k-- > 0;) {
+          if (expected[k] > 0) present.push_back(k);
+        }
+        REQUIRE(kinds == present);
+      }
+    }
+  }
+}
+
+TEST_CASE("pumpkin table: it fits into the bytes it says and into none less") {
+  Random random(6);
+  int late = 0;
+  for (int i = 0; i < 200; ++i) {
+    tests::PumpkinShape shape;
+    shape.kinds = random.between(2, 6);
+    shape.copies = random.between(1, 2);
+    shape.length = 8;
+    shape.bytes = 100;
+    const PumpkinProblem problem = tests::random_pumpkin(random, shape);
+    const PumpkinAnswer answer = on_host(problem);
+    INFO(i);
+    CHECK(answer.bytes <= most_bytes(problem));
+    PumpkinOptions options;
+    options.memory_bytes = answer.bytes;
+    check_same(answer, on_fibers(problem, false, options));
+    options.memory_bytes = random.below(answer.bytes);
+    const PumpkinAnswer none = on_fibers(problem, false, options);
+    // The last bytes, for the way back, are few and not asked for.
+    if (none.end == End::solved) {
+      CHECK(answer.bytes - options.memory_bytes < 16 * (problem.branches() + 2));
+      continue;
+    }
+    CHECK(none.end == End::too_large);
+    CHECK(none.bytes > options.memory_bytes);
+    CHECK(none.bytes <= answer.bytes);
+    CHECK(none.order.empty());
+    late += none.segments_of_layer.size() > 2 ? 1 : 0;
+  }
+  CHECK(late > 10);
+}
+
+TEST_CASE("pumpkin table: it stops where it is told to and counts its work") {
+  Random random(7);
+  const PumpkinProblem problem = tests::pumpkin_of_chains(random, 8, 16);
+  std::int64_t work = 0, calls = 0, last_call = -1;
+  PumpkinOptions options;
+  options.chunk = 16;
+  options.go_on = [&](std::int64_t more) {
+    work += more;
+    return calls++ != last_call;
+  };
+  CHECK(on_host(problem, options).end == End::solved);
+  CHECK(work == 8 * (1 << 7));  // each of the 2^8 states tries each of its branches
+  const std::int64_t all = calls;
+  for (last_call = 0; last_call < all; last_call += 3) {
+    calls = 0;
+    const PumpkinAnswer answer = on_fibers(problem, false, options);
+    CHECK(answer.end == End::stopped);
+    CHECK(answer.order.empty());
+    CHECK(calls == last_call + 1);
+  }
+}
+
+TEST_CASE("pumpkin table: what is too large for any table is refused") {
+  PumpkinProblem problem;
+  problem.kinds.assign(41, {{1, 0}, {}, 1});
+  CHECK(count_states(problem).empty());
+  CHECK(most_bytes(problem) == std::numeric_limits<std::int64_t>::max());
+  CHECK_THROWS_AS(on_host(problem), core::InputError);
+  problem.kinds.resize(40);
+  CHECK(count_states(problem)[20] == 137846528820);
+  problem.kinds.assign(2, {{1, 0}, {}, 2'000'000});
+  CHECK(count_states(problem).empty());
+}
+
+TEST_CASE("pumpkin table: no branches and many equal ones") {
+  PumpkinProblem problem;
+  PumpkinAnswer answer = on_host(problem);
+  CHECK(answer.end == End::solved);
+  CHECK(answer.order.empty());
+  CHECK(answer.segments.empty());
+  problem.kinds.push_back({{5, 2}, {{3, 6}}, 300});
+  problem.released = 7;
+  answer = on_fibers(problem, true);
+  CHECK(answer.order == std::vector<std::uint8_t>(300, 0));
+  CHECK(answer.segments == std::vector<Segment>{{6, 13}});  // one branch after the other
+}
+
+}  // namespace
+}  // namespace cairn::sim
