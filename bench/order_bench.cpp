@@ -170,9 +170,9 @@ void exact_random(benchmark::State& state) {
     proved = 0;
     for (std::uint64_t seed = 1; seed <= 50; ++seed) {
       const solvers::StepGraph graph(solvers::generate_random(nodes, 2 * nodes, {}, seed));
-      solvers::Limit limit;
+      core::Limit limit;
       limit.seconds = 10;
-      solvers::Stopwatch watch(limit);
+      core::Stopwatch watch(limit);
       proved += solvers::exact_order(graph, {}, watch).proved ? 1 : 0;
       seconds.push_back(watch.seconds());
     }

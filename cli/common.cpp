@@ -311,7 +311,7 @@ core::Evaluation require_sound(std::string_view solver, const core::Graph& graph
 CheckedSolution solve_checked(const solvers::SolverInfo& solver, const core::Graph& graph,
                               const solvers::SolveOptions& options) {
   CheckedSolution checked;
-  const solvers::Stopwatch watch(options.limit);
+  const core::Stopwatch watch(options.limit);
   checked.solution = solver.solve(graph, options);
   checked.seconds = watch.seconds();
   if (checked.within(std::nullopt) || !checked.solution.schedule.steps.empty())

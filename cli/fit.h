@@ -48,7 +48,7 @@ struct Fit {
 inline Fit fit_to_budget(const core::Graph& graph, const core::Graph& aligned, std::int64_t budget,
                          const solvers::SolverInfo& solver, solvers::SolveOptions options,
                          const core::PlanOptions& plan_options, int max_rounds = 8) {
-  const solvers::Stopwatch watch(options.limit);
+  const core::Stopwatch watch(options.limit);
   const double seconds = options.limit.seconds;
   const std::int64_t least_cut = std::max(budget / 200, plan_options.alignment);
   Fit fit;

@@ -130,7 +130,7 @@ Decision search_decision(const Problem& problem, const core::Graph& given, const
   Problem rounded = problem.rounded_up(arguments.alignment);
   solvers::SolveOptions options = arguments.search.options();
   Fit fit;
-  const solvers::Stopwatch watch(options.limit);
+  const core::Stopwatch watch(options.limit);
   {
     ProgressLine line(arguments.console, problem, options.limit.seconds);
     options.progress = line.callback();

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace cairn::solvers {
+namespace cairn::core {
 
 /// When a solver must stop: wall time, a count of work steps (deterministic), or somebody's stop flag (Ctrl-C).
 struct Limit {
@@ -14,7 +14,7 @@ struct Limit {
   const std::atomic<bool>* stop = nullptr;                       ///< polled; the best so far is returned
 };
 
-/// Counts against a Limit. `expired()` is cheap enough for inner loops.
+/// Counts work and time against a Limit: charge() says what was done, expired() asks whether to stop.
 class Stopwatch {
  public:
   explicit Stopwatch(const Limit& limit) : limit_(limit), start_(Clock::now()) {}
@@ -22,15 +22,18 @@ class Stopwatch {
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool interrupted() const { return limit_.stop != nullptr && limit_.stop->load(std::memory_order_relaxed); }
 
-  /// Adds `work` units and says whether to stop. The clock is read once every few thousand units, and always for 0.
-  bool expired(std::int64_t work = 1) {
+  /// Adds `work` units; asks nothing.
+  Stopwatch& charge(std::int64_t work = 1) {
     done_ += work;
     since_check_ += work;
-    if (expired_ || interrupted() || done_ > limit_.work) return expired_ = true;
-    if (since_check_ >= 4096 || work == 0) {
-      since_check_ = 0;
-      expired_ = seconds() > limit_.seconds;
-    }
+    return *this;
+  }
+  /// Whether to stop, cheap enough for inner loops: the clock is read once every few thousand units that were charged.
+  bool expired() { return since_check_ >= 4096 ? expired_now() : over(); }
+  /// The same, and the clock is read.
+  bool expired_now() {
+    since_check_ = 0;
+    if (!over()) expired_ = seconds() > limit_.seconds;
     return expired_;
   }
   std::int64_t work() const { return done_; }
@@ -51,6 +54,8 @@ class Stopwatch {
   }
 
  private:
+  bool over() { return expired_ = expired_ || interrupted() || done_ > limit_.work; }
+
   using Clock = std::chrono::steady_clock;
   Limit limit_;
   Clock::time_point start_;
@@ -65,9 +70,9 @@ auto within(Stopwatch& watch, double part, const Work& work) {
   struct Count {
     Stopwatch& outer;
     Stopwatch inner;
-    ~Count() { outer.expired(inner.work()); }
+    ~Count() { outer.charge(inner.work()); }
   } count{watch, Stopwatch(watch.share(part))};
   return work(count.inner);
 }
 
-}  // namespace cairn::solvers
+}  // namespace cairn::core

@@ -21,7 +21,7 @@ std::string_view to_string(Status status) {
   return "unknown";
 }
 
-Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, const Stopwatch& watch)
+Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch)
     : graph_(graph), options_(options), watch_(watch), evaluator_(graph), lower_bound_(core::peak_lower_bound(graph)) {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) least_cost_ += graph.cost(v);
 }

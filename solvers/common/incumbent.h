@@ -15,7 +15,7 @@ namespace cairn::solvers {
 class Incumbent {
  public:
   /// Options and watch must outlive it; the watch's time is what best_seconds and progress report.
-  Incumbent(const core::Graph& graph, const SolveOptions& options, const Stopwatch& watch);
+  Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch);
 
   /// Drops what nothing reads, evaluates, and keeps the schedule if it is the best. Returns its measures.
   /// Throws std::logic_error on an invalid schedule: that is a solver's bug. O(T + sum of in-degrees).
@@ -48,7 +48,7 @@ class Incumbent {
 
   const core::Graph& graph_;
   const SolveOptions& options_;
-  const Stopwatch& watch_;
+  const core::Stopwatch& watch_;
   core::Evaluator evaluator_;
   core::Schedule schedule_;
   std::map<std::int64_t, std::int64_t> tradeoffs_;  ///< peak to cost; costs fall as peaks rise

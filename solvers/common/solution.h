@@ -29,7 +29,7 @@ struct Progress {
 /// What every solver understands.
 struct SolveOptions {
   std::optional<std::int64_t> budget;  ///< bytes of peak; absent: least peak first, then least cost
-  Limit limit;
+  core::Limit limit;
   std::uint64_t seed = 0;  ///< for solvers that draw random numbers
   /// Bytes for tables and states (solvers/order/); what needs more says so and stops.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
@@ -54,7 +54,7 @@ struct Solution {
       0;  ///< lowest peak of any valid schedule met while solving: the least budget known feasible
   std::vector<Tradeoff> tradeoffs;  ///< of schedules met while solving: no other is better in both; ascending peak
   double best_seconds = 0;          ///< when the returned schedule was found
-  std::int64_t work = 0;            ///< node visits, the unit of Limit::work
+  std::int64_t work = 0;            ///< node visits, the unit of core::Limit::work
   bool timed_out = false;           ///< a limit ended the search
 };
 

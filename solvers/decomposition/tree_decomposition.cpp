@@ -167,7 +167,7 @@ TreeDecomposition merge_nested_bags(std::vector<std::vector<NodeId>> bags, const
 
 }  // namespace
 
-TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree, Stopwatch* watch) {
+TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree, core::Stopwatch* watch) {
   Elimination elimination(graph);
   std::vector<std::vector<NodeId>> bags;
   std::vector<std::int32_t> bag_of(graph.node_count(), -1);
@@ -176,7 +176,7 @@ TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t 
     const auto number = static_cast<std::int32_t>(bags.size());
     eliminated.push_back(v);
     const std::int64_t degree = elimination.degree(v);
-    if (degree > core_degree || (watch != nullptr && watch->expired(1 + degree * degree))) {
+    if (degree > core_degree || (watch != nullptr && watch->charge(1 + degree * degree).expired())) {
       bags.push_back(elimination.rest());
       for (const NodeId u : bags.back()) bag_of[u] = number;
       break;

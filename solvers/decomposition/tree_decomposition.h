@@ -21,7 +21,7 @@ struct TreeDecomposition {
 /// neighbours, what is left becomes one bag: still a valid decomposition, found in bounded time; the same happens when
 /// `watch` expires. O(n d^3) for elimination degrees up to d.
 TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree = 192,
-                                         Stopwatch* watch = nullptr);
+                                         core::Stopwatch* watch = nullptr);
 
 /// What is wrong with the decomposition (its three properties), or empty. O(sum of bag sizes * log + m * bags of a
 /// node).

@@ -190,7 +190,7 @@ void Annealing::retarget() {
   }
 }
 
-bool Annealing::advance(Stopwatch& watch) {
+bool Annealing::advance(core::Stopwatch& watch) {
   while (done_ < work_) {
     const double progress = static_cast<double>(done_) / static_cast<double>(work_);
     temperature_ = scale_ * hot_ * std::pow(kCold / hot_, progress);
@@ -205,7 +205,7 @@ bool Annealing::advance(Stopwatch& watch) {
       since_best_ = 0;
       retarget();
     }
-    if (watch.expired(spent)) return true;
+    if (watch.charge(spent).expired()) return true;
   }
   return false;
 }

@@ -45,11 +45,11 @@ void Beam::start(std::int64_t limit) {
   level_.states.push_back(root);
 }
 
-Beam::Outcome Beam::advance(Stopwatch& watch) {
+Beam::Outcome Beam::advance(core::Stopwatch& watch) {
   if (memory_ > limit_) return Outcome::none;
   while (done_ < graph_->step_count()) {
     for (const auto parents = static_cast<std::int32_t>(level_.states.size()); expanded_ < parents; ++expanded_) {
-      if (watch.expired(level_.states[expanded_].ready + 1)) return Outcome::running;
+      if (watch.charge(level_.states[expanded_].ready + 1).expired()) return Outcome::running;
       expand(expanded_);
     }
     drop_equal();

@@ -81,7 +81,7 @@ std::optional<Chain> Linearizer::pumpkin(const Bush& bush, std::int64_t released
   }
   std::vector<Branch> branches;
   for (const LimbId id : bush.limbs) branches.push_back({limbs_[id].key, limbs_[id].rest});
-  if (watch_.expired(0)) return some_chain(bush, released);
+  if (watch_.expired_now()) return some_chain(bush, released);
   PumpkinTable table(branches, released);
   if (accelerator_ != nullptr && table.is_large()) {
     const sim::PumpkinAnswer::End end = table.solve_on(*accelerator_, watch_, tick_);
@@ -152,19 +152,19 @@ Chain Linearizer::starborescence(const Bush& bush, std::int64_t released) {
   const Tree whole = key_tree(bush, released);
   const KeyTree& tree = whole.keys;
   const std::vector<LimbId>& limb_of = whole.limbs;
-  if (watch_.expired(0) || tree.keys.size() > kMostKeys) {
-    if (!watch_.expired(0)) {
+  if (watch_.expired_now() || tree.keys.size() > kMostKeys) {
+    if (!watch_.expired_now()) {
       if (auto chain = by_cuts(bush, released)) return std::move(*chain);
     }
     return some_chain(bush, released);
   }
-  Limit quick = watch_.rest();
+  core::Limit quick = watch_.rest();
   quick.work = std::min(quick.work, kQuickWork);
-  Stopwatch quick_watch(quick);
+  core::Stopwatch quick_watch(quick);
   KeyOrders orders(tree, quick_watch, threads_, accelerator_);
   const bool complete = orders.search();
-  watch_.expired(quick_watch.work());
-  if (!complete && !watch_.expired(0)) {
+  watch_.charge(quick_watch.work());
+  if (!complete && !watch_.expired_now()) {
     if (auto chain = by_cuts(bush, released)) return std::move(*chain);
   }
   cut_short_ = cut_short_ || !complete;

@@ -23,7 +23,7 @@ core::InputError not_in_class(const char* name, const std::string& why) {
 }
 
 Solution reduce(const Graph& graph, const OrderOptions& options) {
-  Stopwatch watch(options.limit);
+  core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   // Nothing but the input order is known before the end.
   const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
@@ -31,11 +31,11 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
     if (options.progress) options.progress({baseline.peak, baseline.cost, watch.seconds()});
   };
   tick();
-  Stopwatch reduction_watch(watch.share(0.75));  // the rest is for when it does not get there
+  core::Stopwatch reduction_watch(watch.share(0.75));  // the rest is for when it does not get there
   Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, options.thread_count(), reduction_watch,
                       tick, options.accelerator);
   reduction.run();
-  watch.expired(reduction_watch.work());
+  watch.charge(reduction_watch.work());
   if (const auto& large = reduction.too_large()) {
     const bool countable = large->bytes < std::int64_t{1} << 50;
     throw core::InputError(
@@ -61,7 +61,7 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
     // Too many key orders, or states. The least peak alone may be easier than a dominant order.
     exact_search(graph, incumbent, options.memory_bytes, watch);
   }
-  return incumbent.finish(!incumbent.cannot_improve() && watch.expired(0));
+  return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());
 }
 
 }  // namespace

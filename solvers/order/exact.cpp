@@ -428,9 +428,9 @@ class Search {
 
   /// Looks at `count` states or moves within the threshold, which must not fall from call to call. Exhausted: no order
   /// has a peak within it.
-  Status advance(std::int64_t threshold, std::int64_t count, Stopwatch& watch) {
+  Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
     threshold_ = threshold;
-    for (; goal_ < 0 && count > 0 && !watch.expired(p_.count); --count) {
+    for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {
       if (next_threshold() <= threshold_) {
         ++work_;
         const Blocked move = pop(near_);
@@ -957,7 +957,7 @@ struct Found {
 
 /// Searches from both ends in turns, with one threshold: what one end has proved impossible the other need not try.
 template <std::int32_t kWords>
-Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, Stopwatch& watch) {
+Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
   constexpr std::int64_t kBatch = 64;
   const Problem forward = reduction.forward(), backward = reduction.backward();
   Search<kWords> from_start(forward), from_end(backward);
@@ -982,7 +982,7 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       return found;
     }
     // Arrays double when they grow, so half of the memory is kept free.
-    if (watch.expired(0) || from_start.bytes() + from_end.bytes() > options.memory_bytes / 2) {
+    if (watch.expired_now() || from_start.bytes() + from_end.bytes() > options.memory_bytes / 2) {
       finish(side.completed_path(), reversed);
       return found;
     }
@@ -1003,7 +1003,7 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
 }
 
 Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::int64_t floor,
-                 const ExactOptions& options, Stopwatch& watch) {
+                 const ExactOptions& options, core::Stopwatch& watch) {
   if (const std::int64_t count = to.count() - from.count();
       count > kMostExactSteps || count * (count + 63) > options.memory_bytes) {
     // No time, or no room, for the steps' relations.
@@ -1024,11 +1024,11 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
 }  // namespace
 
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
-                        Stopwatch& watch) {
+                        core::Stopwatch& watch) {
   ExactResult result;
   // Worth an eighth of the limit at most.
-  result.lower_bound =
-      within(watch, 0.125, [&](Stopwatch& bound_watch) { return cut_lower_bound(graph, from, to, bound_watch); });
+  result.lower_bound = core::within(
+      watch, 0.125, [&](core::Stopwatch& bound_watch) { return cut_lower_bound(graph, from, to, bound_watch); });
   result.proved = true;
   std::vector<Cut> stations{from};
   if (Cut valley = min_memory_cut(graph, from, to); !(valley == from) && !(valley == to)) {
@@ -1052,11 +1052,11 @@ ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, 
   return result;
 }
 
-ExactResult exact_order(const StepGraph& graph, const ExactOptions& options, Stopwatch& watch) {
+ExactResult exact_order(const StepGraph& graph, const ExactOptions& options, core::Stopwatch& watch) {
   return exact_order(graph, Cut(graph.step_count()), Cut(graph.step_count(), true), options, watch);
 }
 
-PeakOracle exact_oracle(const ExactOptions& options, Stopwatch& watch) {
+PeakOracle exact_oracle(const ExactOptions& options, core::Stopwatch& watch) {
   return
       [options, &watch](const StepGraph& graph, const Cut& from, const Cut& to) -> std::optional<std::vector<StepId>> {
         ExactResult result = exact_order(graph, from, to, options, watch);
@@ -1065,7 +1065,7 @@ PeakOracle exact_oracle(const ExactOptions& options, Stopwatch& watch) {
       };
 }
 
-void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t memory_bytes, Stopwatch& watch,
+void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t memory_bytes, core::Stopwatch& watch,
                   const std::function<void(const std::vector<StepId>&)>& found) {
   ExactOptions options;
   options.memory_bytes = memory_bytes;
@@ -1077,7 +1077,7 @@ void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t mem
   incumbent.raise_lower_bound(none_better ? incumbent.least_peak() : result.lower_bound);
 }
 
-void exact_search(const core::Graph& graph, Incumbent& incumbent, std::int64_t memory_bytes, Stopwatch& watch) {
+void exact_search(const core::Graph& graph, Incumbent& incumbent, std::int64_t memory_bytes, core::Stopwatch& watch) {
   const StepGraph steps(graph);
   exact_search(steps, incumbent, memory_bytes, watch,
                [&](const std::vector<StepId>& order) { incumbent.offer({steps.nodes_of(order)}); });

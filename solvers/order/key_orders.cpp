@@ -14,7 +14,7 @@ std::int32_t KeyTree::reader_count() const {
       std::count_if(keys.begin(), keys.end(), [](const Key& key) { return key.reads_source; }));
 }
 
-KeyOrders::KeyOrders(const KeyTree& tree, Stopwatch& watch, int threads, sim::Accelerator* accelerator)
+KeyOrders::KeyOrders(const KeyTree& tree, core::Stopwatch& watch, int threads, sim::Accelerator* accelerator)
     : watch_(watch), threads_(threads), accelerator_(accelerator) {
   tree_.released = tree.released;
   for (const KeyTree::Key& key : tree.keys) {
@@ -26,7 +26,7 @@ KeyOrders::KeyOrders(const KeyTree& tree, Stopwatch& watch, int threads, sim::Ac
 bool KeyOrders::search() {
   const auto keys = static_cast<std::int64_t>(tree_.keys.size());
   sim::KeyOrderOptions options;
-  options.stop = [&](std::int64_t relaxations) { return watch_.expired(relaxations * keys); };
+  options.stop = [&](std::int64_t relaxations) { return watch_.charge(relaxations * keys).expired(); };
   if (accelerator_ != nullptr) {
     found_ = accelerator_->key_orders(tree_, options);
   } else {

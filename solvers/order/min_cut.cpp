@@ -204,11 +204,11 @@ class BoundSearch {
     lower_to(order_);
   }
 
-  std::int64_t run(Stopwatch& watch) {
+  std::int64_t run(core::Stopwatch& watch) {
     std::int64_t bound = std::max(memory(graph_, from_), memory(graph_, to_));
     while (!order_.empty()) {
       const auto s = static_cast<StepId>(std::max_element(at_most_.begin(), at_most_.end()) - at_most_.begin());
-      if (at_most_[s] <= bound || watch.expired(graph_.step_count() + graph_.edge_count())) break;
+      if (at_most_[s] <= bound || watch.charge(graph_.step_count() + graph_.edge_count()).expired()) break;
       if (!looked_behind_.contains(s)) {
         look_behind_ancestors(s);
       } else {
@@ -318,11 +318,11 @@ Cut min_memory_cut(const StepGraph& graph) {
   return min_memory_cut(graph, Cut(graph.step_count()), Cut(graph.step_count(), true));
 }
 
-std::int64_t cut_lower_bound(const StepGraph& graph, const Cut& from, const Cut& to, Stopwatch& watch) {
+std::int64_t cut_lower_bound(const StepGraph& graph, const Cut& from, const Cut& to, core::Stopwatch& watch) {
   return BoundSearch(graph, from, to).run(watch);
 }
 
-std::int64_t cut_lower_bound(const StepGraph& graph, Stopwatch& watch) {
+std::int64_t cut_lower_bound(const StepGraph& graph, core::Stopwatch& watch) {
   return cut_lower_bound(graph, Cut(graph.step_count()), Cut(graph.step_count(), true), watch);
 }
 

@@ -90,18 +90,18 @@ std::vector<StepId> greedy_order(const StepGraph& graph) {
 }
 
 /// Linearizes isolated subgraphs that no reduction enters, the small ones first, as long as the exact search can.
-void linearize_regions(Reduction& reduction, const OrderOptions& options, Stopwatch& watch) {
+void linearize_regions(Reduction& reduction, const OrderOptions& options, core::Stopwatch& watch) {
   constexpr std::size_t kMostInner = 96;
   constexpr double kShare = 0.25;  // of the remaining limit for each subgraph: failures must not eat it all
   ExactOptions exact;
   exact.memory_bytes = options.memory_bytes / 2;
   std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;  // as it was then
-  for (bool progress = true; progress && !reduction.done() && !watch.expired(0);) {
+  for (bool progress = true; progress && !reduction.done() && !watch.expired_now();) {
     progress = false;
     for (const Reduction::Region& region : reduction.isolated_regions(kMostInner)) {
       if (given_up.count({region.source, region.sink, region.inner.size()}) > 0) continue;
       const Expansion part = reduction.expand(region);
-      const auto order = within(watch, kShare, [&](Stopwatch& inner) {
+      const auto order = core::within(watch, kShare, [&](core::Stopwatch& inner) {
         return find_schedule_general(part.graph, exact_oracle(exact, inner));
       });
       if (!order) {
@@ -118,9 +118,9 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, Stopwa
 /// The reductions with some schedule for each part, found at once: what is known before any search.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
   constexpr std::int64_t kTables = std::int64_t{1} << 20;  // bytes
-  Limit none;
+  core::Limit none;
   none.work = -1;  // expired from the beginning
-  Stopwatch watch(none);
+  core::Stopwatch watch(none);
   Reduction reduction(graph, Reduction::Unfinished::take, kTables, 1, watch);
   reduction.run();
   if (reduction.done()) {
@@ -134,7 +134,8 @@ void quick_order(const Graph& graph, Incumbent& incumbent) {
 /// What is left after all that can be linearized was.
 class Rest {
  public:
-  Rest(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent, Stopwatch& watch)
+  Rest(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent,
+       core::Stopwatch& watch)
       : graph_(graph),
         reduction_(reduction),
         options_(options),
@@ -153,7 +154,7 @@ class Rest {
   }
 
  private:
-  bool settled() { return incumbent_.cannot_improve() || watch_.expired(0); }
+  bool settled() { return incumbent_.cannot_improve() || watch_.expired_now(); }
 
   void take(const std::vector<StepId>& order) {
     incumbent_.offer({nodes_of(rest_, order, reduction_.ropes())});
@@ -162,11 +163,11 @@ class Rest {
 
   void bound() {
     incumbent_.raise_lower_bound(
-        within(watch_, 0.1, [&](Stopwatch& inner) { return cut_lower_bound(rest_.graph, inner); }));
+        core::within(watch_, 0.1, [&](core::Stopwatch& inner) { return cut_lower_bound(rest_.graph, inner); }));
   }
 
   void exactly() {
-    within(watch_, 0.3, [&](Stopwatch& inner) {
+    core::within(watch_, 0.3, [&](core::Stopwatch& inner) {
       exact_search(rest_.graph, incumbent_, options_.memory_bytes, inner,
                    [&](const std::vector<StepId>& order) { take(order); });
     });
@@ -178,7 +179,7 @@ class Rest {
     search.lower_bound = incumbent_.lower_bound();
     search.found = [&](const std::vector<StepId>& order, std::int64_t) { take(order); };
     search.proved = [&](std::int64_t) { incumbent_.raise_lower_bound(incumbent_.least_peak()); };
-    take(within(watch_, part, [&](Stopwatch& inner) {
+    take(core::within(watch_, part, [&](core::Stopwatch& inner) {
       return search_order(rest_.graph, best_, search, inner, options_.thread_count());
     }));
   }
@@ -187,7 +188,7 @@ class Rest {
   Reduction& reduction_;
   const OrderOptions& options_;
   Incumbent& incumbent_;
-  Stopwatch& watch_;
+  core::Stopwatch& watch_;
   Expansion rest_;
   std::vector<StepId> best_;
 };
@@ -197,21 +198,22 @@ class Rest {
 int OrderOptions::thread_count() const { return threads > 0 ? threads : omp_get_max_threads(); }
 
 Solution order(const Graph& graph, const OrderOptions& options) {
-  Stopwatch watch(options.limit);
+  core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
   quick_order(graph, incumbent);
   if (graph.node_count() <= kMostExact && !incumbent.cannot_improve()) {
-    within(watch, 0.05, [&](Stopwatch& inner) { exact_search(graph, incumbent, options.memory_bytes / 2, inner); });
+    core::within(watch, 0.05,
+                 [&](core::Stopwatch& inner) { exact_search(graph, incumbent, options.memory_bytes / 2, inner); });
   }
-  if (incumbent.cannot_improve() || watch.expired(0)) return incumbent.finish(!incumbent.cannot_improve());
+  if (incumbent.cannot_improve() || watch.expired_now()) return incumbent.finish(!incumbent.cannot_improve());
   // Half of the limit at most: a table may take any time, and the search needs some.
-  Stopwatch reduction_watch(watch.share(0.5));
+  core::Stopwatch reduction_watch(watch.share(0.5));
   Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, options.thread_count(),
                       reduction_watch, {}, options.accelerator);
   reduction.run();
-  watch.expired(reduction_watch.work());
+  watch.charge(reduction_watch.work());
   linearize_regions(reduction, options, watch);
   if (reduction.done()) {
     incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
@@ -219,11 +221,11 @@ Solution order(const Graph& graph, const OrderOptions& options) {
   } else {
     Rest(graph, reduction, options, incumbent, watch).solve();
   }
-  return incumbent.finish(!incumbent.cannot_improve() && watch.expired(0));
+  return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());
 }
 
 Solution exact(const Graph& graph, const OrderOptions& options) {
-  Stopwatch watch(options.limit);
+  core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
@@ -233,7 +235,7 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
   search.lower_bound = incumbent.lower_bound();
   const auto& start = graph.input_order();
   // A good order first: it is what remains if the search ends early, and what is above it need not be looked at.
-  incumbent.offer({within(watch, 0.05, [&](Stopwatch& inner) {
+  incumbent.offer({core::within(watch, 0.05, [&](core::Stopwatch& inner) {
     return search_order(steps, {start.begin(), start.end()}, search, inner, options.thread_count());
   })});
   exact_search(graph, incumbent, options.memory_bytes, watch);

@@ -29,12 +29,12 @@ PumpkinTable::PumpkinTable(std::span<const Branch> branches, std::int64_t releas
   needed_bytes_ = sim::most_bytes(problem_);
 }
 
-sim::PumpkinAnswer::End PumpkinTable::solve(Stopwatch& watch, const std::function<void()>& tick, std::int64_t chunk,
-                                            const Solve& solve) {
+sim::PumpkinAnswer::End PumpkinTable::solve(core::Stopwatch& watch, const std::function<void()>& tick,
+                                            std::int64_t chunk, const Solve& solve) {
   sim::PumpkinOptions options;
   options.chunk = chunk;
   options.go_on = [&](std::int64_t work) {
-    if (watch.expired(work)) return false;
+    if (watch.charge(work).expired()) return false;
     if (tick) tick();
     return true;
   };
@@ -43,7 +43,7 @@ sim::PumpkinAnswer::End PumpkinTable::solve(Stopwatch& watch, const std::functio
   return answer.end;
 }
 
-bool PumpkinTable::solve(Stopwatch& watch, int threads, const std::function<void()>& tick) {
+bool PumpkinTable::solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick) {
   constexpr std::int64_t kWorthSharing = 4096;  // states; fewer are solved before threads are awake
   constexpr std::int64_t kChunk = 2048;         // between two looks at the clock
   const sim::HostMachine machine(states_ < kWorthSharing ? 1 : threads);
@@ -52,7 +52,7 @@ bool PumpkinTable::solve(Stopwatch& watch, int threads, const std::function<void
          }) == sim::PumpkinAnswer::End::solved;
 }
 
-sim::PumpkinAnswer::End PumpkinTable::solve_on(sim::Accelerator& device, Stopwatch& watch,
+sim::PumpkinAnswer::End PumpkinTable::solve_on(sim::Accelerator& device, core::Stopwatch& watch,
                                                const std::function<void()>& tick) {
   return solve(watch, tick, sim::PumpkinOptions{}.chunk,
                [&](const auto& problem, const auto& options) { return device.pumpkin(problem, options); });

@@ -55,16 +55,16 @@ class Worker {
   }
 
   /// Until `watch` expires or the peak is proved least.
-  void advance(Stopwatch& watch) {
+  void advance(core::Stopwatch& watch) {
     while (!proved_) {
       // A beam over a graph of which much is ready at once takes long: it waits when it has had its share.
-      Limit limit = watch.rest();
+      core::Limit limit = watch.rest();
       if (task_ == Task::beam) limit.work = std::min(limit.work, std::max<std::int64_t>(beam_allowance(), 0));
-      Stopwatch part(limit);
+      core::Stopwatch part(limit);
       const bool ended = task_ == Task::beam ? advance_beam(part) : advance_annealing(part);
       (task_ == Task::beam ? beam_work_ : annealing_work_) += part.work();
       if (ended && task_ == Task::beam) beam_.reset();  // its memory may be large
-      if (watch.expired(part.work()) || watch.expired(0)) return;
+      if (watch.charge(part.work()).expired() || watch.expired_now()) return;
       if (ended || task_ == Task::beam) choose_task();
     }
   }
@@ -100,7 +100,7 @@ class Worker {
   }
 
   /// True when the task has ended.
-  bool advance_beam(Stopwatch& watch) {
+  bool advance_beam(core::Stopwatch& watch) {
     while (true) {
       switch (beam_->advance(watch)) {
         case Beam::Outcome::running:
@@ -120,7 +120,7 @@ class Worker {
     }
   }
 
-  bool advance_annealing(Stopwatch& watch) {
+  bool advance_annealing(core::Stopwatch& watch) {
     const bool ended = !annealing_.advance(watch);
     if (annealing_.peak() < peak_) learn(annealing_.best(), annealing_.peak());
     return ended;
@@ -144,10 +144,10 @@ class Worker {
 };
 
 /// Lets all workers advance at once, each by `work` units or until `watch` expires.
-void advance_all(std::vector<Worker>& workers, std::int64_t work, Stopwatch& watch) {
-  Limit limit = watch.rest();
+void advance_all(std::vector<Worker>& workers, std::int64_t work, core::Stopwatch& watch) {
+  core::Limit limit = watch.rest();
   limit.work = std::min(limit.work / static_cast<std::int64_t>(workers.size()), work);
-  std::vector<Stopwatch> watches(workers.size(), Stopwatch(limit));
+  std::vector<core::Stopwatch> watches(workers.size(), core::Stopwatch(limit));
   std::vector<std::exception_ptr> errors(workers.size());
   const auto advance = [&](std::size_t i) {
     try {
@@ -165,14 +165,14 @@ void advance_all(std::vector<Worker>& workers, std::int64_t work, Stopwatch& wat
     if (error) std::rethrow_exception(error);
   }
   std::int64_t done = 0;
-  for (const Stopwatch& each : watches) done += each.work();
-  watch.expired(done);
+  for (const core::Stopwatch& each : watches) done += each.work();
+  watch.charge(done);
 }
 
 }  // namespace
 
 std::vector<StepId> search_order(const StepGraph& graph, std::vector<StepId> start, const OrderSearchOptions& options,
-                                 Stopwatch& watch, int threads) {
+                                 core::Stopwatch& watch, int threads) {
   if (start.empty()) start = graph.any_order();
   if (start.empty()) return start;
   threads = std::max(threads, 1);
@@ -183,7 +183,7 @@ std::vector<StepId> search_order(const StepGraph& graph, std::vector<StepId> sta
   for (int i = 0; i < threads; ++i) workers.emplace_back(graph, start, seeds.next(), i, threads);
 
   std::int64_t slice = kFirstSlice;
-  while (best > options.lower_bound && !watch.expired(0)) {
+  while (best > options.lower_bound && !watch.expired_now()) {
     advance_all(workers, slice, watch);
     slice = std::min(slice + slice / 2, kLastSlice);
     for (const Worker& worker : workers) {

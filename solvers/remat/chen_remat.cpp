@@ -81,7 +81,7 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
 }  // namespace
 
 Solution chen_remat(const core::Graph& graph, const SolveOptions& options) {
-  Stopwatch watch(options.limit);
+  core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
   if (graph.node_count() == 0 || incumbent.cannot_improve()) return incumbent.finish(false);
@@ -95,10 +95,10 @@ Solution chen_remat(const core::Graph& graph, const SolveOptions& options) {
   for (double count = 4.0 * root; count <= length; count *= 1.1) others.insert(static_cast<std::int32_t>(count));
   counts.insert(counts.end(), others.begin(), others.end());
   for (const std::int32_t count : counts) {
-    if (watch.expired(graph.node_count())) break;
+    if (watch.charge(graph.node_count()).expired()) break;
     incumbent.offer(checkpointed(graph, cut(graph, length, count)));
   }
-  return incumbent.finish(watch.expired(0));
+  return incumbent.finish(watch.expired_now());
 }
 
 }  // namespace cairn::solvers

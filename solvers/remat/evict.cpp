@@ -202,7 +202,7 @@ class Evictor {
 }  // namespace
 
 Eviction evict_until_it_fits(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
-                             std::uint64_t noise_seed, Stopwatch& watch) {
+                             std::uint64_t noise_seed, core::Stopwatch& watch) {
   constexpr int kPatience = 40;
   Evictor evictor(graph, budget, noise_seed);
   Eviction current{core::drop_unread(graph, schedule), false};
@@ -220,7 +220,7 @@ Eviction evict_until_it_fits(const core::Graph& graph, const core::Schedule& sch
       stalled = 0;
     }
     const bool too_long = trace.length > 16 * static_cast<std::int64_t>(graph.node_count()) + 64;
-    if (++stalled > kPatience || too_long || watch.expired(trace.length)) return best;
+    if (++stalled > kPatience || too_long || watch.charge(trace.length).expired()) return best;
     auto next = evictor.relieve(trace, worst);
     if (!next) return best;
     current.schedule = core::drop_unread(graph, *next);

@@ -14,7 +14,7 @@ using core::NodeId;
 /// One walk over the input order under one memory limit.
 class GreedyWalk {
  public:
-  GreedyWalk(const core::Graph& graph, std::int64_t limit, Stopwatch& watch)
+  GreedyWalk(const core::Graph& graph, std::int64_t limit, core::Stopwatch& watch)
       : graph_(graph), limit_(limit), watch_(watch), occurrences_(graph.node_count()) {}
 
   /// Nothing when the watch expired or the schedule grew without end.
@@ -24,7 +24,7 @@ class GreedyWalk {
     for (std::int32_t i = 0; i != kEnd; i = steps_[i].next) {
       const NodeId v = steps_[i].node;
       while (memory_ + graph_.size(v) + graph_.scratch(v) > limit_ && steps_.size() < most_steps) {
-        if (watch_.expired(static_cast<std::int64_t>(live_.size()))) return std::nullopt;
+        if (watch_.charge(static_cast<std::int64_t>(live_.size())).expired()) return std::nullopt;
         if (!drop_best(i)) break;
       }
       execute(i);
@@ -179,7 +179,7 @@ class GreedyWalk {
 
   const core::Graph& graph_;
   std::int64_t limit_;
-  Stopwatch& watch_;
+  core::Stopwatch& watch_;
   std::vector<Step> steps_;                             ///< step 0 is the list's head
   std::vector<std::vector<std::int32_t>> occurrences_;  ///< of each node, in list order
   std::vector<std::int32_t> live_;                      ///< occurrences in memory
@@ -190,17 +190,17 @@ class GreedyWalk {
 
 Solution greedy_remat(const core::Graph& graph, const SolveOptions& options) {
   constexpr int kLimits = 12;
-  Stopwatch watch(options.limit);
+  core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   const std::int64_t baseline = incumbent.offer(core::baseline_schedule(graph)).peak;
   const std::int64_t top = std::min(options.budget.value_or(baseline), baseline);
-  for (int i = 0; i < kLimits && !incumbent.cannot_improve() && !watch.expired(0); ++i) {
+  for (int i = 0; i < kLimits && !incumbent.cannot_improve() && !watch.expired_now(); ++i) {
     const std::int64_t limit = top - top / kLimits * i;
     if (const auto schedule = GreedyWalk(graph, limit, watch).run()) incumbent.offer(*schedule);
     // The first limit that leads below the budget is the mildest.
     if (options.budget && incumbent.within_budget()) break;
   }
-  return incumbent.finish(watch.expired(0));
+  return incumbent.finish(watch.expired_now());
 }
 
 }  // namespace cairn::solvers

@@ -4,7 +4,7 @@
 namespace cairn::solvers {
 
 Solution no_remat(const core::Graph& graph, const SolveOptions& options) {
-  const Stopwatch watch(options.limit);
+  const core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
   return incumbent.finish(false);

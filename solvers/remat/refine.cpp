@@ -6,7 +6,8 @@
 
 namespace cairn::solvers {
 
-void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, Stopwatch& watch, int rounds) {
+void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
+            int rounds) {
   const core::Schedule baseline = core::baseline_schedule(graph);
   core::Random random(options.seed + 1);
   const std::int64_t floor = incumbent.lower_bound();
@@ -23,7 +24,7 @@ void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& in
     }
   }
   int barren = 0;
-  while (barren < rounds && !incumbent.cannot_improve() && !watch.expired(graph.node_count())) {
+  while (barren < rounds && !incumbent.cannot_improve() && !watch.charge(graph.node_count()).expired()) {
     const std::int64_t cost = incumbent.cost(), peak = incumbent.peak();
     // Without a budget, or while it is not reached, the goal is a little below the peak so far.
     const bool fits = options.budget && incumbent.within_budget();

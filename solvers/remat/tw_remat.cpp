@@ -26,7 +26,7 @@ class TwScheduler {
   }
 
   /// TWRemat(k), or nothing when it grew beyond `most_steps` or the watch expired.
-  std::optional<core::Schedule> schedule(std::int64_t k, std::int64_t most_steps, Stopwatch& watch) {
+  std::optional<core::Schedule> schedule(std::int64_t k, std::int64_t most_steps, core::Stopwatch& watch) {
     k_ = k;
     most_steps_ = most_steps;
     watch_ = &watch;
@@ -80,7 +80,7 @@ class TwScheduler {
   void compute(std::int32_t number, const std::vector<NodeId>& outputs) {
     const Part& part = separators_.parts[number];
     const std::vector<NodeId> nodes = needed(part, outputs);
-    if (stopped_ || watch_->expired(static_cast<std::int64_t>(nodes.size())) ||
+    if (stopped_ || watch_->charge(static_cast<std::int64_t>(nodes.size())).expired() ||
         static_cast<std::int64_t>(steps_.size()) > most_steps_) {
       stopped_ = true;
       return;
@@ -103,7 +103,7 @@ class TwScheduler {
   std::vector<std::uint64_t> stamp_;
   std::uint64_t current_ = 0;
   std::int64_t k_ = 1, most_steps_ = 0;
-  Stopwatch* watch_ = nullptr;
+  core::Stopwatch* watch_ = nullptr;
   bool stopped_ = false;
   std::vector<NodeId> steps_;
 };
@@ -112,7 +112,7 @@ class TwScheduler {
 /// neighbour above, since cost falls and memory grows with k, if not always.
 class KSearch {
  public:
-  KSearch(TwScheduler& scheduler, Incumbent& incumbent, Stopwatch& watch, std::int64_t most_steps,
+  KSearch(TwScheduler& scheduler, Incumbent& incumbent, core::Stopwatch& watch, std::int64_t most_steps,
           const std::function<void(const core::Schedule&)>& improve)
       : scheduler_(scheduler), incumbent_(incumbent), watch_(watch), most_steps_(most_steps), improve_(improve) {}
 
@@ -134,7 +134,7 @@ class KSearch {
       const Outcome outcome = attempt(ks[at]);
       if (outcome == Outcome::too_long) break;  // smaller k are longer still
       if (has_budget && fits < 0 && outcome == Outcome::fits) fits = at;
-      if (watch_.expired(0) || incumbent_.cannot_improve()) return;
+      if (watch_.expired_now() || incumbent_.cannot_improve()) return;
       if (fits >= 0) break;
     }
     if (fits < 0) return;
@@ -143,17 +143,17 @@ class KSearch {
     for (const std::ptrdiff_t at : grid) {
       if (at > fits) high = std::min(high, at);
     }
-    while (high - low > 1 && !watch_.expired(0)) {
+    while (high - low > 1 && !watch_.expired_now()) {
       const std::ptrdiff_t middle = low + (high - low) / 2;
       (attempt(ks[middle]) == Outcome::fits ? low : high) = middle;
     }
-    for (std::ptrdiff_t offset = 1; offset <= 8 && !watch_.expired(0); ++offset) {
+    for (std::ptrdiff_t offset = 1; offset <= 8 && !watch_.expired_now(); ++offset) {
       if (low - offset >= 0) attempt(ks[low - offset]);
       if (high + offset <= last) attempt(ks[high + offset]);
     }
     // Far smaller k need less memory, so more of what they recompute can stay after all.
     for (const std::ptrdiff_t at : grid) {
-      if (at < low && (watch_.expired(0) || attempt(ks[at]) == Outcome::too_long)) break;
+      if (at < low && (watch_.expired_now() || attempt(ks[at]) == Outcome::too_long)) break;
     }
   }
 
@@ -172,7 +172,7 @@ class KSearch {
 
   TwScheduler& scheduler_;
   Incumbent& incumbent_;
-  Stopwatch& watch_;
+  core::Stopwatch& watch_;
   std::int64_t most_steps_;
   std::function<void(const core::Schedule&)> improve_;  ///< of a schedule that fits
   std::map<std::int64_t, Outcome> tried_;
@@ -183,7 +183,7 @@ class KSearch {
 Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   constexpr std::int64_t kMostRepeats = 64;
   constexpr std::int32_t kCoreDegree = 192;
-  Stopwatch watch(options.limit);
+  core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   if (options.k == 0) incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.proved_infeasible() && options.k == 0) {
@@ -208,7 +208,7 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
     };
     KSearch(scheduler, incumbent, watch, most_steps, improve).run(separators, options.budget.has_value());
   }
-  return incumbent.finish(watch.expired(0));
+  return incumbent.finish(watch.expired_now());
 }
 
 }  // namespace cairn::solvers

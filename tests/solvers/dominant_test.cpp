@@ -119,7 +119,7 @@ PeakOracle brute_force(Random& random) {
   };
 }
 
-Stopwatch unlimited() { return Stopwatch(Limit{}); }
+core::Stopwatch unlimited() { return core::Stopwatch(core::Limit{}); }
 
 TEST_CASE("the dominance oracle agrees with the definition on every order", "[order]") {
   Random random(1);
@@ -311,14 +311,14 @@ TEST_CASE("the bound of cuts is what its comment says and never above the optimu
     // The memory at the beginning, which is 0, is no more to be beaten than that at the end.
     const std::int64_t expected =
         std::max({*std::max_element(least.begin(), least.end()), lattice.memory.front(), lattice.memory.back()});
-    Stopwatch watch = unlimited();
+    core::Stopwatch watch = unlimited();
     const std::int64_t bound = cut_lower_bound(graph, watch);
     if (bound != expected) FAIL(tests::describe(graph) << bound << " is not " << expected);
     REQUIRE(bound <= tests::least_peak(lattice));
     tight += bound == tests::least_peak(lattice);
-    Limit limit;
+    core::Limit limit;
     limit.work = random.below(50);
-    Stopwatch short_watch(limit);
+    core::Stopwatch short_watch(limit);
     REQUIRE(cut_lower_bound(graph, short_watch) <= expected);
   }
   CHECK(tight > 2000);
@@ -336,7 +336,7 @@ TEST_CASE("exact search finds the least peak from any cut to any other", "[order
     if (random.chance(30)) options.upper_bound = least + random.between(-2, 2);
     // What a caller who knows some order asks for: a better one.
     if (from == 0 && random.chance(30)) options.upper_bound = peak(graph, graph.any_order()) - random.below(2);
-    Stopwatch watch = unlimited();
+    core::Stopwatch watch = unlimited();
     const ExactResult result = exact_order(graph, cut_of(n, from), cut_of(n, to), options, watch);
     const std::string text = fmt::format("{}from {} to {} least {} upper bound {}: peak {} lower bound {} proved {} {}",
                                          tests::describe(graph), from, to, least, options.upper_bound, result.peak,
@@ -352,7 +352,7 @@ TEST_CASE("exact search finds the least peak from any cut to any other", "[order
     const Bytes found = tests::profile_of(model, result.order, from);
     if (*std::max_element(found.begin(), found.end()) != least) FAIL(text);
     if (from == 0 && to == tests::first(n)) {
-      Stopwatch again = unlimited();
+      core::Stopwatch again = unlimited();
       REQUIRE(exact_order(graph, options, again).order == result.order);
     }
   }
@@ -374,7 +374,7 @@ TEST_CASE("exact search proves the same least peak under every upper bound", "[o
     INFO("upper bound " << upper_bound << " least " << least);
     ExactOptions options;
     options.upper_bound = upper_bound;
-    Stopwatch watch = unlimited();
+    core::Stopwatch watch = unlimited();
     const ExactResult result = exact_order(graph, options, watch);
     CHECK(result.proved);
     CHECK(result.lower_bound <= least);
@@ -391,13 +391,13 @@ TEST_CASE("exact search that is cut short claims nothing that is not so", "[orde
     const OrderModel model = tests::model_of(graph);
     const std::int64_t least = tests::least_peak(tests::cut_lattice(model));
     ExactOptions options;
-    Limit limit;
+    core::Limit limit;
     if (random.chance(50)) {
       limit.work = random.below(60);
     } else {
       options.memory_bytes = random.below(2000);
     }
-    Stopwatch watch(limit), again(limit);
+    core::Stopwatch watch(limit), again(limit);
     const ExactResult result = exact_order(graph, options, watch);
     unproved += !result.proved;
     REQUIRE(result.lower_bound <= least);
@@ -417,7 +417,7 @@ TEST_CASE("Algorithm 2 with any oracle of least peaks gives a dominant order", "
     const StepGraph graph = small_step_graph(random);
     const OrderModel model = tests::model_of(graph);
     const CutLattice lattice = tests::cut_lattice(model);
-    Stopwatch watch = unlimited();
+    core::Stopwatch watch = unlimited();
     const bool exact = random.chance(40);
     const auto order = find_schedule_general(graph, exact ? exact_oracle(ExactOptions{}, watch) : brute_force(random));
     REQUIRE(order.has_value());
@@ -495,9 +495,9 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
         told_right = told_right && is_order(steps, order) && peak(steps, order) == reached && reached < best;
         best = reached;
       };
-      Limit limit;
+      core::Limit limit;
       limit.work = (i % 5) * 5000;
-      Stopwatch watch(limit);
+      core::Stopwatch watch(limit);
       results.push_back(search_order(steps, start, options, watch, threads));
       REQUIRE(told_right);
       REQUIRE(is_order(steps, results.back()));
@@ -512,9 +512,9 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
   const StepGraph steps(graph);
   OrderSearchOptions options;
   options.lower_bound = tests::least_peak(tests::cut_lattice(tests::model_of(graph)));
-  Limit limit;
+  core::Limit limit;
   limit.work = 100'000'000;
-  Stopwatch watch(limit);
+  core::Stopwatch watch(limit);
   CHECK(peak(steps, search_order(steps, steps.any_order(), options, watch)) == options.lower_bound);
   CHECK(watch.work() < limit.work / 2);
 }

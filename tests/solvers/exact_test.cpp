@@ -16,7 +16,7 @@
 namespace cairn::solvers {
 namespace {
 
-Stopwatch unlimited() { return Stopwatch(Limit{}); }
+core::Stopwatch unlimited() { return core::Stopwatch(core::Limit{}); }
 
 /// A graph of `count` steps of a computation graph with as many edges between random pairs.
 StepGraph random_steps(StepId count, int edges, std::uint64_t seed) {
@@ -88,7 +88,7 @@ TEST_CASE("no cut search below the exact peak comes to the end") {
   // Long and narrow: the search commits to many valleys on its way.
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     const StepGraph steps = seed % 2 == 0 ? layered_steps(60, 3, seed / 2) : layered_steps(48, 4, seed / 2);
-    Stopwatch watch = unlimited();
+    core::Stopwatch watch = unlimited();
     const ExactResult result = exact_order(steps, {}, watch);
     REQUIRE(result.proved);
     REQUIRE(is_order(steps, result.order));
@@ -105,7 +105,7 @@ TEST_CASE("exact orders of random computation graphs have the reference's least 
     const core::Graph graph = tests::random_graph(random, shape);
     const std::int64_t least = core::reference::least_peak_without_recomputation(graph);
     const StepGraph steps(graph);
-    Stopwatch watch = unlimited();
+    core::Stopwatch watch = unlimited();
     const ExactResult result = exact_order(steps, {}, watch);
     REQUIRE(result.proved);
     REQUIRE(result.lower_bound == least);
@@ -116,7 +116,7 @@ TEST_CASE("exact orders of random computation graphs have the reference's least 
 
 TEST_CASE("exact search proves what no order can do") {
   const StepGraph steps = random_steps(30, 60, 3);
-  Stopwatch watch = unlimited();
+  core::Stopwatch watch = unlimited();
   const ExactResult best = exact_order(steps, {}, watch);
   REQUIRE(best.proved);
 
@@ -152,7 +152,7 @@ TEST_CASE("exact search does not depend on which end the memory is at") {
     for (const auto& [from, to] : edges) turned.emplace_back(count - 1 - to, count - 1 - from);
     const StepGraph forward(std::move(steps), std::move(edges)), backward(std::move(mirrored), std::move(turned));
 
-    Stopwatch watch = unlimited();
+    core::Stopwatch watch = unlimited();
     const ExactResult ahead = exact_order(forward, {}, watch), back = exact_order(backward, {}, watch);
     REQUIRE(ahead.proved);
     REQUIRE(back.proved);
@@ -166,25 +166,25 @@ TEST_CASE("exact search that runs out of memory or time keeps an order and a bou
   const StepGraph steps = random_steps(90, 180, 5);
   for (const bool short_of_memory : {false, true}) {
     ExactOptions options;
-    Limit limit;
+    core::Limit limit;
     if (short_of_memory) {
       options.memory_bytes = 1 << 20;
     } else {
       limit.work = 200'000;
     }
-    Stopwatch watch(limit), again(limit);
+    core::Stopwatch watch(limit), again(limit);
     const ExactResult result = exact_order(steps, options, watch);
     CHECK_FALSE(result.proved);
     REQUIRE(is_order(steps, result.order));
     CHECK(peak(steps, result.order) == result.peak);
-    Stopwatch bound_watch = unlimited();
+    core::Stopwatch bound_watch = unlimited();
     CHECK(result.lower_bound >= cut_lower_bound(steps, bound_watch));
     CHECK(result.lower_bound < result.peak);
     CHECK(exact_order(steps, options, again).order == result.order);
   }
   ExactOptions no_room;
   no_room.memory_bytes = 0;
-  Stopwatch watch = unlimited();
+  core::Stopwatch watch = unlimited();
   CHECK(is_order(steps, exact_order(steps, no_room, watch).order));
 }
 

@@ -94,7 +94,7 @@ TEST_CASE("a beam that leaves out nothing finds the least peak forward and backw
     const StepGraph graph(nodes);
     const std::int64_t least = core::reference::least_peak_without_recomputation(nodes);
     for (const bool backward : {false, true}) {
-      Stopwatch watch{Limit{}};
+      core::Stopwatch watch{core::Limit{}};
       Beam beam(graph, backward, 1 << 16);
       beam.start(least);
       REQUIRE(beam.advance(watch) == Beam::Outcome::found);
@@ -114,7 +114,7 @@ TEST_CASE("a narrow beam stays within its limit and claims nothing it has not sh
     const StepGraph graph(nodes);
     const std::int64_t least = core::reference::least_peak_without_recomputation(nodes);
     const std::int64_t limit = least + random.between(-1, 1);
-    Stopwatch watch{Limit{}};
+    core::Stopwatch watch{core::Limit{}};
     Beam beam(graph, random.chance(50), 2);
     beam.start(limit);
     const Beam::Outcome outcome = beam.advance(watch);
@@ -133,7 +133,7 @@ TEST_CASE("a narrow beam stays within its limit and claims nothing it has not sh
 TEST_CASE("a beam goes on where its watch stopped it") {
   const StepGraph graph = wide_steps(5, 60);
   const std::int64_t limit = peak(graph, graph.any_order()) * 9 / 10;
-  Stopwatch endless{Limit{}};
+  core::Stopwatch endless{core::Limit{}};
   for (const bool backward : {false, true}) {
     Beam whole(graph, backward, 64), parts(graph, backward, 64);
     whole.start(limit);
@@ -141,9 +141,9 @@ TEST_CASE("a beam goes on where its watch stopped it") {
     const Beam::Outcome expected = whole.advance(endless);
     Beam::Outcome outcome = Beam::Outcome::running;
     for (int i = 0; i < 100'000 && outcome == Beam::Outcome::running; ++i) {
-      Limit little;
+      core::Limit little;
       little.work = 100;
-      Stopwatch watch(little);
+      core::Stopwatch watch(little);
       outcome = parts.advance(watch);
     }
     REQUIRE(outcome == expected);
@@ -166,7 +166,7 @@ TEST_CASE("the search proves small graphs optimal and says so") {
       if (found >= 0) CHECK(bytes < found);
       found = bytes;
     };
-    Stopwatch watch{Limit{}};
+    core::Stopwatch watch{core::Limit{}};
     const std::vector<StepId> order = search_order(graph, graph.any_order(), options, watch, 1 + i % 3);
     REQUIRE(is_order(graph, order));
     CHECK(peak(graph, order) == core::reference::least_peak_without_recomputation(nodes));
@@ -181,9 +181,9 @@ TEST_CASE("for a work limit the search is deterministic and never worse than its
     const std::vector<StepId> start = graph.any_order();
     for (const int threads : {1, 2, 3}) {
       for (const std::int64_t work : {0, 1000, 1'500'000}) {
-        Limit limit;
+        core::Limit limit;
         limit.work = work;
-        Stopwatch first_watch(limit), second_watch(limit);
+        core::Stopwatch first_watch(limit), second_watch(limit);
         const std::vector<StepId> first = search_order(graph, start, {}, first_watch, threads);
         const std::vector<StepId> second = search_order(graph, start, {}, second_watch, threads);
         REQUIRE(is_order(graph, first));
@@ -200,19 +200,19 @@ TEST_CASE("the search heeds the stop flag and the lower bound") {
   const StepGraph graph = wide_steps(8, 300);
   const std::vector<StepId> start = graph.any_order();
   const std::atomic<bool> stopped = true;
-  Limit limit;
+  core::Limit limit;
   limit.stop = &stopped;
-  Stopwatch watch(limit);
+  core::Stopwatch watch(limit);
   CHECK(search_order(graph, start, {}, watch, 2) == start);
 
   std::atomic<bool> stop = false;
   limit.stop = &stop;
-  Stopwatch stopped_later(limit);
+  core::Stopwatch stopped_later(limit);
   OrderSearchOptions options;
   options.found = [&](const std::vector<StepId>&, std::int64_t) { stop = true; };
   CHECK(peak(graph, search_order(graph, start, options, stopped_later, 2)) < peak(graph, start));
 
-  Stopwatch endless{Limit{}};
+  core::Stopwatch endless{core::Limit{}};
   options = {};
   options.lower_bound = peak(graph, start);
   CHECK(search_order(graph, start, options, endless, 2) == start);
@@ -221,7 +221,7 @@ TEST_CASE("the search heeds the stop flag and the lower bound") {
 }
 
 TEST_CASE("the search copes with graphs that leave it nothing to do") {
-  Stopwatch watch{Limit{}};
+  core::Stopwatch watch{core::Limit{}};
   CHECK(search_order(StepGraph(), {}, {}, watch).empty());
   OrderSearchOptions options;
   options.lower_bound = -1;

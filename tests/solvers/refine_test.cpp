@@ -89,7 +89,7 @@ TEST_CASE("eviction gives valid schedules, within the budget where it says so") 
     const Schedule baseline = core::baseline_schedule(graph);
     const std::int64_t peak = reference::peak(graph, baseline);
     const std::int64_t budget = random.between(core::peak_lower_bound(graph), peak);
-    Stopwatch watch({});
+    core::Stopwatch watch({});
     const Eviction eviction = evict_until_it_fits(graph, baseline, budget, random.chance(50) ? 0 : 5, watch);
     REQUIRE(reference::valid(graph, eviction.schedule));
     CHECK(eviction.fits == (reference::peak(graph, eviction.schedule) <= budget));

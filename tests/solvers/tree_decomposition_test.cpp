@@ -86,9 +86,9 @@ TEST_CASE("an expired watch ends the search with a valid decomposition") {
   options.max_nodes = 60;
   for (const std::int64_t work : {0, 10, 50}) {
     const Graph graph = tests::random_graph(random, options);
-    Limit limit;
+    core::Limit limit;
     limit.work = work;
-    Stopwatch watch(limit);
+    core::Stopwatch watch(limit);
     const TreeDecomposition decomposition = min_fill_decomposition(graph, 192, &watch);
     CHECK(check_decomposition(graph, decomposition) == "");
     if (work == 0) CHECK(decomposition.bags.size() == 1);

@@ -66,7 +66,7 @@ class Annealing {
   /// Begins a schedule of `work` units from an order; temperatures fall from `hot` times the mean rise of a step.
   void start(std::span<const StepId> order, std::int64_t work, double hot);
   /// Goes on until the schedule ends (false) or `watch` expires (true). A unit of work is about a position looked at.
-  bool advance(Stopwatch& watch);
+  bool advance(core::Stopwatch& watch);
 
   /// The lowest peak so far; only lower ones count from there on.
   std::int64_t peak() const { return peak_; }

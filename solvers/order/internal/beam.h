@@ -31,7 +31,7 @@ class Beam {
   /// Begins a search for an order of a peak of at most `limit` bytes.
   void start(std::int64_t limit);
   /// A unit of work is a step tried on a cut.
-  Outcome advance(Stopwatch& watch);
+  Outcome advance(core::Stopwatch& watch);
   /// What was found.
   std::vector<StepId> order() const;
 

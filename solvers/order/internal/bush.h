@@ -41,7 +41,7 @@ class Linearizer {
  public:
   /// `tick`, if there is one, is called now and then in long work. The accelerator, if there is one, takes over tables
   /// that are large; `memory_bytes` and `threads` are the host's.
-  Linearizer(std::int64_t memory_bytes, int threads, Stopwatch& watch, std::function<void()> tick,
+  Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
              sim::Accelerator* accelerator)
       : memory_bytes_(memory_bytes),
         threads_(threads),
@@ -81,7 +81,7 @@ class Linearizer {
 
   std::int64_t memory_bytes_;
   int threads_;
-  Stopwatch& watch_;
+  core::Stopwatch& watch_;
   std::function<void()> tick_;
   sim::Accelerator* accelerator_;
   Ropes ropes_;

@@ -36,10 +36,10 @@ struct ExactResult {
 /// and all other ways from there are dropped. Stops at a proof, when `watch` expires, or at the memory limit: then with
 /// the greedy completion of what it has and the proved bound. Deterministic for a work limit. Exponential in the width.
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
-                        Stopwatch& watch);
-ExactResult exact_order(const StepGraph& graph, const ExactOptions& options, Stopwatch& watch);
+                        core::Stopwatch& watch);
+ExactResult exact_order(const StepGraph& graph, const ExactOptions& options, core::Stopwatch& watch);
 
 /// The exact search as the oracle of find_schedule; gives up where the search ends without a proof.
-PeakOracle exact_oracle(const ExactOptions& options, Stopwatch& watch);
+PeakOracle exact_oracle(const ExactOptions& options, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

@@ -34,7 +34,7 @@ struct KeyTree {
 class KeyOrders {
  public:
   /// On `threads` threads, or on the accelerator if there is one, once the search is wide enough.
-  KeyOrders(const KeyTree& tree, Stopwatch& watch, int threads, sim::Accelerator* accelerator);
+  KeyOrders(const KeyTree& tree, core::Stopwatch& watch, int threads, sim::Accelerator* accelerator);
 
   /// Searches all orders; false if the watch expired first. There is a best one in any case.
   bool search();
@@ -45,7 +45,7 @@ class KeyOrders {
 
  private:
   sim::KeyTree tree_;
-  Stopwatch& watch_;
+  core::Stopwatch& watch_;
   int threads_;
   sim::Accelerator* accelerator_;
   sim::KeyOrdersFound found_;

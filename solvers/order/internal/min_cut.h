@@ -20,9 +20,9 @@ Cut min_memory_cut(const StepGraph& graph);
 /// A bound that no order of all steps can beat: the greatest over steps s of the least memory over all cuts that hold
 /// the predecessors of s and not s, plus rise(s); and the memory at the end. At least the largest working set. One
 /// maximum flow a step, the promising ones first; stops early once `watch` expires (what it has is a bound already).
-std::int64_t cut_lower_bound(const StepGraph& graph, Stopwatch& watch);
+std::int64_t cut_lower_bound(const StepGraph& graph, core::Stopwatch& watch);
 /// The same for orders of to \ from, memory at `from` included.
-std::int64_t cut_lower_bound(const StepGraph& graph, const Cut& from, const Cut& to, Stopwatch& watch);
+std::int64_t cut_lower_bound(const StepGraph& graph, const Cut& from, const Cut& to, core::Stopwatch& watch);
 
 /// first needs second: whoever holds the first holds the second too.
 using Need = std::pair<std::int32_t, std::int32_t>;

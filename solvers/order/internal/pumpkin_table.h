@@ -31,15 +31,16 @@ class PumpkinTable {
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
   /// False if the watch expired first. Calls `tick`, if there is one, now and then.
-  bool solve(Stopwatch& watch, int threads, const std::function<void()>& tick = {});
+  bool solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick = {});
   /// The same on a device, where the table may be too large. Throws DeviceError where the device fails.
-  sim::PumpkinAnswer::End solve_on(sim::Accelerator& device, Stopwatch& watch, const std::function<void()>& tick = {});
+  sim::PumpkinAnswer::End solve_on(sim::Accelerator& device, core::Stopwatch& watch,
+                                   const std::function<void()>& tick = {});
   /// After solve(): the dominant schedule of what lies between source and sink.
   Chain chain(Ropes& ropes) const;
 
  private:
   using Solve = std::function<sim::PumpkinAnswer(const sim::PumpkinProblem&, const sim::PumpkinOptions&)>;
-  sim::PumpkinAnswer::End solve(Stopwatch& watch, const std::function<void()>& tick, std::int64_t chunk,
+  sim::PumpkinAnswer::End solve(core::Stopwatch& watch, const std::function<void()>& tick, std::int64_t chunk,
                                 const Solve& solve);
 
   std::span<const Branch> branches_;

@@ -30,8 +30,8 @@ class Reduction {
     take,  ///< some schedule of it will do: the whole will be a schedule, not the dominant one
     leave  ///< it stays as it is
   };
-  Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads, Stopwatch& watch,
-            std::function<void()> tick = {}, sim::Accelerator* accelerator = nullptr);
+  Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
+            core::Stopwatch& watch, std::function<void()> tick = {}, sim::Accelerator* accelerator = nullptr);
 
   /// Reduces until nothing more can be.
   void run();

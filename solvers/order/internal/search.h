@@ -25,6 +25,6 @@ struct OrderSearchOptions {
 /// threads, the caller's among them; for a given number of threads, seed and work limit deterministic. Memory O(n + m)
 /// a thread, and up to a few hundred MB for wide beams.
 std::vector<StepId> search_order(const StepGraph& graph, std::vector<StepId> start, const OrderSearchOptions& options,
-                                 Stopwatch& watch, int threads = 1);
+                                 core::Stopwatch& watch, int threads = 1);
 
 }  // namespace cairn::solvers

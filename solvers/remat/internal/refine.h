@@ -26,11 +26,12 @@ struct Eviction {
   bool fits = false;
 };
 Eviction evict_until_it_fits(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
-                             std::uint64_t noise_seed, Stopwatch& watch);
+                             std::uint64_t noise_seed, core::Stopwatch& watch);
 
 /// Ruin and recreate around the incumbent until the watch expires or `rounds` bring nothing: evict to a tighter budget,
 /// then retain up to the real one. Needs a budget or takes the incumbent's peak as one. Deterministic for a seed and a
 /// work limit.
-void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, Stopwatch& watch, int rounds);
+void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
+            int rounds);
 
 }  // namespace cairn::solvers
