@@ -58,8 +58,8 @@ struct Prepared {
   std::int64_t stairs(std::int64_t i) const { return profiles().outlines[i].left + profiles().outlines[i].right; }
   sim::device::Profiles profiles() const { return set.profiles(); }
 
-  sim::HostMachine machine;
-  sim::device::DominanceSet<sim::HostMachine> set;
+  core::HostMachine machine;
+  sim::device::DominanceSet<core::HostMachine> set;
 };
 
 /// Lemma 2.5's loop on staircases for every pair.

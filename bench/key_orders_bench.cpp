@@ -18,7 +18,7 @@ namespace {
 void search(benchmark::State& state, std::int64_t most_width, int threads) {
   constexpr std::int64_t kMostWork = 4'000'000;
   const sim::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
-  sim::HostMachine machine(threads);
+  core::HostMachine machine(threads);
   sim::KeyOrderOptions options;
   options.most_width = most_width;
   sim::KeyOrdersFound found;
@@ -100,7 +100,7 @@ void caduceus_in_bulk(benchmark::State& state) {
     for (const Instance::Bend& bend : instance.bends) batch.add_bend(bend.first, bend.last, bend.segments);
   }
   const auto goal = state.range(0) != 0 ? sim::CaduceusGoal::dominant : sim::CaduceusGoal::least_peak;
-  sim::HostMachine machine(static_cast<int>(state.range(1)));
+  core::HostMachine machine(static_cast<int>(state.range(1)));
   for (auto _ : state) benchmark::DoNotOptimize(sim::solve_caduceus(batch, goal, machine));
   rate(state);
 }

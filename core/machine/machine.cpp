@@ -12,7 +12,7 @@
 #include <system_error>
 #include <thread>
 
-namespace cairn::sim {
+namespace cairn::core {
 namespace {
 
 /// Pieces of work that threads take one by one.
@@ -136,4 +136,4 @@ std::int64_t HostMachine::free_bytes() const {
   return static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::core

@@ -15,9 +15,9 @@
 #include "cairn/core/machine/team.h"
 
 /// What the simulator computes is written once, in sim/device/, as templates over a Machine and its Teams
-/// (core/team.h): HostMachine spreads it over CPU threads with Teams of one, cuda/ over a GPU with threads, warps and
-/// blocks. A Machine does what it is given, one thing after the other. All pointers but those of upload's source and
-/// download's target are the machine's own memory. It has
+/// (core/machine/team.h): HostMachine spreads it over CPU threads with Teams of one, cuda/ over a GPU with threads,
+/// warps and blocks. A Machine does what it is given, one thing after the other. All pointers but those of upload's
+/// source and download's target are the machine's own memory. It has
 ///
 ///   launch(functor, teams, shared_bytes = 0)
 ///       functor(team, index) for every index in [0, teams), in any order and at once; none for 0 teams.
@@ -35,7 +35,7 @@
 ///   free_bytes()                           what arrays may still take
 ///   resident_teams<F>(shared_bytes)        teams of such a launch that run at once: where each needs memory of its
 ///                                          own, launch at most so many and let each take several pieces of work
-namespace cairn::sim {
+namespace cairn::core {
 
 /// Teams of 32 threads that share a block on a device, and its shared memory.
 inline constexpr int kWarpsOfBlock = 8;
@@ -76,7 +76,7 @@ class HostMachine {
     static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= 4096);
     for_each(teams, 1, [&](std::int64_t begin, std::int64_t end, int) {
       std::vector<std::max_align_t> memory(static_cast<std::size_t>(shared_bytes) / sizeof(std::max_align_t) + 1);
-      const core::SerialTeam team(reinterpret_cast<std::byte*>(memory.data()));
+      const SerialTeam team(reinterpret_cast<std::byte*>(memory.data()));
       for (std::int64_t i = begin; i < end; ++i) functor(team, i);
     });
   }
@@ -127,4 +127,4 @@ class HostMachine {
   int threads_;
 };
 
-}  // namespace cairn::sim
+}  // namespace cairn::core

@@ -24,13 +24,13 @@ struct Plus {
   __host__ __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return a + b; }
 };
 
-static_assert(kWarpsOfBlock == sim::kWarpsOfBlock);
+static_assert(kWarpsOfBlock == core::kWarpsOfBlock);
 
 /// The Machine of sim/machine.h on a GPU: everything is enqueued on a stream of its own. For one thread at a time.
 class SimMachine : public Launcher {
  public:
   template <class T>
-  using ArrayOf = sim::Array<T, RuntimeDeleter<&cudaFree>>;
+  using ArrayOf = core::Array<T, RuntimeDeleter<&cudaFree>>;
 
   SimMachine() : own_stream_(make_stream()) { set_stream(own_stream_.get()); }
 

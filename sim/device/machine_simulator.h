@@ -426,7 +426,7 @@ class MachineSimulator : public Simulator {
   /// Launches as many teams as there is work for; where their arrays exceed the shared memory, as many as run at once.
   template <class F>
   void launch_with_space(F functor, std::int64_t work, std::int64_t bytes) {
-    constexpr std::int64_t kTeamsOfBlock = F::kThreads == 32 ? kWarpsOfBlock : 1;
+    constexpr std::int64_t kTeamsOfBlock = F::kThreads == 32 ? core::kWarpsOfBlock : 1;
     constexpr std::int64_t kAlignment = 256;
     std::int64_t shared = bytes;
     functor.teams = work;

@@ -52,12 +52,12 @@ CanonicalBatch canonical_batch(std::span<const core::CanonicalProfile> profiles)
 
 CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
                                int threads) {
-  HostMachine machine(threads);
+  core::HostMachine machine(threads);
   return device::canonical_batch(machine, values, offsets);
 }
 
 CanonicalBatch merge_segments(const CanonicalBatch& chains, std::span<const std::int64_t> sets, int threads) {
-  HostMachine machine(threads);
+  core::HostMachine machine(threads);
   return device::merge_segments(machine, chains, sets);
 }
 

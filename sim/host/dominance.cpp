@@ -48,8 +48,8 @@ void device::choose_cuts(Levels& levels, std::vector<std::int64_t> values) {
 struct DominanceSet::State {
   State(const CanonicalBatch& profiles, int threads) : machine(threads), set(machine, profiles) {}
 
-  HostMachine machine;
-  device::DominanceSet<HostMachine> set;
+  core::HostMachine machine;
+  device::DominanceSet<core::HostMachine> set;
 };
 
 DominanceSet::DominanceSet(const CanonicalBatch& profiles, int threads)

@@ -267,7 +267,7 @@ class HostSimulator final : public Simulator {
 
   core::Graph graph_;
   Tables<Id> tables_;
-  HostMachine machine_;
+  core::HostMachine machine_;
   std::vector<std::unique_ptr<Worker<Id>>> workers_;
 };
 

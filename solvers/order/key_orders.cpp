@@ -30,7 +30,7 @@ bool KeyOrders::search() {
   if (accelerator_ != nullptr) {
     found_ = accelerator_->key_orders(tree_, options);
   } else {
-    sim::HostMachine machine(threads_);
+    core::HostMachine machine(threads_);
     found_ = sim::search_key_orders(tree_, options, machine);
   }
   return found_.complete;

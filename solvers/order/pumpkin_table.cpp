@@ -46,7 +46,7 @@ sim::PumpkinAnswer::End PumpkinTable::solve(core::Stopwatch& watch, const std::f
 bool PumpkinTable::solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick) {
   constexpr std::int64_t kWorthSharing = 4096;  // states; fewer are solved before threads are awake
   constexpr std::int64_t kChunk = 2048;         // between two looks at the clock
-  const sim::HostMachine machine(states_ < kWorthSharing ? 1 : threads);
+  const core::HostMachine machine(states_ < kWorthSharing ? 1 : threads);
   return solve(watch, tick, kChunk, [&](const auto& problem, const auto& options) {
            return sim::solve_pumpkin(machine, problem, options);
          }) == sim::PumpkinAnswer::End::solved;

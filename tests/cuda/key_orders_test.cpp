@@ -13,7 +13,7 @@ TEST_CASE("key orders on a device: the host's answer however wide the search is"
   if (tests::no_device()) return;
   const auto device = make_accelerator();
   tests::Random random(1);
-  sim::HostMachine host;
+  core::HostMachine host;
   for (int readers = 1; readers <= 8; ++readers) {
     for (const std::int64_t width : {1, 64, 1 << 13}) {
       INFO(readers << " readers, width " << width);
@@ -50,7 +50,7 @@ TEST_CASE("caduceus graphs on a device: the host's answers") {
       batch.add_bend(static_cast<std::int32_t>(first), static_cast<std::int32_t>(random.between(first, staff)), chain);
     }
   }
-  sim::HostMachine host;
+  core::HostMachine host;
   for (const sim::CaduceusGoal goal : {sim::CaduceusGoal::least_peak, sim::CaduceusGoal::dominant}) {
     const sim::CaduceusAnswers expected = sim::solve_caduceus(batch, goal, host);
     const sim::CaduceusAnswers found = solve_caduceus(batch, goal);

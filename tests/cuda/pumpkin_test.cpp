@@ -19,7 +19,7 @@ void check_same(const PumpkinAnswer& a, const PumpkinAnswer& b) {
   CHECK(a.bytes == b.bytes);
 }
 
-PumpkinAnswer on_host(const sim::PumpkinProblem& problem) { return solve_pumpkin(sim::HostMachine(), problem, {}); }
+PumpkinAnswer on_host(const sim::PumpkinProblem& problem) { return solve_pumpkin(core::HostMachine(), problem, {}); }
 
 TEST_CASE("pumpkin on a device: the host's answer for up to 18 branches of 16 nodes") {
   if (tests::no_device()) return;

@@ -9,14 +9,14 @@ namespace cairn::cuda {
 namespace {
 
 struct OwnedMachine {
-  sim::HostMachine machine{1};
+  core::HostMachine machine{1};
 };
 
 template <class Id>
-class FakeSimulator final : private OwnedMachine, public sim::device::MachineSimulator<sim::HostMachine, Id> {
+class FakeSimulator final : private OwnedMachine, public sim::device::MachineSimulator<core::HostMachine, Id> {
  public:
   explicit FakeSimulator(const core::Graph& graph)
-      : sim::device::MachineSimulator<sim::HostMachine, Id>(OwnedMachine::machine, graph) {}
+      : sim::device::MachineSimulator<core::HostMachine, Id>(OwnedMachine::machine, graph) {}
   std::string backend() const override { return "cuda"; }
   std::string device() const override { return "fake"; }
 };

@@ -32,7 +32,7 @@ using tests::Values;
 
 template <class Check>
 void on_one_thread(const Check& check) {
-  HostMachine machine(1);
+  core::HostMachine machine(1);
   check(machine);
 }
 /// check(machine) on every machine, which must all give the same.
@@ -40,7 +40,7 @@ template <class Check>
 void on_every_machine(const Check& check) {
   for (const int threads : {1, 2}) {
     INFO(threads << " threads");
-    HostMachine machine(threads);
+    core::HostMachine machine(threads);
     check(machine);
   }
   for (const bool reverse : {false, true}) {

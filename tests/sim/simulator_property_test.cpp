@@ -95,8 +95,8 @@ TEST_CASE("host and device path agree with the reference on thousands of small g
     const sim::ScheduleBatch batch = batch_of(graph, schedules);
     INFO("round " << round);
     REQUIRE(evaluated(*sim::host_simulator(graph, 1), batch) == expected);
-    sim::HostMachine host(1);
-    REQUIRE(evaluated(*std::make_unique<OnMachine<sim::HostMachine, std::uint16_t>>(host, graph), batch) == expected);
+    core::HostMachine host(1);
+    REQUIRE(evaluated(*std::make_unique<OnMachine<core::HostMachine, std::uint16_t>>(host, graph), batch) == expected);
     if (round % 50 != 0) continue;
     REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
     for (const bool reverse : {false, true}) {
@@ -114,8 +114,8 @@ TEST_CASE("every batch size from 1 to 4096 gives each candidate the same outcome
   for (int c = 0; c < 4096; ++c) schedules.push_back(random_candidate(random, graph));
   const sim::Outcomes all = by_reference(graph, schedules);
   const auto simulator = sim::host_simulator(graph, 1);
-  sim::HostMachine machine(1);
-  OnMachine<sim::HostMachine, std::uint16_t> device_path(machine, graph);
+  core::HostMachine machine(1);
+  OnMachine<core::HostMachine, std::uint16_t> device_path(machine, graph);
   sim::ScheduleBatch batch(graph.node_count());
   sim::Outcomes expected;
   for (std::int64_t count = 1; count <= 4096; ++count) {
@@ -253,11 +253,11 @@ TEST_CASE("graphs of more nodes than 16 bits can number") {
   REQUIRE(!batch.narrow());
   const sim::Outcomes expected = by_evaluator(graph, schedules);
   REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
-  sim::HostMachine machine(2);
-  REQUIRE(evaluated(*std::make_unique<OnMachine<sim::HostMachine, std::uint32_t>>(machine, graph), batch) == expected);
+  core::HostMachine machine(2);
+  REQUIRE(evaluated(*std::make_unique<OnMachine<core::HostMachine, std::uint32_t>>(machine, graph), batch) == expected);
   // Without recomputation alone: another way through the device path.
   const std::vector<core::Schedule> orders{schedules[0], schedules[1]};
-  REQUIRE(evaluated(*std::make_unique<OnMachine<sim::HostMachine, std::uint32_t>>(machine, graph),
+  REQUIRE(evaluated(*std::make_unique<OnMachine<core::HostMachine, std::uint32_t>>(machine, graph),
                     batch_of(graph, orders)) == by_evaluator(graph, orders));
 }
 
@@ -265,8 +265,8 @@ TEST_CASE("the empty graph and empty batches") {
   const core::Graph graph;
   const std::vector<core::Schedule> schedules{{}, {{0}}, {}};
   const sim::ScheduleBatch batch = batch_of(graph, schedules);
-  sim::HostMachine machine(1);
-  OnMachine<sim::HostMachine, std::uint16_t> device_path(machine, graph);
+  core::HostMachine machine(1);
+  OnMachine<core::HostMachine, std::uint16_t> device_path(machine, graph);
   const auto host = sim::host_simulator(graph, 1);
   for (sim::Simulator* simulator : {host.get(), static_cast<sim::Simulator*>(&device_path)}) {
     REQUIRE(evaluated(*simulator, batch) == by_reference(graph, schedules));
@@ -313,8 +313,8 @@ TEST_CASE("candidates of a generator are the same one by one, in any batch and o
 TEST_CASE("what no simulator can take is refused and leaves it as it was") {
   tests::Random random(77);
   const core::Graph graph = tests::random_graph(random, {.min_nodes = 5, .max_nodes = 5});
-  sim::HostMachine machine(1);
-  OnMachine<sim::HostMachine, std::uint16_t> device_path(machine, graph);
+  core::HostMachine machine(1);
+  OnMachine<core::HostMachine, std::uint16_t> device_path(machine, graph);
   const auto host = sim::host_simulator(graph, 1);
   for (sim::Simulator* simulator : {host.get(), static_cast<sim::Simulator*>(&device_path)}) {
     sim::Outcomes outcomes;

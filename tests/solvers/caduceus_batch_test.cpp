@@ -116,7 +116,7 @@ TEST_CASE("caduceus graphs solved in bulk have the peaks and profiles of those s
   std::vector<Instance> instances;
   for (int i = 0; i < 20'000; ++i) instances.push_back(random_instance(random));
   const CaduceusBatch batch = batch_of(instances);
-  HostMachine machine(2);
+  core::HostMachine machine(2);
   const CaduceusAnswers least = solve_caduceus(batch, CaduceusGoal::least_peak, machine);
   const CaduceusAnswers dominant = solve_caduceus(batch, CaduceusGoal::dominant, machine);
   REQUIRE(least.peaks.size() == instances.size());
@@ -152,7 +152,7 @@ TEST_CASE("caduceus graphs solved in bulk are solved alike on every machine", "[
   std::vector<Instance> instances;
   for (int i = 0; i < 1000; ++i) instances.push_back(random_instance(random));
   const CaduceusBatch batch = batch_of(instances);
-  HostMachine one(1), two(2);
+  core::HostMachine one(1), two(2);
   tests::FiberMachine forwards(false), backwards(true);
   for (const CaduceusGoal goal : {CaduceusGoal::least_peak, CaduceusGoal::dominant}) {
     const CaduceusAnswers expected = solve_caduceus(batch, goal, one);
@@ -167,7 +167,7 @@ TEST_CASE("caduceus graphs solved in bulk are solved alike on every machine", "[
 }
 
 TEST_CASE("a batch of no caduceus graph and one of empty ones", "[sim]") {
-  HostMachine machine(1);
+  core::HostMachine machine(1);
   CaduceusBatch batch;
   CHECK(solve_caduceus(batch, CaduceusGoal::least_peak, machine).peaks.empty());
   CHECK_THROWS_AS(batch.add_bend(0, 0, {}), core::InputError);

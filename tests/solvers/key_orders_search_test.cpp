@@ -159,7 +159,7 @@ std::string defect(const Steps& all, const KeyOrdersFound& found, const tests::C
 
 TEST_CASE("key orders of small trees are dominant however wide the search is", "[sim]") {
   Random random(1);
-  HostMachine machine(1);
+  core::HostMachine machine(1);
   int examined = 0;
   for (int i = 0; i < 4500; ++i) {
     const KeyTree tree = random_tree(random);
@@ -200,7 +200,7 @@ void each_order(const KeyTree& tree, std::vector<std::int32_t>& order,
 
 TEST_CASE("of equal subtrees one order in each class is tried and its peak is that of the others", "[sim]") {
   Random random(2);
-  HostMachine machine(1);
+  core::HostMachine machine(1);
   int fewer = 0;
   for (int i = 0; i < 1500; ++i) {
     const KeyTree tree = random_tree(random);
@@ -239,7 +239,7 @@ TEST_CASE("of equal subtrees one order in each class is tried and its peak is th
 TEST_CASE("key orders are the same on every machine", "[sim]") {
   Random random(3);
   tests::FiberMachine forwards(false), backwards(true);
-  HostMachine one(1), two(2);
+  core::HostMachine one(1), two(2);
   for (int i = 0; i < 40; ++i) {
     const KeyTree tree = i < 30 ? random_tree(random) : tests::random_key_tree(random, 5, 3, 3);
     KeyOrderOptions options;
@@ -263,7 +263,7 @@ TEST_CASE("key orders are the same on every machine", "[sim]") {
 TEST_CASE("a search of key orders that is stopped has some order and no better one than a search that is not",
           "[sim]") {
   Random random(4);
-  HostMachine machine(2);
+  core::HostMachine machine(2);
   int cut = 0;
   for (int i = 0; i < 300; ++i) {
     const KeyTree tree = random_tree(random);
@@ -287,7 +287,7 @@ TEST_CASE("a search of key orders that is stopped has some order and no better o
 }
 
 TEST_CASE("key orders of no key and of parents that cannot be", "[sim]") {
-  HostMachine machine(1);
+  core::HostMachine machine(1);
   KeyTree tree;
   const KeyOrdersFound nothing = search_key_orders(tree, {}, machine);
   CHECK(nothing.complete);

@@ -23,7 +23,7 @@ using End = PumpkinAnswer::End;
 using Digits = std::vector<std::int32_t>;
 
 PumpkinAnswer on_host(const PumpkinProblem& problem, const PumpkinOptions& options = {}, int threads = 1) {
-  return solve_pumpkin(HostMachine(threads), problem, options);
+  return solve_pumpkin(core::HostMachine(threads), problem, options);
 }
 PumpkinAnswer on_fibers(const PumpkinProblem& problem, bool reverse, const PumpkinOptions& options = {}) {
   tests::FiberMachine machine(reverse);

@@ -14,10 +14,10 @@ namespace cairn::tests {
 
 /// A Machine of sim/machine.h whose teams have as many threads as on a device, as coroutines: where a sync is missing,
 /// forwards and backwards differ. Shared memory is as scarce as there, and holds rubbish at first.
-class FiberMachine : public sim::HostMachine {
+class FiberMachine : public core::HostMachine {
  public:
   explicit FiberMachine(bool reverse = false, std::int64_t shared_limit = 96 * 1024)
-      : sim::HostMachine(1), reverse_(reverse), shared_limit_(shared_limit) {}
+      : core::HostMachine(1), reverse_(reverse), shared_limit_(shared_limit) {}
 
   std::int64_t shared_limit() const { return shared_limit_; }
   template <class F>
@@ -29,7 +29,7 @@ class FiberMachine : public sim::HostMachine {
   void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) {
     static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= 4096 - 16);
     static_assert(F::kThreads == 1 || (F::kThreads >= 32 && F::kThreads <= 1024 && F::kThreads % 32 == 0));
-    const std::int64_t teams_of_block = F::kThreads == 1 ? 128 : F::kThreads == 32 ? sim::kWarpsOfBlock : 1;
+    const std::int64_t teams_of_block = F::kThreads == 1 ? 128 : F::kThreads == 32 ? core::kWarpsOfBlock : 1;
     if (teams < 0 || shared_bytes < 0 || shared_bytes * teams_of_block > shared_limit_ ||
         (F::kThreads == 1 && shared_bytes > 0))
       throw std::logic_error("a launch that a device would refuse");

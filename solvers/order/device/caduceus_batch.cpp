@@ -29,7 +29,7 @@ void CaduceusBatch::add_bend(std::int32_t first, std::int32_t last, std::span<co
   graph.segments += length;
 }
 
-CaduceusAnswers solve_caduceus(const CaduceusBatch& batch, CaduceusGoal goal, HostMachine& machine) {
+CaduceusAnswers solve_caduceus(const CaduceusBatch& batch, CaduceusGoal goal, core::HostMachine& machine) {
   return device::solve_caduceus(batch, goal, machine);
 }
 

@@ -49,6 +49,6 @@ struct CaduceusAnswers {
   std::vector<std::int32_t> orders;  ///< the ids of the first graph in their order, then those of the second, ...
 };
 
-CaduceusAnswers solve_caduceus(const CaduceusBatch& batch, CaduceusGoal goal, HostMachine& machine);
+CaduceusAnswers solve_caduceus(const CaduceusBatch& batch, CaduceusGoal goal, core::HostMachine& machine);
 
 }  // namespace cairn::sim

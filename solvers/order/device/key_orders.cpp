@@ -299,8 +299,8 @@ KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOption
 
 }  // namespace device
 
-KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, HostMachine& machine) {
-  return device::search_key_orders(tree, options, [&]() -> HostMachine& { return machine; });
+KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, core::HostMachine& machine) {
+  return device::search_key_orders(tree, options, [&]() -> core::HostMachine& { return machine; });
 }
 
 }  // namespace cairn::sim

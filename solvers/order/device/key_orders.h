@@ -71,6 +71,6 @@ struct KeyOrdersFound {
 ///
 /// (Prefixes of the same keys cannot be compared by their relaxations: an open path may be cut anywhere when the next
 /// key comes, and one prefix would have to be better for each of these cuts.)
-KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, HostMachine& machine);
+KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, core::HostMachine& machine);
 
 }  // namespace cairn::sim

@@ -388,8 +388,8 @@ template <class GetMachine>
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, const GetMachine& machine) {
   using Machine = std::remove_reference_t<decltype(machine())>;
   const PackedKeyTree packed(tree);
-  HostMachine one(1);
-  KeyOrdersOn<HostMachine> narrow(packed, one);
+  core::HostMachine one(1);
+  KeyOrdersOn<core::HostMachine> narrow(packed, one);
   return search_key_orders(packed, options, narrow,
                            [&] { return std::make_unique<KeyOrdersOn<Machine>>(packed, machine()); });
 }

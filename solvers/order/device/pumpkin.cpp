@@ -87,7 +87,8 @@ std::int64_t most_bytes(const PumpkinProblem& problem) {
   return bytes < 0x1p62 ? static_cast<std::int64_t>(bytes) : kBeyondCounting;
 }
 
-PumpkinAnswer solve_pumpkin(const HostMachine& machine, const PumpkinProblem& problem, const PumpkinOptions& options) {
+PumpkinAnswer solve_pumpkin(const core::HostMachine& machine, const PumpkinProblem& problem,
+                            const PumpkinOptions& options) {
   return device::solve_pumpkin(machine, problem, options);
 }
 

@@ -63,6 +63,7 @@ std::int64_t most_bytes(const PumpkinProblem& problem);
 /// state the byte that says who goes first. Where several kinds may go first the last one of `kinds` does. The same
 /// answer on every machine; sums of rises and drops must be below 2^62.
 /// O(states * kinds * segments of a state). Throws InputError where count_states() gives up.
-PumpkinAnswer solve_pumpkin(const HostMachine& machine, const PumpkinProblem& problem, const PumpkinOptions& options);
+PumpkinAnswer solve_pumpkin(const core::HostMachine& machine, const PumpkinProblem& problem,
+                            const PumpkinOptions& options);
 
 }  // namespace cairn::sim
