@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
+#include "cairn/core/subgraph.h"
 
 namespace cairn::core {
 
@@ -510,43 +511,17 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
 }
 
 Graph forward_part(const Graph& graph) {
-  std::vector<NodeId> number(static_cast<std::size_t>(graph.node_count()), kNoNode);
-  NodeId count = 0;
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (!graph.backward(v)) number[v] = count++;
-  }
-  GraphBuilder builder(graph.name().empty() ? "" : graph.name() + "_forward");
-  std::int64_t listed = 0;
-  for (const Resident& resident : graph.residents()) {
-    listed += resident.bytes();
-    builder.add_resident(resident);
-  }
-  builder.add_resident_bytes(graph.resident_bytes() - listed);
+  std::vector<NodeId> forward;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.backward(v)) continue;
-    Node node = node_of(graph, v);
-    for (NodeId& input : node.inputs) {
-      if (number[input] == kNoNode) {
-        throw InputError(fmt::format("node '{}' is not marked backward, but reads node '{}', which is", node.name,
-                                     graph.name(input)));
-      }
-      input = number[input];
+    for (const NodeId u : graph.inputs(v)) {
+      if (!graph.backward(u)) continue;
+      throw InputError(
+          fmt::format("node '{}' is not marked backward, but reads node '{}', which is", graph.name(v), graph.name(u)));
     }
-    if (node.inplace != kNoNode) node.inplace = number[node.inplace];
-    node.forward = kNoNode;
-    if (node.op) {
-      for (Operand& arg : node.op->args) {
-        if (arg.kind == Operand::Kind::node) arg.index = number[arg.index];
-      }
-    }
-    builder.add(std::move(node));
+    forward.push_back(v);
   }
-  std::vector<NodeId> order;
-  for (const NodeId v : graph.input_order()) {
-    if (number[v] != kNoNode) order.push_back(number[v]);
-  }
-  builder.set_order(std::move(order));
-  return builder.build();
+  return induced_subgraph(graph, forward, {.name = graph.name().empty() ? "" : graph.name() + "_forward"}).graph;
 }
 
 }  // namespace cairn::core
