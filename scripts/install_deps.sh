@@ -1,10 +1,19 @@
 #!/bin/sh
 # Installs with apt-get what building, testing and running Cairn needs and this machine lacks. Debian 12 and later,
 # Ubuntu 24.04 and later. Says nothing and needs no rights when all is there.
+#   scripts/install_deps.sh              everything
+#   scripts/install_deps.sh --command    what the command alone needs
 set -eu
 
-packages='g++ cmake ninja-build git python3 clang-format catch2 libfmt-dev libcli11-dev nlohmann-json3-dev
-          libbenchmark-dev libopenblas-dev libboost-dev libopenmpi-dev openmpi-bin'
+packages='g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libopenblas-dev libboost-dev'
+case ${1:-} in
+  '') packages="$packages git python3 clang-format catch2 libbenchmark-dev libopenmpi-dev openmpi-bin" ;;
+  --command) ;;
+  *)
+    echo "usage: $0 [--command]" >&2
+    exit 2
+    ;;
+esac
 
 if ! command -v apt-get >/dev/null 2>&1; then
   echo "install_deps: no apt-get here; going on with what is installed. Needed, by their Debian names:" $packages >&2

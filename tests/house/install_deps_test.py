@@ -27,8 +27,8 @@ class InstallDeps(unittest.TestCase):
         file.write_text(f"#!/bin/sh\n{body}\n")
         file.chmod(0o755)
 
-    def run_script(self):
-        run = subprocess.run(["/bin/sh", SCRIPT], env={"PATH": str(self.bin)}, stdin=subprocess.DEVNULL,
+    def run_script(self, *arguments):
+        run = subprocess.run(["/bin/sh", SCRIPT, *arguments], env={"PATH": str(self.bin)}, stdin=subprocess.DEVNULL,
                              capture_output=True, text=True)
         calls = self.calls.read_text().splitlines() if self.calls.exists() else []
         return run, calls
@@ -37,6 +37,12 @@ class InstallDeps(unittest.TestCase):
         self.stand_in("dpkg-query", ALL_INSTALLED)
         run, calls = self.run_script()
         self.assertEqual((run.returncode, run.stdout, run.stderr, calls), (0, "", "", []))
+
+    def test_the_command_alone_needs_no_tests(self):
+        self.stand_in("dpkg-query", CATCH2_MISSING)
+        run, calls = self.run_script("--command")
+        self.assertEqual((run.returncode, run.stdout, calls), (0, "", []))
+        self.assertEqual(self.run_script("--all")[0].returncode, 2)
 
     def test_what_is_missing_is_installed_after_an_update(self):
         for query in [CATCH2_MISSING, CATCH2_REMOVED]:
