@@ -17,15 +17,15 @@ namespace {
 /// Larger trees end after so many relaxations.
 void search(benchmark::State& state, std::int64_t most_width, int threads) {
   constexpr std::int64_t kMostWork = 4'000'000;
-  const sim::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
+  const solvers::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
   core::HostMachine machine(threads);
-  sim::KeyOrderOptions options;
+  solvers::KeyOrderOptions options;
   options.most_width = most_width;
-  sim::KeyOrdersFound found;
+  solvers::KeyOrdersFound found;
   for (auto _ : state) {
     std::int64_t left = kMostWork;
     options.stop = [&](std::int64_t work) { return (left -= work) <= 0; };
-    found = sim::search_key_orders(tree, options, machine);
+    found = solvers::search_key_orders(tree, options, machine);
   }
   const auto rate = [&](std::int64_t count) {
     return benchmark::Counter(static_cast<double>(count) * static_cast<double>(state.iterations()),
@@ -38,7 +38,7 @@ void search(benchmark::State& state, std::int64_t most_width, int threads) {
 }
 void key_orders_depth_first(benchmark::State& state) { search(state, 1, 1); }
 void key_orders_by_layers(benchmark::State& state) {
-  search(state, sim::KeyOrderOptions().most_width, static_cast<int>(state.range(1)));
+  search(state, solvers::KeyOrderOptions().most_width, static_cast<int>(state.range(1)));
 }
 BENCHMARK(key_orders_depth_first)->Unit(benchmark::kMillisecond)->UseRealTime()->DenseRange(8, 12);
 BENCHMARK(key_orders_by_layers)
@@ -94,14 +94,14 @@ void caduceus_one_by_one(benchmark::State& state) {
   rate(state);
 }
 void caduceus_in_bulk(benchmark::State& state) {
-  sim::CaduceusBatch batch;
+  solvers::CaduceusBatch batch;
   for (const Instance& instance : instances(kInstances)) {
     batch.add_graph(instance.staff);
     for (const Instance::Bend& bend : instance.bends) batch.add_bend(bend.first, bend.last, bend.segments);
   }
-  const auto goal = state.range(0) != 0 ? sim::CaduceusGoal::dominant : sim::CaduceusGoal::least_peak;
+  const auto goal = state.range(0) != 0 ? solvers::CaduceusGoal::dominant : solvers::CaduceusGoal::least_peak;
   core::HostMachine machine(static_cast<int>(state.range(1)));
-  for (auto _ : state) benchmark::DoNotOptimize(sim::solve_caduceus(batch, goal, machine));
+  for (auto _ : state) benchmark::DoNotOptimize(solvers::solve_caduceus(batch, goal, machine));
   rate(state);
 }
 BENCHMARK(caduceus_one_by_one)->Unit(benchmark::kMillisecond)->UseRealTime()->ArgName("dominant")->DenseRange(0, 1);

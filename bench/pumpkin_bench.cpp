@@ -13,9 +13,9 @@ namespace {
 
 void pumpkin_table(benchmark::State& state) {
   const std::int64_t branches = state.range(0);
-  const sim::PumpkinProblem problem = chains(branches, 16, 1);
+  const solvers::PumpkinProblem problem = chains(branches, 16, 1);
   const core::HostMachine machine(static_cast<int>(state.range(1)));
-  sim::PumpkinAnswer answer;
+  solvers::PumpkinAnswer answer;
   for (auto _ : state) answer = solve_pumpkin(machine, problem, {});
   double states = 0, read = 0, longest = 0;
   const std::vector<std::int64_t> layers = count_states(problem);

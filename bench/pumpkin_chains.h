@@ -8,7 +8,7 @@
 namespace cairn::bench {
 
 /// Branches that are chains of nodes with outputs of 1 to 2^20 bytes.
-inline sim::PumpkinProblem chains(std::int64_t branches, std::int64_t nodes, std::uint64_t seed) {
+inline solvers::PumpkinProblem chains(std::int64_t branches, std::int64_t nodes, std::uint64_t seed) {
   core::Random random(seed);
   return tests::pumpkin_of_sizes(
       [&] { return static_cast<std::int64_t>(random.next() % (std::uint64_t{1} << 20)) + 1; }, branches, nodes);

@@ -17,17 +17,18 @@
 namespace cairn::cuda {
 namespace {
 
-class CudaAccelerator : public sim::Accelerator {
+class CudaAccelerator : public solvers::Accelerator {
  public:
   explicit CudaAccelerator(std::string name) : name_(std::move(name)) {}
 
   std::string device() const override { return name_; }
-  sim::PumpkinAnswer pumpkin(const sim::PumpkinProblem& problem, const sim::PumpkinOptions& options) override {
-    sim::PumpkinOptions within = options;
+  solvers::PumpkinAnswer pumpkin(const solvers::PumpkinProblem& problem,
+                                 const solvers::PumpkinOptions& options) override {
+    solvers::PumpkinOptions within = options;
     within.memory_bytes = std::min(options.memory_bytes, free_bytes());
     return solve_pumpkin(problem, within);
   }
-  sim::KeyOrdersFound key_orders(const sim::KeyTree& tree, const sim::KeyOrderOptions& options) override {
+  solvers::KeyOrdersFound key_orders(const solvers::KeyTree& tree, const solvers::KeyOrderOptions& options) override {
     return search_key_orders(tree, options);
   }
 
@@ -45,7 +46,7 @@ class CudaAccelerator : public sim::Accelerator {
 
 }  // namespace
 
-std::unique_ptr<sim::Accelerator> make_accelerator() {
+std::unique_ptr<solvers::Accelerator> make_accelerator() {
   Probe found = probe();
   if (!found.available) throw core::DeviceError(found.reason);
   check(cudaSetDevice(0), "choosing the device");  // the one that was probed

@@ -7,6 +7,6 @@
 namespace cairn::cuda {
 
 /// The first visible GPU, for solvers. Throws DeviceError with the probe's reason where there is none.
-std::unique_ptr<sim::Accelerator> make_accelerator();
+std::unique_ptr<solvers::Accelerator> make_accelerator();
 
 }  // namespace cairn::cuda

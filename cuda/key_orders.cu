@@ -7,15 +7,15 @@
 
 namespace cairn::cuda {
 
-sim::KeyOrdersFound search_key_orders(const sim::KeyTree& tree, const sim::KeyOrderOptions& options) {
+solvers::KeyOrdersFound search_key_orders(const solvers::KeyTree& tree, const solvers::KeyOrderOptions& options) {
   std::optional<SimMachine> machine;
-  return sim::device::search_key_orders(tree, options,
-                                        [&]() -> SimMachine& { return machine ? *machine : machine.emplace(); });
+  return solvers::device::search_key_orders(tree, options,
+                                            [&]() -> SimMachine& { return machine ? *machine : machine.emplace(); });
 }
 
-sim::CaduceusAnswers solve_caduceus(const sim::CaduceusBatch& batch, sim::CaduceusGoal goal) {
+solvers::CaduceusAnswers solve_caduceus(const solvers::CaduceusBatch& batch, solvers::CaduceusGoal goal) {
   SimMachine machine;
-  return sim::device::solve_caduceus(batch, goal, machine);
+  return solvers::device::solve_caduceus(batch, goal, machine);
 }
 
 }  // namespace cairn::cuda

@@ -4,9 +4,9 @@
 
 namespace cairn::cuda {
 
-sim::PumpkinAnswer solve_pumpkin(const sim::PumpkinProblem& problem, const sim::PumpkinOptions& options) {
+solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, const solvers::PumpkinOptions& options) {
   SimMachine machine;
-  return sim::device::solve_pumpkin(machine, problem, options);
+  return solvers::device::solve_pumpkin(machine, problem, options);
 }
 
 }  // namespace cairn::cuda

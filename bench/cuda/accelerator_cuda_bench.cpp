@@ -13,11 +13,11 @@ namespace {
 
 /// `resident`: most bytes of the device's memory at once.
 void device_pumpkin(benchmark::State& state) {
-  const sim::PumpkinProblem problem = chains(state.range(0), 16, 1);
+  const solvers::PumpkinProblem problem = chains(state.range(0), 16, 1);
   const auto accelerator = cuda::make_accelerator();
-  sim::PumpkinAnswer answer;
+  solvers::PumpkinAnswer answer;
   for (auto _ : state) answer = accelerator->pumpkin(problem, {});
-  if (answer.end != sim::PumpkinAnswer::End::solved) state.SkipWithError("the table does not fit");
+  if (answer.end != solvers::PumpkinAnswer::End::solved) state.SkipWithError("the table does not fit");
   state.counters["states"] = benchmark::Counter(
       static_cast<double>(state.iterations()) * static_cast<double>(std::int64_t{1} << state.range(0)),
       benchmark::Counter::kIsRate);
@@ -27,10 +27,10 @@ BENCHMARK(device_pumpkin)->DenseRange(12, 28, 2)->UseRealTime()->Unit(benchmark:
 
 void device_key_orders(benchmark::State& state) {
   constexpr std::int64_t kMostWork = 4'000'000;
-  const sim::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
+  const solvers::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
   const auto accelerator = cuda::make_accelerator();
-  sim::KeyOrderOptions options;
-  sim::KeyOrdersFound found;
+  solvers::KeyOrderOptions options;
+  solvers::KeyOrdersFound found;
   for (auto _ : state) {
     std::int64_t left = kMostWork;
     options.stop = [&](std::int64_t work) { return (left -= work) <= 0; };

@@ -5,10 +5,10 @@
 
 namespace cairn::cuda {
 
-/// sim::search_key_orders on the current device.
-sim::KeyOrdersFound search_key_orders(const sim::KeyTree& tree, const sim::KeyOrderOptions& options);
+/// solvers::search_key_orders on the current device.
+solvers::KeyOrdersFound search_key_orders(const solvers::KeyTree& tree, const solvers::KeyOrderOptions& options);
 
-/// sim::solve_caduceus on the current device.
-sim::CaduceusAnswers solve_caduceus(const sim::CaduceusBatch& batch, sim::CaduceusGoal goal);
+/// solvers::solve_caduceus on the current device.
+solvers::CaduceusAnswers solve_caduceus(const solvers::CaduceusBatch& batch, solvers::CaduceusGoal goal);
 
 }  // namespace cairn::cuda

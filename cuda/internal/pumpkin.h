@@ -4,7 +4,7 @@
 
 namespace cairn::cuda {
 
-/// sim::solve_pumpkin on the current device.
-sim::PumpkinAnswer solve_pumpkin(const sim::PumpkinProblem& problem, const sim::PumpkinOptions& options);
+/// solvers::solve_pumpkin on the current device.
+solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, const solvers::PumpkinOptions& options);
 
 }  // namespace cairn::cuda

@@ -33,7 +33,7 @@ struct SolveOptions {
   std::uint64_t seed = 0;  ///< for solvers that draw random numbers
   /// Bytes for tables and states (solvers/order/); what needs more says so and stops.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
-  sim::Accelerator* accelerator = nullptr;        ///< takes over what it can; not owned; nullptr: the host does all
+  Accelerator* accelerator = nullptr;             ///< takes over what it can; not owned; nullptr: the host does all
   std::function<void(const Progress&)> progress;  ///< called whenever a schedule was tried
 };
 

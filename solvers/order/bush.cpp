@@ -7,7 +7,6 @@
 #include "cairn/solvers/order/internal/dominant.h"
 #include "cairn/solvers/order/internal/exact.h"
 #include "cairn/solvers/order/internal/expansion.h"
-#include "cairn/solvers/order/internal/key_orders.h"
 #include "cairn/solvers/order/internal/pumpkin_table.h"
 
 namespace cairn::solvers {
@@ -84,9 +83,9 @@ std::optional<Chain> Linearizer::pumpkin(const Bush& bush, std::int64_t released
   if (watch_.expired_now()) return some_chain(bush, released);
   PumpkinTable table(branches, released);
   if (accelerator_ != nullptr && table.is_large()) {
-    const sim::PumpkinAnswer::End end = table.solve_on(*accelerator_, watch_, tick_);
-    if (end == sim::PumpkinAnswer::End::solved) return table.chain(ropes_);
-    if (end == sim::PumpkinAnswer::End::stopped) return some_chain(bush, released);
+    const PumpkinAnswer::End end = table.solve_on(*accelerator_, watch_, tick_);
+    if (end == PumpkinAnswer::End::solved) return table.chain(ropes_);
+    if (end == PumpkinAnswer::End::stopped) return some_chain(bush, released);
   }
   needed_bytes_ = table.needed_bytes();
   if (needed_bytes_ > memory_bytes_) return std::nullopt;
@@ -110,10 +109,13 @@ std::optional<Chain> Linearizer::by_cuts(const Bush& bush, std::int64_t released
 struct Linearizer::Tree {
   KeyTree keys;
   std::vector<LimbId> limbs;  ///< of each key
+  std::vector<LimbId> free;   ///< whose `before` each free path is
+  std::int32_t readers = 0;   ///< keys that read the source
 };
 
 /// Parents before children.
 Linearizer::Tree Linearizer::key_tree(const Bush& bush, std::int64_t released) const {
+  const auto segments_of = [](const Chain& chain) { return std::vector<core::Segment>(chain.begin(), chain.end()); };
   Tree tree;
   tree.keys.released = released;
   std::vector<std::pair<LimbId, std::int32_t>> waiting;  // and the parent's place
@@ -122,8 +124,12 @@ Linearizer::Tree Linearizer::key_tree(const Bush& bush, std::int64_t released) c
     const auto [id, parent] = waiting[i];
     const Limb& limb = limbs_[id];
     tree.limbs.push_back(id);
-    tree.keys.keys.push_back({limb.key, &limb.rest, parent, limb.reads_source});
-    if (!limb.before.empty()) tree.keys.free.push_back({&limb.before, static_cast<std::int32_t>(i)});
+    tree.keys.keys.push_back({limb.key, segments_of(limb.rest), parent, limb.reads_source});
+    tree.readers += limb.reads_source ? 1 : 0;
+    if (!limb.before.empty()) {
+      tree.keys.free.push_back({segments_of(limb.before), static_cast<std::int32_t>(i)});
+      tree.free.push_back(id);
+    }
     for (const LimbId child : limb.children) waiting.emplace_back(child, static_cast<std::int32_t>(i));
   }
   return tree;
@@ -133,7 +139,7 @@ Linearizer::Tree Linearizer::key_tree(const Bush& bush, std::int64_t released) c
 Chain Linearizer::some_chain(const Bush& bush, std::int64_t released) {
   cut_short_ = true;
   const Tree tree = key_tree(bush, released);
-  std::int32_t unread = tree.keys.reader_count();
+  std::int32_t unread = tree.readers;
   Chain chain;
   for (auto id = tree.limbs.rbegin(); id != tree.limbs.rend(); ++id) {
     const Limb& limb = limbs_[*id];
@@ -146,40 +152,52 @@ Chain Linearizer::some_chain(const Bush& bush, std::int64_t released) {
   return chain;
 }
 
-Chain Linearizer::starborescence(const Bush& bush, std::int64_t released) {
+/// Theorem 7.6 while it is quick.
+KeyOrdersFound Linearizer::search(const KeyTree& tree) {
   constexpr std::int64_t kQuickWork = 1 << 22;
-  constexpr std::size_t kMostKeys = 200;  // far beyond what key orders can be tried for
-  const Tree whole = key_tree(bush, released);
-  const KeyTree& tree = whole.keys;
-  const std::vector<LimbId>& limb_of = whole.limbs;
-  if (watch_.expired_now() || tree.keys.size() > kMostKeys) {
-    if (!watch_.expired_now()) {
-      if (auto chain = by_cuts(bush, released)) return std::move(*chain);
-    }
-    return some_chain(bush, released);
-  }
   core::Limit quick = watch_.rest();
   quick.work = std::min(quick.work, kQuickWork);
   core::Stopwatch quick_watch(quick);
-  KeyOrders orders(tree, quick_watch, threads_, accelerator_);
-  const bool complete = orders.search();
+  KeyOrderOptions options;
+  const auto keys = static_cast<std::int64_t>(tree.keys.size());
+  options.stop = [&](std::int64_t relaxations) { return quick_watch.charge(relaxations * keys).expired(); };
+  KeyOrdersFound found;
+  if (accelerator_ != nullptr) {
+    found = accelerator_->key_orders(tree, options);
+  } else {
+    core::HostMachine machine(threads_);
+    found = search_key_orders(tree, options, machine);
+  }
   watch_.charge(quick_watch.work());
-  if (!complete && !watch_.expired_now()) {
+  return found;
+}
+
+Chain Linearizer::starborescence(const Bush& bush, std::int64_t released) {
+  constexpr std::size_t kMostKeys = 200;  // far beyond what key orders can be tried for
+  const Tree tree = key_tree(bush, released);
+  const auto keys = static_cast<std::int32_t>(tree.keys.keys.size());
+  KeyOrdersFound found;
+  const bool searched = !watch_.expired_now() && tree.limbs.size() <= kMostKeys;
+  if (searched) found = search(tree.keys);
+  if (!found.complete && !watch_.expired_now()) {
     if (auto chain = by_cuts(bush, released)) return std::move(*chain);
   }
-  cut_short_ = cut_short_ || !complete;
+  if (!searched) return some_chain(bush, released);
+  cut_short_ = cut_short_ || !found.complete;
 
   Chain chain;
-  const auto keys = static_cast<std::int32_t>(tree.keys.size());
-  std::int32_t unread = tree.reader_count();
-  for (const KeyOrders::Step& step : orders.best()) {
+  std::int32_t unread = tree.readers;
+  for (const KeyOrdersFound::Step& step : found.steps) {
     if (step.part >= keys) {
-      append(chain, (*tree.free[step.part - keys].chain)[step.segment], ropes_);
-    } else if (step.segment >= 0) {
-      append(chain, (*tree.keys[step.part].rest)[step.segment], ropes_);
+      append(chain, limbs_[tree.free[step.part - keys]].before[step.segment], ropes_);
+      continue;
+    }
+    const Limb& limb = limbs_[tree.limbs[step.part]];
+    if (step.segment >= 0) {
+      append(chain, limb.rest[step.segment], ropes_);
     } else {
-      Piece key = limbs_[limb_of[step.part]].key;
-      if (tree.keys[step.part].reads_source && --unread == 0) key.drop += released;
+      Piece key = limb.key;
+      if (limb.reads_source && --unread == 0) key.drop += released;
       append(chain, key, ropes_);
     }
   }

@@ -24,21 +24,21 @@ PumpkinTable::PumpkinTable(std::span<const Branch> branches, std::int64_t releas
     ++problem_.kinds[found->second].copies;
     branches_of_kind_[found->second].push_back(b);
   }
-  const std::vector<std::int64_t> states = sim::count_states(problem_);
+  const std::vector<std::int64_t> states = count_states(problem_);
   states_ = std::accumulate(states.begin(), states.end(), std::int64_t{0});
-  needed_bytes_ = sim::most_bytes(problem_);
+  needed_bytes_ = most_bytes(problem_);
 }
 
-sim::PumpkinAnswer::End PumpkinTable::solve(core::Stopwatch& watch, const std::function<void()>& tick,
-                                            std::int64_t chunk, const Solve& solve) {
-  sim::PumpkinOptions options;
+PumpkinAnswer::End PumpkinTable::solve(core::Stopwatch& watch, const std::function<void()>& tick, std::int64_t chunk,
+                                       const Solve& solve) {
+  PumpkinOptions options;
   options.chunk = chunk;
   options.go_on = [&](std::int64_t work) {
     if (watch.charge(work).expired()) return false;
     if (tick) tick();
     return true;
   };
-  sim::PumpkinAnswer answer = solve(problem_, options);
+  PumpkinAnswer answer = solve(problem_, options);
   order_ = std::move(answer.order);
   return answer.end;
 }
@@ -48,13 +48,13 @@ bool PumpkinTable::solve(core::Stopwatch& watch, int threads, const std::functio
   constexpr std::int64_t kChunk = 2048;         // between two looks at the clock
   const core::HostMachine machine(states_ < kWorthSharing ? 1 : threads);
   return solve(watch, tick, kChunk, [&](const auto& problem, const auto& options) {
-           return sim::solve_pumpkin(machine, problem, options);
-         }) == sim::PumpkinAnswer::End::solved;
+           return solve_pumpkin(machine, problem, options);
+         }) == PumpkinAnswer::End::solved;
 }
 
-sim::PumpkinAnswer::End PumpkinTable::solve_on(sim::Accelerator& device, core::Stopwatch& watch,
-                                               const std::function<void()>& tick) {
-  return solve(watch, tick, sim::PumpkinOptions{}.chunk,
+PumpkinAnswer::End PumpkinTable::solve_on(Accelerator& device, core::Stopwatch& watch,
+                                          const std::function<void()>& tick) {
+  return solve(watch, tick, PumpkinOptions{}.chunk,
                [&](const auto& problem, const auto& options) { return device.pumpkin(problem, options); });
 }
 

@@ -18,7 +18,7 @@ void unite(Bush& bush, Bush other) {
 }  // namespace
 
 Reduction::Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
-                     core::Stopwatch& watch, std::function<void()> tick, sim::Accelerator* accelerator)
+                     core::Stopwatch& watch, std::function<void()> tick, Accelerator* accelerator)
     : graph_(graph),
       unfinished_(unfinished),
       linearizer_(memory_bytes, threads, watch, std::move(tick), accelerator),

@@ -17,12 +17,12 @@ TEST_CASE("key orders on a device: the host's answer however wide the search is"
   for (int readers = 1; readers <= 8; ++readers) {
     for (const std::int64_t width : {1, 64, 1 << 13}) {
       INFO(readers << " readers, width " << width);
-      const sim::KeyTree tree = tests::random_key_tree(random, readers, readers / 2, 3);
-      sim::KeyOrderOptions options;
+      const solvers::KeyTree tree = tests::random_key_tree(random, readers, readers / 2, 3);
+      solvers::KeyOrderOptions options;
       options.least_width = width;
       options.least_batch = width == 1 ? 4096 : 0;
-      const sim::KeyOrdersFound expected = sim::search_key_orders(tree, options, host);
-      const sim::KeyOrdersFound found = device->key_orders(tree, options);
+      const solvers::KeyOrdersFound expected = solvers::search_key_orders(tree, options, host);
+      const solvers::KeyOrdersFound found = device->key_orders(tree, options);
       REQUIRE(found.complete);
       CHECK(found.steps == expected.steps);
       CHECK(found.peak == expected.peak);
@@ -35,7 +35,7 @@ TEST_CASE("key orders on a device: the host's answer however wide the search is"
 TEST_CASE("caduceus graphs on a device: the host's answers") {
   if (tests::no_device()) return;
   tests::Random random(2);
-  sim::CaduceusBatch batch;
+  solvers::CaduceusBatch batch;
   for (int i = 0; i < 20'000; ++i) {
     std::vector<core::Segment> segments(static_cast<std::size_t>(random.between(0, 10)));
     for (core::Segment& segment : segments) segment = {random.between(0, 30), random.between(0, 30)};
@@ -51,9 +51,9 @@ TEST_CASE("caduceus graphs on a device: the host's answers") {
     }
   }
   core::HostMachine host;
-  for (const sim::CaduceusGoal goal : {sim::CaduceusGoal::least_peak, sim::CaduceusGoal::dominant}) {
-    const sim::CaduceusAnswers expected = sim::solve_caduceus(batch, goal, host);
-    const sim::CaduceusAnswers found = solve_caduceus(batch, goal);
+  for (const solvers::CaduceusGoal goal : {solvers::CaduceusGoal::least_peak, solvers::CaduceusGoal::dominant}) {
+    const solvers::CaduceusAnswers expected = solvers::solve_caduceus(batch, goal, host);
+    const solvers::CaduceusAnswers found = solve_caduceus(batch, goal);
     CHECK(found.peaks == expected.peaks);
     CHECK(found.orders == expected.orders);
   }

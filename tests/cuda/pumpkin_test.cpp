@@ -8,7 +8,7 @@
 namespace cairn::cuda {
 namespace {
 
-using sim::PumpkinAnswer;
+using solvers::PumpkinAnswer;
 using End = PumpkinAnswer::End;
 
 void check_same(const PumpkinAnswer& a, const PumpkinAnswer& b) {
@@ -19,7 +19,9 @@ void check_same(const PumpkinAnswer& a, const PumpkinAnswer& b) {
   CHECK(a.bytes == b.bytes);
 }
 
-PumpkinAnswer on_host(const sim::PumpkinProblem& problem) { return solve_pumpkin(core::HostMachine(), problem, {}); }
+PumpkinAnswer on_host(const solvers::PumpkinProblem& problem) {
+  return solve_pumpkin(core::HostMachine(), problem, {});
+}
 
 TEST_CASE("pumpkin on a device: the host's answer for up to 18 branches of 16 nodes") {
   if (tests::no_device()) return;
@@ -28,7 +30,7 @@ TEST_CASE("pumpkin on a device: the host's answer for up to 18 branches of 16 no
   tests::Random random(1);
   for (std::int64_t branches = 1; branches <= 18; ++branches) {
     INFO(branches);
-    const sim::PumpkinProblem problem = tests::pumpkin_of_chains(random, branches, 16);
+    const solvers::PumpkinProblem problem = tests::pumpkin_of_chains(random, branches, 16);
     const PumpkinAnswer answer = device->pumpkin(problem, {});
     REQUIRE(answer.end == End::solved);
     check_same(answer, on_host(problem));
@@ -45,8 +47,8 @@ TEST_CASE("pumpkin on a device: the host's answer on small pumpkins full of ties
     shape.copies = random.between(1, 3);
     shape.length = random.between(0, 12);
     shape.bytes = random.pick(std::vector<std::int64_t>{1, 2, 5, 40, 1000});
-    const sim::PumpkinProblem problem = tests::random_pumpkin(random, shape);
-    sim::PumpkinOptions options;
+    const solvers::PumpkinProblem problem = tests::random_pumpkin(random, shape);
+    solvers::PumpkinOptions options;
     options.chunk = random.between(1, 1000);
     options.go_on = [](std::int64_t) { return true; };
     INFO(i);
@@ -58,8 +60,8 @@ TEST_CASE("pumpkin on a device: it stops and it keeps to its memory") {
   if (tests::no_device()) return;
   const auto device = make_accelerator();
   tests::Random random(3);
-  const sim::PumpkinProblem problem = tests::pumpkin_of_chains(random, 14, 16);
-  sim::PumpkinOptions options;
+  const solvers::PumpkinProblem problem = tests::pumpkin_of_chains(random, 14, 16);
+  solvers::PumpkinOptions options;
   options.chunk = 256;
   int calls = 0;
   options.go_on = [&](std::int64_t) { return ++calls < 20; };

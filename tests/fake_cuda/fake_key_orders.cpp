@@ -5,9 +5,9 @@
 
 namespace cairn::cuda {
 
-sim::KeyOrdersFound search_key_orders(const sim::KeyTree& tree, const sim::KeyOrderOptions& options) {
+solvers::KeyOrdersFound search_key_orders(const solvers::KeyTree& tree, const solvers::KeyOrderOptions& options) {
   tests::FiberMachine machine;
-  return sim::device::search_key_orders(tree, options, [&]() -> tests::FiberMachine& { return machine; });
+  return solvers::device::search_key_orders(tree, options, [&]() -> tests::FiberMachine& { return machine; });
 }
 
 }  // namespace cairn::cuda

@@ -16,17 +16,18 @@
 namespace cairn::solvers {
 namespace {
 
-class FiberAccelerator : public sim::Accelerator {
+class FiberAccelerator : public solvers::Accelerator {
  public:
   std::string device() const override { return "fibers"; }
-  sim::PumpkinAnswer pumpkin(const sim::PumpkinProblem& problem, const sim::PumpkinOptions& options) override {
+  solvers::PumpkinAnswer pumpkin(const solvers::PumpkinProblem& problem,
+                                 const solvers::PumpkinOptions& options) override {
     ++pumpkins;
-    sim::PumpkinOptions within = options;
+    solvers::PumpkinOptions within = options;
     within.memory_bytes = memory_bytes;
     tests::FiberMachine machine;
-    return sim::device::solve_pumpkin(machine, problem, within);
+    return solvers::device::solve_pumpkin(machine, problem, within);
   }
-  sim::KeyOrdersFound key_orders(const sim::KeyTree&, const sim::KeyOrderOptions&) override {
+  solvers::KeyOrdersFound key_orders(const solvers::KeyTree&, const solvers::KeyOrderOptions&) override {
     throw std::logic_error("not a part of these tests");
   }
 

@@ -14,7 +14,7 @@
 #include "cairn/tests/support/random_graph.h"
 
 // Many caduceus graphs at once against the solver that takes one, and that is tested against brute force.
-namespace cairn::sim {
+namespace cairn::solvers {
 namespace {
 
 using core::Segment;
@@ -179,4 +179,4 @@ TEST_CASE("a batch of no caduceus graph and one of empty ones", "[sim]") {
 }
 
 }  // namespace
-}  // namespace cairn::sim
+}  // namespace cairn::solvers

@@ -15,7 +15,7 @@
 #include "cairn/tests/support/random_graph.h"
 
 // The search over key orders against brute force over topological cuts, and against itself on other machines.
-namespace cairn::sim {
+namespace cairn::solvers {
 namespace {
 
 using core::Segment;
@@ -305,4 +305,4 @@ TEST_CASE("key orders of no key and of parents that cannot be", "[sim]") {
 }
 
 }  // namespace
-}  // namespace cairn::sim
+}  // namespace cairn::solvers

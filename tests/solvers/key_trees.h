@@ -15,7 +15,7 @@ namespace cairn::tests {
 
 /// Keys with their parents only, parents before children: chains grow from `readers` readers of the source, and now
 /// and then two meet, until about `meetings` have; what is left ends at the sink.
-inline sim::KeyTree key_tree_shape(Random& random, int readers, int meetings) {
+inline solvers::KeyTree key_tree_shape(Random& random, int readers, int meetings) {
   std::vector<std::int32_t> parents(static_cast<std::size_t>(readers), -1), ends;
   for (int k = 0; k < readers; ++k) ends.push_back(k);
   for (int i = 0; i < meetings && ends.size() > 1; ++i) {
@@ -30,10 +30,10 @@ inline sim::KeyTree key_tree_shape(Random& random, int readers, int meetings) {
   }
   // Numbered backwards, so that parents come first.
   const auto count = static_cast<std::int32_t>(parents.size());
-  sim::KeyTree tree;
+  solvers::KeyTree tree;
   tree.keys.resize(parents.size());
   for (std::int32_t k = 0; k < count; ++k) {
-    sim::KeyTree::Key& key = tree.keys[static_cast<std::size_t>(count - 1 - k)];
+    solvers::KeyTree::Key& key = tree.keys[static_cast<std::size_t>(count - 1 - k)];
     const std::int32_t parent = parents[static_cast<std::size_t>(k)];
     key.parent = parent < 0 ? -1 : count - 1 - parent;
     key.reads_source = k < readers;
@@ -42,12 +42,12 @@ inline sim::KeyTree key_tree_shape(Random& random, int readers, int meetings) {
 }
 
 /// Sizes of nodes as in a graph: a key releases what its children's paths left, and a path has a few nodes.
-inline sim::KeyTree random_key_tree(Random& random, int readers, int meetings, std::int64_t longest_path) {
-  sim::KeyTree tree = key_tree_shape(random, readers, meetings);
+inline solvers::KeyTree random_key_tree(Random& random, int readers, int meetings, std::int64_t longest_path) {
+  solvers::KeyTree tree = key_tree_shape(random, readers, meetings);
   tree.released = random.between(1, 100);
   std::vector<std::int64_t> left(tree.keys.size(), 0);  // by the children
   for (std::size_t k = tree.keys.size(); k-- > 0;) {
-    sim::KeyTree::Key& key = tree.keys[k];
+    solvers::KeyTree::Key& key = tree.keys[k];
     std::int64_t size = random.between(1, 100);
     key.key = {size, left[k]};
     for (std::int64_t nodes = random.between(0, longest_path); nodes > 0; --nodes) {

@@ -20,12 +20,12 @@ struct PumpkinShape {
 };
 
 /// Chains of steps, each of which takes memory and then gives some back, as canonical segments.
-inline sim::PumpkinProblem random_pumpkin(Random& random, const PumpkinShape& shape) {
+inline solvers::PumpkinProblem random_pumpkin(Random& random, const PumpkinShape& shape) {
   const auto bytes = [&] { return random.between(0, shape.bytes); };
-  sim::PumpkinProblem problem;
+  solvers::PumpkinProblem problem;
   problem.released = bytes();
   for (std::int64_t k = 0; k < shape.kinds; ++k) {
-    sim::PumpkinKind kind;
+    solvers::PumpkinKind kind;
     kind.key = {bytes(), bytes()};
     kind.copies = static_cast<std::int32_t>(random.between(1, shape.copies));
     for (std::int64_t step = shape.full ? 0 : random.below(shape.length + 1); step < shape.length; ++step) {
@@ -38,11 +38,11 @@ inline sim::PumpkinProblem random_pumpkin(Random& random, const PumpkinShape& sh
 
 /// As a walk: between two steps of a branch lies one output of size() bytes.
 template <class Size>
-sim::PumpkinProblem pumpkin_of_sizes(const Size& size, std::int64_t branches, std::int64_t nodes) {
-  sim::PumpkinProblem problem;
+solvers::PumpkinProblem pumpkin_of_sizes(const Size& size, std::int64_t branches, std::int64_t nodes) {
+  solvers::PumpkinProblem problem;
   problem.released = size();
   for (std::int64_t b = 0; b < branches; ++b) {
-    sim::PumpkinKind kind;
+    solvers::PumpkinKind kind;
     std::int64_t output = size();
     kind.key = {output, 0};
     for (std::int64_t v = 1; v < nodes; ++v) {
@@ -55,7 +55,7 @@ sim::PumpkinProblem pumpkin_of_sizes(const Size& size, std::int64_t branches, st
   return problem;
 }
 
-inline sim::PumpkinProblem pumpkin_of_chains(Random& random, std::int64_t branches, std::int64_t nodes) {
+inline solvers::PumpkinProblem pumpkin_of_chains(Random& random, std::int64_t branches, std::int64_t nodes) {
   return pumpkin_of_sizes([&] { return random.between(1, std::int64_t{1} << 20); }, branches, nodes);
 }
 

@@ -14,7 +14,7 @@
 
 // The pumpkin table on the host and with a device's launches, against all interleavings and against Theorem 8.2 as the
 // paper has it.
-namespace cairn::sim {
+namespace cairn::solvers {
 namespace {
 
 using core::Segment;
@@ -366,4 +366,4 @@ TEST_CASE("pumpkin table: no branches and many equal ones") {
 }
 
 }  // namespace
-}  // namespace cairn::sim
+}  // namespace cairn::solvers

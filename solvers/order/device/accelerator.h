@@ -5,7 +5,7 @@
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/device/pumpkin.h"
 
-namespace cairn::sim {
+namespace cairn::solvers {
 
 /// A device as solvers see it: one function for each of the searches that it takes over. The answers are those of the
 /// host, only sooner. For one thread at a time.
@@ -15,11 +15,11 @@ class Accelerator {
 
   virtual std::string device() const = 0;  ///< in words
 
-  /// sim::solve_pumpkin, in what is free of the device's memory if that is less than allowed. Throws DeviceError where
+  /// solve_pumpkin, in what is free of the device's memory if that is less than allowed. Throws DeviceError where
   /// the device fails.
   virtual PumpkinAnswer pumpkin(const PumpkinProblem& problem, const PumpkinOptions& options) = 0;
-  /// sim::search_key_orders. Throws DeviceError where the device fails.
+  /// search_key_orders. Throws DeviceError where the device fails.
   virtual KeyOrdersFound key_orders(const KeyTree& tree, const KeyOrderOptions& options) = 0;
 };
 
-}  // namespace cairn::sim
+}  // namespace cairn::solvers

@@ -5,7 +5,7 @@
 #include "cairn/core/error.h"
 #include "cairn/solvers/order/device/caduceus_kernel.h"
 
-namespace cairn::sim {
+namespace cairn::solvers {
 
 void CaduceusBatch::add_graph(std::span<const core::Segment> staff) {
   const auto length = static_cast<std::int32_t>(staff.size());
@@ -33,4 +33,4 @@ CaduceusAnswers solve_caduceus(const CaduceusBatch& batch, CaduceusGoal goal, co
   return device::solve_caduceus(batch, goal, machine);
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::solvers

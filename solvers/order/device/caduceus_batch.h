@@ -11,7 +11,7 @@
 /// order keeps those of a bend in one piece (Theorem 6.5). The staff's p segments leave p + 1 gaps: gap g is before
 /// staff segment g, gap p behind the last one. Ids count along the staff, then bend by bend. All bytes are exact;
 /// sums must stay below 2^60.
-namespace cairn::sim {
+namespace cairn::solvers {
 
 class CaduceusBatch {
  public:
@@ -51,4 +51,4 @@ struct CaduceusAnswers {
 
 CaduceusAnswers solve_caduceus(const CaduceusBatch& batch, CaduceusGoal goal, core::HostMachine& machine);
 
-}  // namespace cairn::sim
+}  // namespace cairn::solvers

@@ -15,7 +15,7 @@
 /// Algorithms 5 and 6 of Jin et al. for many small caduceus graphs at once: one thread solves one graph, in memory that
 /// it is given. The order is one array of segments, cut into blocks by the staff, each with the sums of what is in it.
 /// A segment moves only to the next block, so that a move costs what is in these two blocks, and one look at each.
-namespace cairn::sim::device {
+namespace cairn::solvers::device {
 
 /// Hands out pieces of a stretch of memory; of none, it counts how many bytes they need.
 class Carver {
@@ -474,7 +474,7 @@ std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t 
   return std::min(count, std::max(resident, std::min(8 * resident, spare)));
 }
 
-/// sim::solve_caduceus on any Machine.
+/// solvers::solve_caduceus on any Machine.
 template <class Machine>
 CaduceusAnswers solve_caduceus(const CaduceusBatch& batch, CaduceusGoal goal, Machine& machine) {
   CaduceusAnswers answers;
@@ -490,9 +490,9 @@ CaduceusAnswers solve_caduceus(const CaduceusBatch& batch, CaduceusGoal goal, Ma
   const Caduceus graph(carver, size);
   const CaduceusSolver solver(carver, size);
 
-  const auto segments = uploaded(machine, std::span(batch.segments()));
-  const auto bends = uploaded(machine, std::span(batch.bends()));
-  const auto graphs = uploaded(machine, std::span(batch.graphs()));
+  const auto segments = sim::device::uploaded(machine, std::span(batch.segments()));
+  const auto bends = sim::device::uploaded(machine, std::span(batch.bends()));
+  const auto graphs = sim::device::uploaded(machine, std::span(batch.graphs()));
   const std::int64_t teams = teams_for<SolveCaduceus>(machine, count, carver.bytes());
   const auto workspace = machine.template array<std::byte>(teams * carver.bytes());
   const auto peaks = machine.template array<std::int64_t>(count);
@@ -507,4 +507,4 @@ CaduceusAnswers solve_caduceus(const CaduceusBatch& batch, CaduceusGoal goal, Ma
   return answers;
 }
 
-}  // namespace cairn::sim::device
+}  // namespace cairn::solvers::device

@@ -10,7 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/solvers/order/device/key_orders_kernel.h"
 
-namespace cairn::sim {
+namespace cairn::solvers {
 namespace device {
 namespace {
 
@@ -303,4 +303,4 @@ KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& opt
   return device::search_key_orders(tree, options, [&]() -> core::HostMachine& { return machine; });
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::solvers

@@ -7,7 +7,7 @@
 #include "cairn/core/dominance.h"
 #include "cairn/core/machine/machine.h"
 
-namespace cairn::sim {
+namespace cairn::solvers {
 
 /// A starborescence between its source and its sink (Definition 7.3 of Jin et al.), as its keys: nodes where paths meet
 /// or that read the source, each with the path behind it, up to the next key or the sink. Paths are given by their
@@ -73,4 +73,4 @@ struct KeyOrdersFound {
 /// key comes, and one prefix would have to be better for each of these cuts.)
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, core::HostMachine& machine);
 
-}  // namespace cairn::sim
+}  // namespace cairn::solvers

@@ -17,7 +17,7 @@
 
 /// What the search of sim/key_orders.h asks of a machine: the children of many prefixes with their least peaks, and the
 /// dominant profiles of many prefixes.
-namespace cairn::sim::device {
+namespace cairn::solvers::device {
 
 /// A KeyTree in plain arrays. Its chains are, for K keys and F free paths: the rests, the free paths, the keys with
 /// their rests, and these again with the source released.
@@ -288,11 +288,11 @@ class KeyOrdersOn final : public KeyOrderMachine {
       : machine_(machine),
         size_(tree.size),
         stride_(tree.workspace_bytes()),
-        keys_(uploaded(machine, std::span(tree.keys))),
-        free_parents_(uploaded(machine, std::span(tree.free_parents))),
-        segments_(uploaded(machine, std::span(tree.segments))),
-        chain_begin_(uploaded(machine, std::span(tree.chain_begin))),
-        ranked_(uploaded(machine, std::span(tree.ranked))),
+        keys_(sim::device::uploaded(machine, std::span(tree.keys))),
+        free_parents_(sim::device::uploaded(machine, std::span(tree.free_parents))),
+        segments_(sim::device::uploaded(machine, std::span(tree.segments))),
+        chain_begin_(sim::device::uploaded(machine, std::span(tree.chain_begin))),
+        ranked_(sim::device::uploaded(machine, std::span(tree.ranked))),
         tree_(tree.view(keys_.data(), free_parents_.data(), segments_.data(), chain_begin_.data(), ranked_.data())) {}
 
   void children(const Prefixes& prefixes, KeyOrderChildren& children) override {
@@ -383,7 +383,7 @@ class KeyOrdersOn final : public KeyOrderMachine {
 KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderMachine& narrow,
                                  const std::function<std::unique_ptr<KeyOrderMachine>()>& make_wide);
 
-/// sim::search_key_orders on any Machine, which `machine()` gives once it is needed.
+/// solvers::search_key_orders on any Machine, which `machine()` gives once it is needed.
 template <class GetMachine>
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, const GetMachine& machine) {
   using Machine = std::remove_reference_t<decltype(machine())>;
@@ -394,4 +394,4 @@ KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& opt
                            [&] { return std::make_unique<KeyOrdersOn<Machine>>(packed, machine()); });
 }
 
-}  // namespace cairn::sim::device
+}  // namespace cairn::solvers::device

@@ -7,7 +7,7 @@
 
 #include "cairn/solvers/order/device/pumpkin_kernel.h"
 
-namespace cairn::sim {
+namespace cairn::solvers {
 namespace {
 
 constexpr std::int64_t kBeyondCounting = std::numeric_limits<std::int64_t>::max();
@@ -92,4 +92,4 @@ PumpkinAnswer solve_pumpkin(const core::HostMachine& machine, const PumpkinProbl
   return device::solve_pumpkin(machine, problem, options);
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::solvers

@@ -11,7 +11,7 @@
 /// The dynamic program of Theorem 8.2 of Jin et al. on parallel chains between a source and a sink: the dominant
 /// schedule of each set of branches is one branch's first step, and then the rest of that branch merged (Theorem 6.8)
 /// with the dominant schedule of the others. Which branch goes first is found by trying all of them.
-namespace cairn::sim {
+namespace cairn::solvers {
 
 /// Branches of equal profile. Bytes.
 struct PumpkinKind {
@@ -66,4 +66,4 @@ std::int64_t most_bytes(const PumpkinProblem& problem);
 PumpkinAnswer solve_pumpkin(const core::HostMachine& machine, const PumpkinProblem& problem,
                             const PumpkinOptions& options);
 
-}  // namespace cairn::sim
+}  // namespace cairn::solvers

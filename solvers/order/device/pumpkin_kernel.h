@@ -11,7 +11,7 @@
 #include "cairn/solvers/order/device/pumpkin.h"
 
 /// solve_pumpkin of sim/pumpkin.h on any Machine.
-namespace cairn::sim::device {
+namespace cairn::solvers::device {
 
 __extension__ typedef __int128 Int128;
 
@@ -414,4 +414,4 @@ PumpkinAnswer solve_pumpkin(Machine& machine, const PumpkinProblem& problem, con
   return PumpkinSolver<Machine>(machine, problem, options).solve();
 }
 
-}  // namespace cairn::sim::device
+}  // namespace cairn::solvers::device

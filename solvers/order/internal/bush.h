@@ -9,7 +9,6 @@
 #include "cairn/core/limit.h"
 #include "cairn/solvers/order/device/accelerator.h"
 #include "cairn/solvers/order/internal/chain.h"
-#include "cairn/solvers/order/internal/segment_caduceus.h"
 
 namespace cairn::solvers {
 
@@ -42,7 +41,7 @@ class Linearizer {
   /// `tick`, if there is one, is called now and then in long work. The accelerator, if there is one, takes over tables
   /// that are large; `memory_bytes` and `threads` are the host's.
   Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
-             sim::Accelerator* accelerator)
+             Accelerator* accelerator)
       : memory_bytes_(memory_bytes),
         threads_(threads),
         watch_(watch),
@@ -73,6 +72,7 @@ class Linearizer {
  private:
   Chain flat(LimbId id);
   std::optional<Chain> pumpkin(const Bush& bush, std::int64_t released);
+  KeyOrdersFound search(const KeyTree& tree);
   Chain starborescence(const Bush& bush, std::int64_t released);
   Chain some_chain(const Bush& bush, std::int64_t released);
   struct Tree;
@@ -83,7 +83,7 @@ class Linearizer {
   int threads_;
   core::Stopwatch& watch_;
   std::function<void()> tick_;
-  sim::Accelerator* accelerator_;
+  Accelerator* accelerator_;
   Ropes ropes_;
   std::vector<Limb> limbs_;
   std::int64_t needed_bytes_ = 0;

@@ -33,18 +33,17 @@ class PumpkinTable {
   /// False if the watch expired first. Calls `tick`, if there is one, now and then.
   bool solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick = {});
   /// The same on a device, where the table may be too large. Throws DeviceError where the device fails.
-  sim::PumpkinAnswer::End solve_on(sim::Accelerator& device, core::Stopwatch& watch,
-                                   const std::function<void()>& tick = {});
+  PumpkinAnswer::End solve_on(Accelerator& device, core::Stopwatch& watch, const std::function<void()>& tick = {});
   /// After solve(): the dominant schedule of what lies between source and sink.
   Chain chain(Ropes& ropes) const;
 
  private:
-  using Solve = std::function<sim::PumpkinAnswer(const sim::PumpkinProblem&, const sim::PumpkinOptions&)>;
-  sim::PumpkinAnswer::End solve(core::Stopwatch& watch, const std::function<void()>& tick, std::int64_t chunk,
-                                const Solve& solve);
+  using Solve = std::function<PumpkinAnswer(const PumpkinProblem&, const PumpkinOptions&)>;
+  PumpkinAnswer::End solve(core::Stopwatch& watch, const std::function<void()>& tick, std::int64_t chunk,
+                           const Solve& solve);
 
   std::span<const Branch> branches_;
-  sim::PumpkinProblem problem_;
+  PumpkinProblem problem_;
   std::vector<std::vector<std::int32_t>> branches_of_kind_;
   std::int64_t states_ = 0, needed_bytes_ = 0;
   std::vector<std::uint8_t> order_;  ///< kinds by who goes first

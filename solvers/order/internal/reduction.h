@@ -31,7 +31,7 @@ class Reduction {
     leave  ///< it stays as it is
   };
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
-            core::Stopwatch& watch, std::function<void()> tick = {}, sim::Accelerator* accelerator = nullptr);
+            core::Stopwatch& watch, std::function<void()> tick = {}, Accelerator* accelerator = nullptr);
 
   /// Reduces until nothing more can be.
   void run();
