@@ -1,0 +1,506 @@
+#include "cairn/core/editable_schedule.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace cairn::core {
+namespace {
+
+std::vector<MemoryEffect> effects_of(const Graph& graph) {
+  std::vector<MemoryEffect> effects;
+  effects.reserve(static_cast<std::size_t>(graph.node_count()));
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    effects.push_back({graph.size(v) + graph.scratch(v), graph.scratch(v), graph.size(v), graph.keep(v)});
+  }
+  return effects;
+}
+
+}  // namespace
+
+EditableSchedule::EditableSchedule(const Graph& graph)
+    : EditableSchedule(effects_of(graph), {graph.view().input_begin, graph.view().input_begin + graph.node_count() + 1},
+                       {graph.view().inputs, graph.view().inputs + graph.edge_count()}) {}
+
+EditableSchedule::EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
+                                   std::vector<NodeId> inputs)
+    : inputs_(std::move(inputs)), end_(static_cast<Occurrence>(effects.size())) {
+  std::int32_t most_inputs = 0;
+  for (NodeId v = 0; v < end_; ++v) {
+    const MemoryEffect& effect = effects[v];
+    nodes_.push_back({effect.rise, effect.drop, effect.held, input_begin[v], effect.keep, true});
+    most_inputs = std::max(most_inputs, input_begin[v + 1] - input_begin[v]);
+    steps_.push_back({.node = v, .reads = input_begin[v]});
+  }
+  for (int i = 0; i < 2; ++i) nodes_.push_back({0, 0, 0, static_cast<std::int32_t>(inputs_.size()), false, true});
+  for (const NodeId u : inputs_) nodes_[u].required = nodes_[u].keep;
+  steps_.push_back({.node = end_, .reads = static_cast<std::int32_t>(inputs_.size())});
+  reads_.resize(inputs_.size());
+  releases_.reserve(static_cast<std::size_t>(most_inputs) + 1);
+  assign({});
+}
+
+void EditableSchedule::assign(std::span<const NodeId> steps) {
+  latest_.assign(static_cast<std::size_t>(end_), kNone);
+  free_.assign(static_cast<std::size_t>(end_), kNone);
+  for (auto o = static_cast<Occurrence>(steps_.size()) - 1; o >= 0; --o) {
+    steps_[o] = {.node = steps_[o].node, .reads = steps_[o].reads};
+    if (o != end_) steps_[o].next = std::exchange(free_[steps_[o].node], o);
+  }
+  length_ = static_cast<std::int32_t>(steps.size());
+  at_.clear();
+  for (const NodeId v : steps) {
+    const Occurrence o = add_occurrence(v);
+    steps_[o].place = static_cast<Place>(at_.size());
+    at_.push_back(o);
+    for (std::int32_t k = 0; k < in_degree(v); ++k) {
+      const Occurrence source = latest_[inputs_[nodes_[v].input_begin + k]];
+      reads_[steps_[o].reads + k] = {source, o, kNone, kNone};
+      link_read(steps_[o].reads + k, steps_[source].last_read);
+    }
+    steps_[o].previous = std::exchange(latest_[v], o);
+    if (steps_[o].previous != kNone) steps_[steps_[o].previous].next = o;
+  }
+  at_.push_back(end_);
+  steps_[end_].place = length_;
+
+  // What is released after each step, then the profile.
+  moved_.assign(static_cast<std::size_t>(length_) + 2, 0);
+  for (Place i = 0; i < length_; ++i) moved_[last_use(at_[i])] += nodes_[node(at_[i])].held;
+  memory_.resize(static_cast<std::size_t>(length_) + 1);
+  std::int64_t bytes = 0;
+  for (Place i = 0; i <= length_; ++i) {
+    const Node& node = nodes_[steps_[at_[i]].node];
+    memory_[i] = bytes + node.rise;
+    bytes = memory_[i] - node.drop - moved_[i];
+  }
+  lifted_.assign(block(length_) + 1, 0);
+  lay_out(length_ + 1);
+}
+
+std::vector<NodeId> EditableSchedule::steps() const {
+  std::vector<NodeId> nodes;
+  nodes.reserve(static_cast<std::size_t>(length_));
+  for (Occurrence o = first(); o != end_; o = next(o)) nodes.push_back(node(o));
+  return nodes;
+}
+
+EditableSchedule::Place EditableSchedule::occupied_from(Place place) const {
+  std::size_t b = block(place);
+  std::uint64_t word = occupied_[b] >> (place & 63) << (place & 63);
+  while (word == 0) word = occupied_[++b];
+  return static_cast<Place>(b * 64) + std::countr_zero(word);
+}
+
+EditableSchedule::Occurrence EditableSchedule::previous(Occurrence o) const {
+  const Place p = place(o);
+  std::size_t b = block(p);
+  std::uint64_t word = occupied_[b] & ((std::uint64_t{1} << (p & 63)) - 1);
+  while (word == 0) {
+    if (b == 0) return kNone;
+    word = occupied_[--b];
+  }
+  return at_[static_cast<Place>(b * 64) + 63 - std::countl_zero(word)];
+}
+
+EditableSchedule::Occurrence EditableSchedule::latest_before(NodeId v, Place place) const {
+  Occurrence o = latest_[v];
+  while (o != kNone && steps_[o].place >= place) o = steps_[o].previous;
+  return o;
+}
+
+EditableSchedule::Occurrence EditableSchedule::first_reader(Occurrence o, Place from) const {
+  std::int32_t read = steps_[o].first_read;
+  while (read != kNone && place(reads_[read].reader) < from) read = reads_[read].next;
+  return reader(read);
+}
+
+std::vector<EditableSchedule::Occurrence> EditableSchedule::readers(Occurrence o) const {
+  std::vector<Occurrence> all;
+  for (std::int32_t read = steps_[o].first_read; read != kNone; read = reads_[read].next) all.push_back(reader(read));
+  return all;
+}
+
+// --- Memory: a value a place, what is added to whole blocks, and the highest of each block, found again where stale.
+
+void EditableSchedule::add_memory(Place first, Place last, std::int64_t bytes) {
+  if (first > last || bytes == 0) return;
+  const std::size_t from = block(first), to = block(last);
+  const auto add = [&](Place begin, Place end) {
+    for (Place i = begin; i < end; ++i) memory_[i] += bytes;
+    stale_[block(begin)] = 1;
+  };
+  if (from == to) return add(first, last + 1);
+  add(first, static_cast<Place>((from + 1) * 64));
+  for (std::size_t b = from + 1; b < to; ++b) lifted_[b] += bytes;
+  add(static_cast<Place>(to * 64), last + 1);
+}
+
+std::int64_t EditableSchedule::top(std::size_t block) const {
+  if (stale_[block] != 0) {
+    const auto begin = memory_.begin() + static_cast<std::ptrdiff_t>(block * 64);
+    top_[block] = *std::max_element(begin, begin + 64);
+    stale_[block] = 0;
+  }
+  return top_[block] + lifted_[block];
+}
+
+std::int64_t EditableSchedule::max(Place first, Place last) const {
+  std::int64_t most = std::numeric_limits<std::int64_t>::min() / 2;
+  while (first <= last) {
+    const bool whole = (first & 63) == 0 && last - first >= 63;
+    most = std::max(most, whole ? top(block(first)) : during(first));
+    first += whole ? 64 : 1;
+  }
+  return most;
+}
+
+std::int64_t EditableSchedule::peak() const {
+  const Occurrence last = previous(end_);
+  return last == kNone ? 0 : max(0, place(last));
+}
+
+EditableSchedule::Occurrence EditableSchedule::peak_step() const {
+  const Occurrence last = previous(end_);
+  if (last == kNone) return end_;
+  const std::int64_t highest = max(0, place(last));
+  Place p = 0;
+  while (place(last) - p >= 64 && top(block(p)) < highest) p += 64;
+  while (during(p) < highest) ++p;
+  return at_[occupied_from(p)];
+}
+
+/// After the end of a lifetime has changed.
+void EditableSchedule::change_life(Occurrence o, Place old_last_use) {
+  const Place now = last_use(o);
+  const std::int64_t held = nodes_[steps_[o].node].held;
+  if (now > old_last_use) add_memory(old_last_use + 1, now, held);
+  if (now < old_last_use) add_memory(now + 1, old_last_use, -held);
+}
+
+// --- Reads.
+
+/// Puts a read into the list of its source, behind `previous` (kNone: at its head).
+void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
+  Step& source = steps_[reads_[read].source];
+  const std::int32_t next = previous == kNone ? source.first_read : reads_[previous].next;
+  reads_[read].previous = previous;
+  reads_[read].next = next;
+  (previous == kNone ? source.first_read : reads_[previous].next) = read;
+  (next == kNone ? source.last_read : reads_[next].previous) = read;
+}
+
+void EditableSchedule::unlink_read(std::int32_t read) {
+  const auto [source, reader, previous, next] = reads_[read];
+  (previous == kNone ? steps_[source].first_read : reads_[previous].next) = next;
+  (next == kNone ? steps_[source].last_read : reads_[next].previous) = previous;
+}
+
+// --- Places.
+
+void EditableSchedule::set_occupied(Place place, bool occupied) {
+  const std::uint64_t bit = std::uint64_t{1} << (place & 63);
+  occupied_[block(place)] = (occupied_[block(place)] & ~bit) | (occupied ? bit : 0);
+}
+
+/// Distributes the steps and the end evenly over so many places.
+void EditableSchedule::lay_out(std::int32_t places) {
+  list_.clear();
+  moved_.clear();
+  for (Place i = 0;; ++i) {
+    if (at_[i] == kNone) continue;
+    list_.push_back(at_[i]);
+    moved_.push_back(during(i));
+    if (at_[i] == end_) break;
+  }
+  const std::size_t blocks = block(places - 1) + 1;
+  at_.assign(blocks * 64, kNone);
+  memory_.assign(blocks * 64, 0);
+  occupied_.assign(blocks, 0);
+  lifted_.assign(blocks, 0);
+  top_.resize(blocks);
+  stale_.assign(blocks, 1);
+  Place next = 0;
+  for (std::size_t k = 0; k < list_.size(); ++k) {
+    const auto place =
+        static_cast<Place>(static_cast<std::int64_t>(k + 1) * places / static_cast<std::int64_t>(list_.size())) - 1;
+    const std::int64_t before = moved_[k] - nodes_[node(list_[k])].rise;
+    while (next < place) memory_[next++] = before;
+    memory_[next++] = moved_[k];
+    at_[place] = list_[k];
+    steps_[list_[k]].place = place;
+    set_occupied(place, true);
+  }
+  moved_.resize(blocks * 64);
+}
+
+/// An empty place right before `before`, with the memory there. The nearest one is brought there; where that is far, or
+/// there is none, all are laid out anew with room everywhere, so that it pays for the next 32 times at least.
+EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
+  constexpr Place kFar = 64;
+  Place p = place(before);
+  if (p > 0 && at_[p - 1] == kNone) return p - 1;
+  Place low = p - 1, high = p + 1;  // candidates to the left and to the right
+  const Place least = std::max(0, p - kFar), most = std::min(place(end_) - 1, p + kFar);
+  while (low >= least && at_[low] != kNone && (high > most || at_[high] != kNone)) {
+    --low;
+    ++high;
+  }
+  const auto shift = [&](Place from, Place to) {
+    at_[to] = at_[from];
+    steps_[at_[to]].place = to;
+    memory_[to] = during(from) - lifted_[block(to)];
+    stale_[block(to)] = 1;
+  };
+  if (low >= least && at_[low] == kNone) {
+    set_occupied(low, true);
+    for (Place i = low + 1; i < p; ++i) shift(i, i - 1);
+    --p;
+  } else {
+    while (high <= most && at_[high] != kNone) ++high;
+    if (high > most) {
+      lay_out(std::max(place(end_) + 1, 3 * (length_ + 1)));
+      return place(before) - 1;
+    }
+    set_occupied(high, true);
+    for (Place i = high; i > p; --i) shift(i - 1, i);
+  }
+  at_[p] = kNone;
+  set_occupied(p, false);
+  memory_[p] = this->before(before) - lifted_[block(p)];
+  stale_[block(p)] = 1;
+  return p;
+}
+
+// --- Edits.
+
+EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
+  Occurrence o = free_[v];
+  if (o != kNone) {
+    free_[v] = steps_[o].next;
+    steps_[o].next = kNone;
+    return o;
+  }
+  o = static_cast<Occurrence>(steps_.size());
+  steps_.push_back({.node = v, .reads = static_cast<std::int32_t>(reads_.size())});
+  reads_.resize(reads_.size() + static_cast<std::size_t>(in_degree(v)));
+  return o;
+}
+
+EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence before) {
+  const Place p = make_room(before);
+  const Occurrence o = add_occurrence(v);
+  const Node& node = nodes_[v];
+  Step& step = steps_[o];
+  step.place = p;
+  at_[p] = o;
+  set_occupied(p, true);
+  ++length_;
+  add_memory(p, p, node.rise);
+
+  for (std::int32_t k = 0; k < in_degree(v); ++k) {
+    const Occurrence source = latest_before(inputs_[node.input_begin + k], p);
+    const Place old = last_use(source);
+    std::int32_t behind = steps_[source].last_read;
+    while (behind != kNone && place(reader(behind)) > p) behind = reads_[behind].previous;
+    reads_[step.reads + k] = {source, o, kNone, kNone};
+    link_read(step.reads + k, behind);
+    change_life(source, old);
+  }
+
+  // Between the occurrences of v before and after it, whose readers behind p it takes over.
+  step.previous = latest_before(v, p);
+  const Occurrence previous = step.previous;
+  const Place old = previous == kNone ? 0 : last_use(previous);
+  if (previous == kNone) {
+    step.next = latest_[v];
+    while (step.next != kNone && steps_[step.next].previous != kNone) step.next = steps_[step.next].previous;
+  } else {
+    step.next = std::exchange(steps_[previous].next, o);
+  }
+  (step.next == kNone ? latest_[v] : steps_[step.next].previous) = o;
+  if (previous != kNone) {
+    std::int32_t kept = steps_[previous].last_read;
+    while (kept != kNone && place(reader(kept)) > p) {
+      reads_[kept].source = o;
+      kept = reads_[kept].previous;
+    }
+    std::int32_t& first_moved = kept == kNone ? steps_[previous].first_read : reads_[kept].next;
+    if (first_moved != kNone) {
+      step.first_read = std::exchange(first_moved, kNone);
+      step.last_read = std::exchange(steps_[previous].last_read, kept);
+      reads_[step.first_read].previous = kNone;
+    }
+    change_life(previous, old);
+  }
+  add_memory(p + 1, place(end_), node.rise - node.drop - node.held);
+  add_memory(p + 1, last_use(o), node.held);
+  return o;
+}
+
+void EditableSchedule::drop(Occurrence o) {
+  Step& step = steps_[o];
+  const Place p = step.place;
+  const Node& node = nodes_[step.node];
+  add_memory(p, p, -node.rise);
+  add_memory(p + 1, place(end_), node.drop + node.held - node.rise);
+  add_memory(p + 1, last_use(o), -node.held);
+
+  for (std::int32_t read = step.reads; read < step.reads + in_degree(step.node); ++read) {
+    const Occurrence source = reads_[read].source;
+    const Place old = last_use(source);
+    unlink_read(read);
+    change_life(source, old);
+  }
+
+  const Occurrence previous = step.previous, next = step.next;
+  const Place old = previous == kNone ? 0 : last_use(previous);
+  (next == kNone ? latest_[step.node] : steps_[next].previous) = previous;
+  if (previous != kNone) {
+    Step& before = steps_[previous];
+    before.next = next;
+    for (std::int32_t read = step.first_read; read != kNone; read = reads_[read].next) reads_[read].source = previous;
+    if (step.first_read != kNone) {
+      reads_[step.first_read].previous = before.last_read;
+      (before.last_read == kNone ? before.first_read : reads_[before.last_read].next) = step.first_read;
+      before.last_read = step.last_read;
+    }
+    change_life(previous, old);
+  }
+  at_[p] = kNone;
+  set_occupied(p, false);
+  --length_;
+  step = {.node = step.node, .reads = step.reads, .next = std::exchange(free_[step.node], o)};
+}
+
+void EditableSchedule::drop_with_unneeded(Occurrence o) {
+  list_.assign(1, o);
+  while (!list_.empty()) {
+    const Occurrence dropped = list_.back();
+    list_.pop_back();
+    drop(dropped);
+    const std::int32_t reads = steps_[dropped].reads;
+    for (std::int32_t k = 0; k < in_degree(steps_[dropped].node); ++k) {
+      if (!needed(reads_[reads + k].source)) list_.push_back(reads_[reads + k].source);
+    }
+  }
+}
+
+// --- Moves.
+
+EditableSchedule::Range EditableSchedule::legal(Occurrence o) const {
+  const Step& step = steps_[o];
+  Range range{0, place(end_) - 1};
+  for (std::int32_t read = step.reads; read < step.reads + in_degree(step.node); ++read) {
+    const Step& source = steps_[reads_[read].source];
+    range.first = std::max(range.first, source.place + 1);
+    if (source.next != kNone) range.last = std::min(range.last, place(source.next) - 1);
+  }
+  if (step.first_read != kNone) range.last = std::min(range.last, place(reader(step.first_read)) - 1);
+  if (step.next != kNone) range.last = std::min(range.last, place(step.next) - 1);
+  if (step.previous != kNone) range.first = std::max(range.first, last_use(step.previous) + 1);
+  return range;
+}
+
+void EditableSchedule::evaluate_move(Occurrence o, Place to) {
+  moving_ = o;
+  moving_to_ = to;
+  const Step& step = steps_[o];
+  const Node& node = nodes_[step.node];
+  const Place from = step.place;
+  // Values that another step than o releases before or after the move, at places between.
+  releases_.clear();
+  std::int64_t released = last_use(o) == from ? node.held : 0;  // with o itself, at an earlier place
+  for (std::int32_t k = 0; k < in_degree(step.node); ++k) {
+    const std::int64_t held = nodes_[inputs_[node.input_begin + k]].held;
+    if (held == 0) continue;
+    const std::int32_t read = step.reads + k;
+    const Place last = last_use(reads_[read].source);
+    if (to > from) {
+      if (last > from && last <= to) releases_.push_back({last, held});
+    } else if (last == from) {
+      const std::int32_t other = reads_[read].previous;
+      if (other != kNone && place(reader(other)) >= to) {
+        releases_.push_back({place(reader(other)), held});
+      } else {
+        released += held;
+      }
+    }
+  }
+  if (releases_.size() > 1) {
+    std::sort(releases_.begin(), releases_.end(), [](const Release& a, const Release& b) { return a.place < b.place; });
+  }
+  releases_.push_back({place(end_) + 1, 0});
+  const Release* release = releases_.data();
+  if (to > from) {
+    Place i = from, next = next_occupied(i);
+    std::int64_t shift = before_place(from) - before_place(next);
+    while (i < to) {
+      moved_[i] = during(next) + shift;
+      for (; release->place == next; ++release) shift += release->bytes;
+      i = next;
+      next = next_occupied(i);
+    }
+    moved_[to] = before_place(next) + shift + node.rise;
+  } else {
+    moved_[to] = before_place(to) + node.rise;
+    std::int64_t shift = node.rise - node.drop - released;
+    for (Place i = to; i < from;) {
+      const Place next = next_occupied(i);
+      moved_[next] = during(i) + shift;
+      for (; release->place == i; ++release) shift -= release->bytes;
+      i = next;
+    }
+  }
+}
+
+void EditableSchedule::move() {
+  const Occurrence o = moving_;
+  Step& step = steps_[o];
+  const Place from = step.place, to = moving_to_;
+  const auto put = [&](Occurrence moved, Place place) {
+    at_[place] = moved;
+    steps_[moved].place = place;
+    memory_[place] = moved_[place] - lifted_[block(place)];
+    stale_[block(place)] = 1;
+  };
+  if (to > from) {
+    for (Place i = from; i < to;) {
+      const Place next = next_occupied(i);
+      put(at_[next], i);
+      i = next;
+    }
+    put(o, to);
+  } else {
+    Occurrence moved = o;
+    for (Place i = to; i <= from; i = next_occupied(i)) {
+      const Occurrence next = at_[i];
+      put(moved, i);
+      moved = next;
+    }
+  }
+  if (length_ < place(end_)) {
+    for (Place i = std::max(from, to), next = next_occupied(i); i >= std::min(from, to); --i) {
+      if (at_[i] != kNone) {
+        next = i;
+      } else {
+        memory_[i] = before_place(next) - lifted_[block(i)];
+      }
+    }
+  }
+  for (std::int32_t read = step.reads; read < step.reads + in_degree(step.node); ++read) {
+    std::int32_t behind = read;
+    if (to > from) {
+      while (reads_[behind].next != kNone && place(reader(reads_[behind].next)) < to) behind = reads_[behind].next;
+      if (behind == read) continue;
+    } else {
+      behind = reads_[read].previous;
+      if (behind == kNone || place(reader(behind)) < to) continue;
+      while (behind != kNone && place(reader(behind)) > to) behind = reads_[behind].previous;
+    }
+    unlink_read(read);
+    link_read(read, behind);
+  }
+}
+
+}  // namespace cairn::core

@@ -1,0 +1,185 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
+
+namespace cairn::core {
+
+/// What running a node does to memory, in bytes. Of a node of a Graph: {size + scratch, scratch, size, keep}.
+struct MemoryEffect {
+  std::int64_t rise = 0;  ///< memory rises by this when it starts, >= 0,
+  std::int64_t drop = 0;  ///< falls by this when it ends,
+  std::int64_t held = 0;  ///< and by this when its last reader ends, or with itself where nobody reads it; >= 0
+  bool keep = false;      ///< `held` is never released for its last occurrence
+};
+
+/// A valid schedule, recomputations included, that is edited step by step while its lifetimes and its profile stay
+/// known. For searches: change something, look at memory, go on or change it back.
+///
+/// An occurrence (a node at a step) is named by a number that stays its own until it is dropped, whatever else is
+/// edited. Where it stands is its *place*: places ascend along the schedule, so they tell what comes first and serve as
+/// ranges; but some are empty, and an edit may change the places of others. A schedule that was assigned has none empty
+/// (place = step) until something is inserted or dropped. At an empty place memory is what it is before the next step,
+/// which is never more than during that step.
+///
+/// Complexity: T steps; a "range" is O(64 + T / 64), and reading a place O(1). Nothing is allocated unless the schedule
+/// becomes longer than ever before. Not thread-safe, not even to read: maxima of memory are found when asked for.
+class EditableSchedule {
+ public:
+  using Occurrence = std::int32_t;
+  using Place = std::int32_t;
+  static constexpr Occurrence kNone = -1;
+
+  /// The empty schedule of a graph, to be assigned. O(n + m).
+  explicit EditableSchedule(const Graph& graph);
+  /// Of anything that runs in steps: inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1] are what v reads.
+  EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
+                   std::vector<NodeId> inputs);
+
+  /// Replaces the schedule by a valid one. The first occurrence of node v is then the occurrence v.
+  /// O(n + m + T + sum of in-degrees).
+  void assign(std::span<const NodeId> steps);
+  std::vector<NodeId> steps() const;  ///< O(T)
+  std::int32_t length() const { return length_; }
+
+  // --- The steps in order, up to end(), which stands behind all of them: for (o = first(); o != end(); o = next(o)).
+  Occurrence first() const { return at_[occupied_from(0)]; }
+  Occurrence end() const { return end_; }
+  Occurrence next(Occurrence o) const { return at_[next_occupied(place(o))]; }  ///< O(1 + empty places between / 64)
+  Occurrence previous(Occurrence o) const;                                      ///< the same; kNone before the first
+  Occurrence at(Place place) const { return at_[place]; }                       ///< kNone: empty
+  Place place(Occurrence o) const { return steps_[o].place; }                   ///< -1: dropped
+  NodeId node(Occurrence o) const { return steps_[o].node; }
+
+  // --- Who reads what. A step reads the latest occurrence of each input before it.
+  /// The occurrences of the same node before and after; kNone: none. O(1).
+  Occurrence previous_of_node(Occurrence o) const { return steps_[o].previous; }
+  Occurrence next_of_node(Occurrence o) const { return steps_[o].next; }
+  /// The occurrence of v that a step at `place` would read; kNone: none. O(occurrences of v after it).
+  Occurrence latest_before(NodeId v, Place place) const;
+  /// What o reads as the k-th input of its node. O(1).
+  Occurrence source(Occurrence o, std::int32_t k) const { return reads_[steps_[o].reads + k].source; }
+  /// The first step that reads o (`from` a place on), kNone: none. O(1) (readers of o before that place).
+  Occurrence first_reader(Occurrence o) const { return reader(steps_[o].first_read); }
+  Occurrence first_reader(Occurrence o, Place from) const;
+  /// The steps that read o, in order. O(readers).
+  std::vector<Occurrence> readers(Occurrence o) const;
+  /// Where the lifetime of o ends: at its last reader, at itself where it has none, at end() where it is kept. O(1).
+  Place last_use(Occurrence o) const {
+    const Step& step = steps_[o];
+    if (step.next == kNone && nodes_[step.node].keep) return place(end_);
+    return step.last_read == kNone ? step.place : place(reader(step.last_read));
+  }
+  /// Whether somebody reads o, or it is the last occurrence of a node that every schedule must contain. O(1).
+  bool needed(Occurrence o) const {
+    return steps_[o].first_read != kNone || (steps_[o].next == kNone && nodes_[steps_[o].node].required);
+  }
+
+  // --- Memory, in bytes.
+  std::int64_t during(Place place) const { return memory_[place] + lifted_[block(place)]; }
+  /// Memory before the step of o runs; of end(): at the end.
+  std::int64_t before(Occurrence o) const { return during(place(o)) - nodes_[steps_[o].node].rise; }
+  /// The highest during() of the closed range of places; the least int64 / 2 where it is empty. O(range).
+  std::int64_t max(Place first, Place last) const;
+  /// max over all steps; 0 for the empty schedule. O(range).
+  std::int64_t peak() const;
+  /// The first step that reaches it; end() for the empty schedule. O(range).
+  Occurrence peak_step() const;
+
+  // --- Edits.
+  /// v once more, right before `before`; later readers of the occurrence before it read the new one. Each input of v
+  /// must stand somewhere before. Amortised O(range + in-degree * range + occurrences and readers of v and its inputs).
+  Occurrence insert(NodeId v, Occurrence before);
+  /// Takes o out; its readers read the occurrence of its node before it, which there must be if there are any.
+  /// O(range + in-degree * range + readers of o).
+  void drop(Occurrence o);
+  /// Drops o, then every occurrence that is not needed() any more because of that. As drop(), for each.
+  void drop_with_unneeded(Occurrence o);
+  /// Makes places dense again: place = step. O(T).
+  void close_gaps() { lay_out(length_ + 1); }
+
+  struct Range {
+    Place first, last;
+  };
+  /// Where o may go so that every step still reads what it reads now. O(in-degree).
+  Range legal(Occurrence o) const;
+  /// Works out the memory if o went to `to`, the place of another step within its legal range, and each step from there
+  /// on one step towards where o stands: for moved_during() and move(). O(steps between + in-degree).
+  void evaluate_move(Occurrence o, Place to);
+  /// during() after the evaluated move, of the places of steps from the one to the other.
+  std::int64_t moved_during(Place place) const { return moved_[place]; }
+  /// Makes the evaluated move. O(steps between + readers of its inputs between).
+  void move();
+
+ private:
+  static constexpr int kBlockBits = 6;  // 64 places: one word of occupied_
+  struct Node {
+    std::int64_t rise, drop, held;
+    std::int32_t input_begin;
+    bool keep, required;
+  };
+  struct Step {
+    NodeId node;
+    Place place = -1;
+    std::int32_t reads;                                  // its first entry in reads_, one an input
+    Occurrence previous = kNone, next = kNone;           // of the node; while dropped, `next` lists free ones
+    std::int32_t first_read = kNone, last_read = kNone;  // the reads of it: entries of reads_
+  };
+  /// One input of one step: an element of the list of what reads `source`, in order.
+  struct Read {
+    Occurrence source, reader;
+    std::int32_t previous, next;
+  };
+  struct Release {
+    Place place;
+    std::int64_t bytes;
+  };
+
+  static std::size_t block(Place place) { return static_cast<std::size_t>(place) >> kBlockBits; }
+  Occurrence reader(std::int32_t read) const { return read == kNone ? kNone : reads_[read].reader; }
+  std::int32_t in_degree(NodeId v) const { return nodes_[v + 1].input_begin - nodes_[v].input_begin; }
+  /// The first occupied place at or after / after this one.
+  Place occupied_from(Place place) const;
+  Place next_occupied(Place place) const { return at_[place + 1] != kNone ? place + 1 : occupied_from(place + 1); }
+  std::int64_t before_place(Place place) const { return during(place) - nodes_[steps_[at_[place]].node].rise; }
+
+  Occurrence add_occurrence(NodeId v);
+  Place make_room(Occurrence before);
+  void lay_out(std::int32_t places);
+  void set_occupied(Place place, bool occupied);
+  void add_memory(Place first, Place last, std::int64_t bytes);
+  void change_life(Occurrence o, Place old_last_use);
+  void link_read(std::int32_t read, std::int32_t previous);
+  void unlink_read(std::int32_t read);
+  std::int64_t top(std::size_t block) const;
+
+  std::vector<Node> nodes_;  // one more for the end, which rises by 0; one more for the end of its inputs
+  std::vector<NodeId> inputs_;
+  std::vector<Step> steps_;  // by occurrence: the first of each node, the end, others
+  std::vector<Read> reads_;
+  std::vector<Occurrence> latest_, free_;  // of each node: its last occurrence, and dropped ones
+  Occurrence end_;
+  std::int32_t length_ = 0;
+
+  // By place. during = memory_ + lifted_ of its block.
+  std::vector<Occurrence> at_;
+  std::vector<std::int64_t> memory_, moved_;
+  // By block of places.
+  std::vector<std::uint64_t> occupied_;  // a bit a place
+  std::vector<std::int64_t> lifted_;
+  mutable std::vector<std::int64_t> top_;  // max of memory_, unless stale
+  mutable std::vector<std::uint8_t> stale_;
+
+  std::vector<Release> releases_;  // work space of evaluate_move
+  Occurrence moving_ = kNone;      // the evaluated move
+  Place moving_to_ = 0;
+  std::vector<Occurrence> list_;  // work space of lay_out and drop_with_unneeded
+};
+
+}  // namespace cairn::core

@@ -1,0 +1,312 @@
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+
+namespace cairn::core {
+namespace {
+
+using tests::Random;
+using tests::random_graph;
+using tests::random_schedule;
+using Occurrence = EditableSchedule::Occurrence;
+using Place = EditableSchedule::Place;
+constexpr Occurrence kNone = EditableSchedule::kNone;
+
+std::vector<Occurrence> occurrences(const EditableSchedule& edited) {
+  std::vector<Occurrence> all;
+  for (Occurrence o = edited.first(); o != edited.end(); o = edited.next(o)) all.push_back(o);
+  return all;
+}
+
+/// Lifetimes, profile and peak by `lifetimes`, `during` and `after` (of a step), and all that an edited schedule says.
+template <class Lifetimes, class During, class After>
+void check_against(const EditableSchedule& edited, const Graph& graph, const Schedule& schedule,
+                   const Lifetimes& lifetimes, const During& during, const After& after) {
+  const std::vector<Occurrence> all = occurrences(edited);
+  REQUIRE(static_cast<std::int64_t>(all.size()) == schedule.length());
+  REQUIRE(edited.length() == schedule.length());
+  std::map<Place, std::int64_t> step_at;
+  Place before = -1;
+  Occurrence previous = kNone;
+  std::vector<Occurrence> latest(static_cast<std::size_t>(graph.node_count()), kNone);
+  std::vector<std::vector<Occurrence>> readers(all.size());
+  std::map<Occurrence, std::size_t> step_of;
+  std::int64_t peak = 0, peak_step = -1;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Occurrence o = all[i];
+    const NodeId v = schedule.steps[i];
+    REQUIRE(edited.node(o) == v);
+    REQUIRE(edited.place(o) > before);
+    REQUIRE(edited.at(edited.place(o)) == o);
+    REQUIRE(edited.previous(o) == previous);
+    REQUIRE(edited.latest_before(v, edited.place(o)) == latest[v]);
+    REQUIRE(edited.previous_of_node(o) == latest[v]);
+    if (latest[v] != kNone) REQUIRE(edited.next_of_node(latest[v]) == o);
+    for (std::size_t k = 0; k < graph.inputs(v).size(); ++k) {
+      const Occurrence source = latest[graph.inputs(v)[k]];
+      REQUIRE(edited.source(o, static_cast<std::int32_t>(k)) == source);
+      readers[step_of.at(source)].push_back(o);
+    }
+    for (Place empty = before + 1; empty < edited.place(o); ++empty) {
+      REQUIRE(edited.at(empty) == kNone);
+      REQUIRE(edited.during(empty) == edited.before(o));
+    }
+    REQUIRE(edited.during(edited.place(o)) == during(i));
+    REQUIRE(edited.before(o) == (i == 0 ? 0 : after(i - 1)));
+    if (during(i) > peak || peak_step < 0) {
+      peak = during(i);
+      peak_step = static_cast<std::int64_t>(i);
+    }
+    before = edited.place(o);
+    previous = latest[v] = o;
+    step_of[o] = i;
+  }
+  REQUIRE(edited.previous(edited.end()) == previous);
+  REQUIRE(edited.before(edited.end()) == (all.empty() ? 0 : after(all.size() - 1)));
+  REQUIRE(edited.peak() == peak);
+  REQUIRE(edited.peak_step() == (all.empty() ? edited.end() : all[static_cast<std::size_t>(peak_step)]));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Occurrence o = all[i];
+    const auto last = static_cast<std::size_t>(lifetimes[i].last);
+    REQUIRE(edited.last_use(o) == edited.place(last == all.size() ? edited.end() : all[last]));
+    REQUIRE(edited.readers(o) == readers[i]);
+    REQUIRE(edited.first_reader(o) == (readers[i].empty() ? kNone : readers[i].front()));
+    const bool is_last = edited.next_of_node(o) == kNone;
+    REQUIRE(edited.needed(o) == (!readers[i].empty() || (is_last && graph.required(schedule.steps[i]))));
+  }
+}
+
+void check(const EditableSchedule& edited, const Graph& graph) {
+  const Schedule schedule{edited.steps()};
+  if (schedule.length() > 0) REQUIRE(reference::valid(graph, schedule));
+  check_against(
+      edited, graph, schedule, reference::lifetimes(graph, schedule),
+      [&](std::size_t i) { return reference::during(graph, schedule, static_cast<std::int64_t>(i)); },
+      [&](std::size_t i) { return reference::after(graph, schedule, static_cast<std::int64_t>(i)); });
+}
+
+/// The same by the evaluator, for long schedules.
+void check_fast(const EditableSchedule& edited, const Graph& graph) {
+  const Schedule schedule{edited.steps()};
+  const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
+  check_against(
+      edited, graph, schedule, lifetimes(graph, schedule), [&](std::size_t i) { return profile[2 * i + 1]; },
+      [&](std::size_t i) { return profile[2 * i + 2]; });
+}
+
+/// Random edits that leave the schedule valid; false where the one that was drawn cannot be.
+class Editor {
+ public:
+  Editor(Random& random, const Graph& graph, EditableSchedule& edited)
+      : random_(random), graph_(graph), edited_(edited) {}
+
+  bool insert(NodeId v, Occurrence before) {
+    for (const NodeId u : graph_.inputs(v)) {
+      if (edited_.latest_before(u, edited_.place(before)) == kNone) return false;
+    }
+    std::vector<NodeId> wanted = edited_.steps();
+    const std::vector<Occurrence> all = occurrences(edited_);
+    wanted.insert(wanted.begin() + (std::find(all.begin(), all.end(), before) - all.begin()), v);
+    const Occurrence o = edited_.insert(v, before);
+    REQUIRE(edited_.node(o) == v);
+    REQUIRE(edited_.next(o) == before);
+    REQUIRE(edited_.steps() == wanted);
+    return true;
+  }
+  bool insert() {
+    const auto all = occurrences(edited_);
+    const auto at = static_cast<std::size_t>(random_.between(0, edited_.length()));
+    return insert(static_cast<NodeId>(random_.below(graph_.node_count())), at == all.size() ? edited_.end() : all[at]);
+  }
+
+  bool can_drop(Occurrence o) const {
+    const bool last_of_required = edited_.next_of_node(o) == kNone && graph_.required(edited_.node(o));
+    return edited_.previous_of_node(o) != kNone || (edited_.readers(o).empty() && !last_of_required);
+  }
+  bool drop(bool with_unneeded) {
+    if (edited_.length() == 0) return false;
+    const Occurrence o = random_.pick(occurrences(edited_));
+    if (!can_drop(o)) return false;
+    const auto all = occurrences(edited_);
+    Schedule wanted{edited_.steps()};
+    wanted.steps.erase(wanted.steps.begin() + (std::find(all.begin(), all.end(), o) - all.begin()));
+    if (with_unneeded) {
+      // The definition drops what was not needed before, too.
+      if (std::any_of(all.begin(), all.end(), [&](Occurrence other) { return other != o && !edited_.needed(other); }))
+        return false;
+      wanted = reference::drop_unread(graph_, wanted);
+      edited_.drop_with_unneeded(o);
+    } else {
+      edited_.drop(o);
+    }
+    REQUIRE(edited_.place(o) == -1);
+    REQUIRE(edited_.steps() == wanted.steps);
+    return true;
+  }
+
+  bool move() {
+    if (edited_.length() == 0) return false;
+    const std::vector<Occurrence> all = occurrences(edited_);
+    const auto from = static_cast<std::size_t>(random_.below(edited_.length()));
+    const Occurrence o = all[from];
+    const auto [first, last] = edited_.legal(o);
+    REQUIRE((first <= edited_.place(o) && edited_.place(o) <= last));
+    const auto to = static_cast<std::size_t>(random_.below(edited_.length()));
+    const Place target = edited_.place(all[to]);
+    if (to == from || target < first || target > last) return false;
+    std::vector<NodeId> wanted = edited_.steps();
+    wanted.erase(wanted.begin() + static_cast<std::ptrdiff_t>(from));
+    wanted.insert(wanted.begin() + static_cast<std::ptrdiff_t>(to), edited_.node(o));
+    const std::vector<std::int64_t> profile = Evaluator(graph_).profile(wanted);
+    edited_.evaluate_move(o, target);
+    for (std::size_t i = std::min(from, to); i <= std::max(from, to); ++i) {
+      REQUIRE(edited_.moved_during(edited_.place(all[i])) == profile[2 * i + 1]);
+    }
+    if (random_.chance(30)) return false;  // looked at, not made
+    edited_.move();
+    REQUIRE(edited_.steps() == wanted);
+    return true;
+  }
+
+  bool edit() {
+    const std::int64_t kind = random_.below(100);
+    if (kind < 35) return insert();
+    if (kind < 55) return drop(false);
+    if (kind < 65) return drop(true);
+    if (kind < 95) return move();
+    edited_.close_gaps();
+    for (const Occurrence o : occurrences(edited_)) REQUIRE(edited_.next(o) == edited_.at(edited_.place(o) + 1));
+    return true;
+  }
+
+ private:
+  Random& random_;
+  const Graph& graph_;
+  EditableSchedule& edited_;
+};
+
+TEST_CASE("after every edit an edited schedule has the memory, lifetimes and readers that the definitions give") {
+  int edits = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random, {.max_nodes = 9});
+    EditableSchedule edited(graph);
+    check(edited, graph);
+    for (int round = 0; round < 2; ++round) {  // the second on what the first one left behind
+      const Schedule schedule = random_schedule(random, graph);
+      edited.assign(schedule.steps);
+      REQUIRE(edited.steps() == schedule.steps);
+      check(edited, graph);
+      Editor editor(random, graph, edited);
+      for (int k = 0; k < 12; ++k) {
+        if (!editor.edit()) continue;
+        ++edits;
+        check(edited, graph);
+      }
+    }
+  }
+  CHECK(edits > 20000);
+}
+
+TEST_CASE("long schedules, across many blocks of places") {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random, {.min_nodes = 100, .max_nodes = 200});
+    EditableSchedule edited(graph);
+    edited.assign(random_schedule(random, graph, random.between(0, 300)).steps);
+    Editor editor(random, graph, edited);
+    for (int k = 0; k < 100; ++k) {
+      if (editor.edit()) check_fast(edited, graph);
+    }
+    // Many at one spot: places run out there.
+    const Occurrence spot = random.pick(occurrences(edited));
+    for (int k = 0; k < 200; ++k) {
+      if (editor.insert(static_cast<NodeId>(random.below(graph.node_count())), spot)) check_fast(edited, graph);
+    }
+  }
+}
+
+TEST_CASE("the range maximum agrees with a plain one") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random, {.min_nodes = 2, .max_nodes = 250});
+    EditableSchedule edited(graph);
+    edited.assign(random_schedule(random, graph).steps);
+    Editor editor(random, graph, edited);
+    for (int k = 0; k < 20; ++k) {
+      editor.edit();
+      const Place places = edited.place(edited.end());
+      if (places == 0) continue;
+      const auto first = static_cast<Place>(random.below(places)),
+                 last = static_cast<Place>(random.between(first - 1, places - 1));
+      std::int64_t most = std::numeric_limits<std::int64_t>::min() / 2;
+      for (Place p = first; p <= last; ++p) most = std::max(most, edited.during(p));
+      REQUIRE(edited.max(first, last) == most);
+    }
+  }
+}
+
+TEST_CASE("the legal range of a step is where every step still reads what it reads") {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = random_graph(random, {.max_nodes = 8});
+    EditableSchedule edited(graph);
+    edited.assign(random_schedule(random, graph).steps);
+    const auto reads = [&](const std::vector<std::pair<NodeId, Occurrence>>& steps) {
+      std::map<std::pair<Occurrence, NodeId>, Occurrence> found;
+      std::vector<Occurrence> latest(static_cast<std::size_t>(graph.node_count()), kNone);
+      for (const auto& [v, o] : steps) {
+        for (const NodeId u : graph.inputs(v)) found[{o, u}] = latest[u];
+        found[{o, v}] = latest[v];  // the order of a node's occurrences stays, too
+        latest[v] = o;
+      }
+      return found;
+    };
+    std::vector<std::pair<NodeId, Occurrence>> steps;
+    for (const Occurrence o : occurrences(edited)) steps.emplace_back(edited.node(o), o);
+    for (std::size_t from = 0; from < steps.size(); ++from) {
+      const auto [first, last] = edited.legal(steps[from].second);
+      for (std::size_t to = 0; to < steps.size(); ++to) {
+        auto moved = steps;
+        moved.erase(moved.begin() + static_cast<std::ptrdiff_t>(from));
+        moved.insert(moved.begin() + static_cast<std::ptrdiff_t>(to), steps[from]);
+        const auto place = static_cast<Place>(to);
+        REQUIRE((reads(moved) == reads(steps)) == (first <= place && place <= last));
+      }
+    }
+  }
+}
+
+TEST_CASE("memory effects beyond those of graphs: what stays for good, and what goes with its last reader") {
+  // Steps 0 to 2; the first leaves 5 bytes for good and holds 2 until both others have run.
+  EditableSchedule edited(std::vector<MemoryEffect>{{7, 0, 2, false}, {4, 3, 0, false}, {1, 1, 0, false}}, {0, 0, 1, 2},
+                          {0, 0});
+  edited.assign(std::vector<NodeId>{0, 1, 2});
+  CHECK(edited.during(0) == 7);
+  CHECK(edited.during(1) == 11);
+  CHECK(edited.during(2) == 9);
+  CHECK(edited.before(edited.end()) == 6);
+  CHECK(edited.peak() == 11);
+  edited.evaluate_move(1, 2);
+  CHECK(edited.moved_during(1) == 8);
+  CHECK(edited.moved_during(2) == 11);
+  edited.move();
+  CHECK(edited.steps() == std::vector<NodeId>{0, 2, 1});
+  CHECK(edited.before(edited.end()) == 6);
+  CHECK(edited.last_use(0) == 2);
+}
+
+}  // namespace
+}  // namespace cairn::core
