@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <utility>
 
 namespace cairn::solvers {
 namespace {
@@ -21,143 +22,21 @@ constexpr int kBatch = 64;  // moves between two looks at the watch and at the t
 
 }  // namespace
 
-MovableOrder::MovableOrder(const StepGraph& graph, std::span<const StepId> order) : graph_(&graph) {
-  const auto n = static_cast<std::size_t>(graph.step_count());
-  position_.resize(n);
-  last_reader_.resize(n);
-  during_.resize(n);
-  after_.resize(n);
-  moved_during_.resize(n);
-  moved_after_.resize(n);
-  std::size_t most = 0;
-  for (StepId s = 0; s < graph.step_count(); ++s) most = std::max(most, graph.predecessors(s).size());
-  releases_.reserve(most);
-  assign(order);
-}
-
-void MovableOrder::assign(std::span<const StepId> order) {
-  order_.assign(order.begin(), order.end());
-  std::fill(last_reader_.begin(), last_reader_.end(), -1);
-  for (std::size_t i = 0; i < order_.size(); ++i) {
-    position_[order_[i]] = static_cast<std::int32_t>(i);
-    for (const StepId u : graph_->predecessors(order_[i])) last_reader_[u] = order_[i];
+core::EditableSchedule editable_order(const StepGraph& graph) {
+  std::vector<core::MemoryEffect> effects;
+  std::vector<std::int32_t> input_begin{0};
+  std::vector<core::NodeId> inputs;
+  for (StepId s = 0; s < graph.step_count(); ++s) {
+    effects.push_back({graph[s].rise, graph[s].drop, graph[s].held, false});
+    inputs.insert(inputs.end(), graph.predecessors(s).begin(), graph.predecessors(s).end());
+    input_begin.push_back(static_cast<std::int32_t>(inputs.size()));
   }
-  std::int64_t memory = 0;
-  for (std::size_t i = 0; i < order_.size(); ++i) {
-    const StepId s = order_[i];
-    during_[i] = memory + (*graph_)[s].rise;
-    memory = during_[i] - (*graph_)[s].drop;
-    for (const StepId u : graph_->predecessors(s)) {
-      if (last_reader_[u] == s) memory -= (*graph_)[u].held;
-    }
-    after_[i] = memory;
-  }
-}
-
-std::int64_t MovableOrder::peak() const {
-  std::int64_t peak = 0;
-  for (const std::int64_t during : during_) peak = std::max(peak, during);
-  return peak;
-}
-
-MovableOrder::Range MovableOrder::legal(std::int32_t i) const {
-  Range range{0, static_cast<std::int32_t>(order_.size()) - 1};
-  for (const StepId u : graph_->predecessors(order_[i])) range.first = std::max(range.first, position_[u] + 1);
-  for (const StepId t : graph_->successors(order_[i])) range.last = std::min(range.last, position_[t] - 1);
-  return range;
-}
-
-void MovableOrder::evaluate(std::int32_t from, std::int32_t to) {
-  from_ = from;
-  to_ = to;
-  const StepId s = order_[from];
-  const StepGraph::Step& step = (*graph_)[s];
-  // Values whose release moves to or from another step than s, at positions in between; and what goes with s itself.
-  releases_.clear();
-  std::int64_t released = 0;
-  for (const StepId u : graph_->predecessors(s)) {
-    const std::int64_t held = (*graph_)[u].held;
-    if (held == 0) continue;
-    if (to > from) {
-      const std::int32_t last = position_[last_reader_[u]];
-      if (last > to) continue;
-      released += held;
-      if (last > from) releases_.push_back({last, held});
-    } else if (last_reader_[u] == s) {
-      std::int32_t last = -1;  // of its other readers
-      for (const StepId t : graph_->successors(u)) {
-        if (t != s) last = std::max(last, position_[t]);
-      }
-      if (last >= to) {
-        releases_.push_back({last, held});
-      } else {
-        released += held;
-      }
-    }
-  }
-  std::sort(releases_.begin(), releases_.end(),
-            [](const Release& a, const Release& b) { return a.position < b.position; });
-
-  std::size_t next = 0;
-  if (to > from) {
-    std::int64_t shift = before(from) - after_[from];
-    std::int32_t i = from + 1;
-    for (;; ++next) {
-      const std::int32_t stop = next < releases_.size() ? releases_[next].position : to;
-      for (; i <= stop; ++i) {
-        moved_during_[i - 1] = during_[i] + shift;
-        moved_after_[i - 1] = after_[i] + shift;
-      }
-      if (next == releases_.size()) break;
-      shift += releases_[next].bytes;
-      moved_after_[stop - 1] += releases_[next].bytes;
-    }
-    moved_during_[to] = moved_after_[to - 1] + step.rise;
-    moved_after_[to] = moved_during_[to] - step.drop - released;
-  } else {
-    const std::int64_t start = before(to);
-    moved_during_[to] = start + step.rise;
-    moved_after_[to] = moved_during_[to] - step.drop - released;
-    std::int64_t shift = moved_after_[to] - start;
-    std::int32_t i = to;
-    for (;; ++next) {
-      const std::int32_t stop = next < releases_.size() ? releases_[next].position : from - 1;
-      for (; i <= stop; ++i) {
-        moved_during_[i + 1] = during_[i] + shift;
-        moved_after_[i + 1] = after_[i] + shift;
-      }
-      if (next == releases_.size()) break;
-      shift -= releases_[next].bytes;
-      moved_after_[stop + 1] -= releases_[next].bytes;
-    }
-  }
-}
-
-void MovableOrder::commit() {
-  const StepId s = order_[from_];
-  const std::int32_t low = std::min(from_, to_), high = std::max(from_, to_);
-  if (to_ > from_) {
-    std::copy(order_.begin() + from_ + 1, order_.begin() + to_ + 1, order_.begin() + from_);
-  } else {
-    std::copy_backward(order_.begin() + to_, order_.begin() + from_, order_.begin() + from_ + 1);
-  }
-  order_[to_] = s;
-  for (std::int32_t i = low; i <= high; ++i) {
-    position_[order_[i]] = i;
-    during_[i] = moved_during_[i];
-    after_[i] = moved_after_[i];
-  }
-  for (const StepId u : graph_->predecessors(s)) {
-    if (position_[s] > position_[last_reader_[u]]) last_reader_[u] = s;
-    if (to_ > from_ || last_reader_[u] != s) continue;
-    for (const StepId t : graph_->successors(u)) {
-      if (position_[t] > position_[last_reader_[u]]) last_reader_[u] = t;
-    }
-  }
+  return {effects, std::move(input_begin), std::move(inputs)};
 }
 
 Annealing::Annealing(const StepGraph& graph, std::span<const StepId> start, std::uint64_t seed)
-    : graph_(&graph), random_(seed), current_(graph, start), best_(start.begin(), start.end()) {
+    : graph_(&graph), random_(seed), current_(editable_order(graph)), best_(start.begin(), start.end()) {
+  current_.assign(start);
   peak_ = current_.peak();
   above_index_.assign(best_.size(), -1);
   above_.reserve(best_.size());
@@ -201,7 +80,7 @@ bool Annealing::advance(core::Stopwatch& watch) {
     // Taking over a new best costs O(n): not after every move that makes one.
     if (at_peak_ == 0 && since_best_ >= graph_->step_count()) {
       peak_ = current_.peak();
-      best_ = current_.order();
+      best_ = current_.steps();
       since_best_ = 0;
       retarget();
     }
@@ -223,7 +102,7 @@ bool Annealing::draw(Move& move) {
   const std::int32_t center = focus ? above_[below(static_cast<std::int32_t>(above_.size()))] : below(n);
   move.from = center + below(2 * reach + 1) - reach;
   if (move.from < 0 || move.from >= n) return false;
-  auto [first, last] = current_.legal(move.from);
+  auto [first, last] = current_.legal(current_.at(move.from));
   first = std::max(first, move.from - reach);
   last = std::min(last, move.from + reach);
   if (focus && chance(kCross)) {
@@ -253,14 +132,14 @@ void Annealing::make(const Move& move) {
     at_peak_ += (current_.moved_during(i) >= peak_ ? 1 : 0) - (current_.during(i) >= peak_ ? 1 : 0);
     mark(i, current_.moved_during(i) > target_);
   }
-  current_.commit();
+  current_.move();
 }
 
 std::int64_t Annealing::try_move() {
   constexpr std::int64_t kDrawing = 4;  // work: about as long as so many positions take
   Move move{0, 0};
   if (!draw(move)) return kDrawing;
-  current_.evaluate(move.from, move.to);
+  current_.evaluate_move(current_.at(move.from), move.to);
   if (acceptable(move)) make(move);
   return 2 * kDrawing + std::abs(move.to - move.from);
 }

@@ -44,26 +44,28 @@ TEST_CASE("moving steps keeps the order valid and its profile that of the plain 
   for (int i = 0; i < 400; ++i) {
     const StepGraph graph = random_steps(random, 2, 30);
     const StepId n = graph.step_count();
-    MovableOrder order(graph, graph.any_order());
+    core::EditableSchedule order = editable_order(graph);
+    order.assign(graph.any_order());
     for (int k = 0; k < 40; ++k) {
       const auto from = static_cast<std::int32_t>(random.below(n));
-      const auto [first, last] = order.legal(from);
+      const auto [first, last] = order.legal(order.at(from));
       REQUIRE(first <= from);
       REQUIRE(last >= from);
       const auto to = static_cast<std::int32_t>(random.between(first, last));
       if (to == from) continue;
-      order.evaluate(from, to);
+      order.evaluate_move(order.at(from), to);
       if (random.chance(30)) continue;  // looked at, not made
-      order.commit();
+      order.move();
       ++moves;
-      REQUIRE(is_order(graph, order.order()));
-      const std::vector<std::int64_t> plain = profile(graph, order.order());
+      REQUIRE(is_order(graph, order.steps()));
+      const std::vector<std::int64_t> plain = profile(graph, order.steps());
       for (std::int32_t p = 0; p < n; ++p) {
-        REQUIRE(order.position()[order.order()[p]] == p);
+        REQUIRE(order.at(p) == order.steps()[p]);
+        REQUIRE(order.place(order.at(p)) == p);
         REQUIRE(order.during(p) == plain[2 * p + 1]);
-        REQUIRE(order.after(p) == plain[2 * p + 2]);
+        REQUIRE(order.before(order.next(order.at(p))) == plain[2 * p + 2]);
       }
-      REQUIRE(order.peak() == peak(graph, order.order()));
+      REQUIRE(order.peak() == peak(graph, order.steps()));
     }
   }
   CHECK(moves > 2000);
@@ -73,11 +75,12 @@ TEST_CASE("a step cannot leave its legal range") {
   tests::Random random(2);
   for (int i = 0; i < 300; ++i) {
     const StepGraph graph = random_steps(random, 2, 12);
-    const MovableOrder order(graph, graph.any_order());
+    core::EditableSchedule order = editable_order(graph);
+    order.assign(graph.any_order());
     for (std::int32_t from = 0; from < graph.step_count(); ++from) {
-      const auto [first, last] = order.legal(from);
+      const auto [first, last] = order.legal(order.at(from));
       for (std::int32_t to = 0; to < graph.step_count(); ++to) {
-        std::vector<StepId> moved = order.order();
+        std::vector<StepId> moved = order.steps();
         const StepId s = moved[from];
         moved.erase(moved.begin() + from);
         moved.insert(moved.begin() + to, s);

@@ -4,56 +4,15 @@
 #include <span>
 #include <vector>
 
+#include "cairn/core/editable_schedule.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/random.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 
 namespace cairn::solvers {
 
-/// An order of all steps with its profile, and what moving one step elsewhere would make of it. Nothing is allocated
-/// after construction.
-class MovableOrder {
- public:
-  MovableOrder(const StepGraph& graph, std::span<const StepId> order);
-
-  void assign(std::span<const StepId> order);  ///< O(n + m)
-
-  const std::vector<StepId>& order() const { return order_; }
-  const std::vector<std::int32_t>& position() const { return position_; }
-  std::int64_t during(std::int32_t i) const { return during_[i]; }
-  std::int64_t after(std::int32_t i) const { return after_[i]; }  ///< of -1 too
-  std::int64_t before(std::int32_t i) const { return i > 0 ? after_[i - 1] : 0; }
-  std::int64_t peak() const;  ///< O(n)
-
-  struct Range {
-    std::int32_t first, last;
-  };
-  /// Where the step at `i` may go with all others in the order they have. O(its edges).
-  Range legal(std::int32_t i) const;
-
-  /// Works out the profile with the step at `from` moved to `to` (within its legal range, other than `from`), for
-  /// moved_during() and commit(). O(|to - from| + edges of the step and, moved to an earlier place, of the values of
-  /// which it is the last reader).
-  void evaluate(std::int32_t from, std::int32_t to);
-  /// The evaluated profile, for positions between `from` and `to`, both included.
-  std::int64_t moved_during(std::int32_t i) const { return moved_during_[i]; }
-  /// Makes the evaluated move.
-  void commit();
-
- private:
-  struct Release {
-    std::int32_t position;
-    std::int64_t bytes;
-  };
-
-  const StepGraph* graph_;
-  std::vector<StepId> order_;
-  std::vector<std::int32_t> position_;
-  std::vector<StepId> last_reader_;  ///< by step, of a step that holds something; -1: none
-  std::vector<std::int64_t> during_, after_, moved_during_, moved_after_;  ///< by position
-  std::vector<Release> releases_;
-  std::int32_t from_ = 0, to_ = 0;
-};
+/// The steps of a graph, to be ordered by an editable schedule: occurrence s is step s. O(n + m).
+core::EditableSchedule editable_order(const StepGraph& graph);
 
 /// Simulated annealing over topological orders by moving one step at a time. Its energy is the sum over positions of
 /// what memory exceeds a target by, which lies a little below the lowest peak so far; and, with little weight, of all
@@ -90,7 +49,7 @@ class Annealing {
 
   const StepGraph* graph_;
   core::Random random_;
-  MovableOrder current_;
+  core::EditableSchedule current_;  ///< without gaps: places are positions
   std::vector<StepId> best_;
   std::int64_t peak_ = 0, target_ = 0;
   std::int64_t at_peak_ = 0;                       ///< positions at peak_ or above it
