@@ -6,6 +6,7 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
+#include "cairn/solvers/plan/planner.h"
 
 namespace {
 
@@ -45,7 +46,7 @@ void plan_baseline(benchmark::State& state) {
   const core::Graph graph = bench::training_chain(static_cast<core::NodeId>(state.range(0)), 2 * state.range(0));
   const core::Schedule schedule = core::baseline_schedule(graph);
   core::Plan plan;
-  for (auto _ : state) plan = core::plan_memory(graph, schedule, {.alignment = 256});
+  for (auto _ : state) plan = solvers::plan_memory(graph, schedule, {.alignment = 256});
   state.counters["bytes/bound"] = static_cast<double>(plan.bytes) / static_cast<double>(plan.lower_bound);
 }
 BENCHMARK(plan_baseline)->Arg(1000)->Arg(4000)->Arg(20'000)->Unit(benchmark::kMillisecond);

@@ -10,6 +10,7 @@
 #include "cairn/cli/common.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
+#include "cairn/solvers/plan/planner.h"
 
 namespace cairn::cli {
 namespace {
@@ -73,10 +74,10 @@ Measurement bench_evaluate(const core::Graph& graph) {
 
 Measurement bench_plan(const core::Graph& graph) {
   const auto schedule = core::baseline_schedule(graph);
-  core::PlanOptions options;
-  options.work = 0;
+  solvers::PlanOptions options;
+  options.limit.work = 0;
   core::Plan plan;
-  const double seconds = seconds_of([&] { plan = core::plan_memory(graph, schedule, options); });
+  const double seconds = seconds_of([&] { plan = solvers::plan_memory(graph, schedule, options); });
   return {seconds * 1e3, "ms",
           fmt::format("plan {} buffers, no improvement rounds ({:+.2f}% above the bound)", plan.buffers.size(),
                       increase_pct(plan.bytes, plan.lower_bound))};

@@ -332,14 +332,19 @@ std::int64_t least_feasible(const Problem& problem, const solvers::Solution& sol
   return least;
 }
 
-Failure infeasible_failure(const Problem& problem, const solvers::SolverInfo& solver, std::int64_t least,
-                           Json details) {
-  const bool order = solver.family == solvers::Family::order;
+Failure infeasible_failure(const Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& scope,
+                           std::int64_t least, Json details) {
+  std::string among;
+  if (scope == solvers::kWithoutRecomputation) {
+    among = " without recomputation";
+  } else if (scope != solvers::kAnySchedule) {
+    among = fmt::format(" ({})", solvers::describe(scope));
+  }
   return {kInfeasible,
           fmt::format("no schedule of '{}'{} fits into {} bytes{}: the lower bound is {} bytes; the least budget known "
                       "feasible is {} bytes{}",
-                      problem.name, order ? " without recomputation" : "", problem.budget.value_or(0), problem.rounding,
-                      problem.lower_bound, least, order ? "; --solver auto recomputes" : ""),
+                      problem.name, among, problem.budget.value_or(0), problem.rounding, problem.lower_bound, least,
+                      solver.scope == solvers::kWithoutRecomputation ? "; --solver auto recomputes" : ""),
           std::move(details)};
 }
 

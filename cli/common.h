@@ -200,8 +200,9 @@ CheckedSolution solve_checked(const solvers::SolverInfo& solver, const core::Gra
 std::int64_t least_feasible(const Problem& problem, const solvers::Solution& solution, const Search& search);
 
 /// "budget B is below the lower bound L of every schedule; the least budget known feasible is X".
-/// Where the solver never recomputes, that is what the bound and the message are about.
-Failure infeasible_failure(const Problem& problem, const solvers::SolverInfo& solver, std::int64_t least, Json details);
+/// `scope` is what was proved infeasible; where the solver alone keeps it small, the message says so.
+Failure infeasible_failure(const Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& scope,
+                           std::int64_t least, Json details);
 Failure not_found_failure(const Problem& problem, std::int64_t least, Json details);
 
 /// What an interrupted search leaves, in words: the peak of its best schedule, whether that is above the budget, and

@@ -12,6 +12,7 @@
 #include "cairn/cuda/executor.h"
 #include "cairn/cuda/simulator.h"
 #include "cairn/runtime/measure.h"
+#include "cairn/solvers/plan/planner.h"
 
 namespace cairn::cli {
 namespace {
@@ -63,7 +64,7 @@ class CudaBackend : public Backend {
     constexpr double kSeconds = 0.005;
     stop_if_interrupted();
     const core::Schedule schedule = core::baseline_schedule(graph);
-    const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = 256, .work = 0});
+    const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
     cuda::Executor executor(
         device_, runtime::compile(graph, schedule, plan, cuda::compile_options(device_, is_tf32(precision))));
     return median_of_runs(executor, kSeconds);

@@ -7,6 +7,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/plan.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/registry.h"
 
 namespace cairn::cli {
@@ -47,7 +48,7 @@ struct Fit {
 /// command.
 inline Fit fit_to_budget(const core::Graph& graph, const core::Graph& aligned, std::int64_t budget,
                          const solvers::SolverInfo& solver, solvers::SolveOptions options,
-                         const core::PlanOptions& plan_options, int max_rounds = 8) {
+                         const solvers::PlanOptions& plan_options, int max_rounds = 8) {
   const core::Stopwatch watch(options.limit);
   const double seconds = options.limit.seconds;
   const std::int64_t least_cut = std::max(budget / 200, plan_options.alignment);
@@ -63,7 +64,7 @@ inline Fit fit_to_budget(const core::Graph& graph, const core::Graph& aligned, s
       if (!fit.planned()) fit.solution = std::move(solution);
       break;
     }
-    core::Plan plan = core::plan_memory(graph, solution.schedule, plan_options);
+    core::Plan plan = solvers::plan_memory(graph, solution.schedule, plan_options);
     const std::int64_t excess = plan.bytes - budget;
     fit.improve(std::move(solution), std::move(plan));
     if (fit.fits()) break;

@@ -10,6 +10,7 @@
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/measure.h"
 #include "cairn/runtime/program.h"
+#include "cairn/solvers/plan/planner.h"
 
 namespace cairn::cli {
 namespace {
@@ -61,7 +62,7 @@ class HostBackend : public Backend {
   double time_step(const core::Graph& graph, core::Precision) override {
     constexpr double kSeconds = 0.02;
     const core::Schedule schedule = core::baseline_schedule(graph);
-    const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = 256, .work = 0});
+    const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
     runtime::HostExecutor executor(runtime::compile(graph, schedule, plan), {});
     return median_of_runs(executor, kSeconds);
   }

@@ -43,7 +43,7 @@ std::string judge_budget(const Problem& problem, const InfoArguments& arguments,
     return verdict(true, "fits by " + means_of(problem, found));
   }
   if (found.solution.status == solvers::Status::infeasible) {
-    if (solver.family == solvers::Family::remat) return verdict(false, "does not fit: proved");
+    if (found.solution.scope.max_occurrences != 1) return verdict(false, "does not fit: proved");
     return verdict(nullptr, "does not fit without recomputation: proved; not known with it");
   }
   return verdict(nullptr, "not known: no schedule was found within the time limit, and none is excluded");

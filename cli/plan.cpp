@@ -7,6 +7,7 @@
 #include "cairn/cli/common.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
+#include "cairn/solvers/plan/planner.h"
 
 namespace cairn::cli {
 namespace {
@@ -17,8 +18,8 @@ struct PlanArguments {
   std::string schedule, buffers, capacity, output, csv;
   std::int64_t alignment = 1;
 
-  core::PlanOptions options() const {
-    core::PlanOptions options;
+  solvers::PlanOptions options() const {
+    solvers::PlanOptions options;
     options.alignment = alignment;
     return options;
   }
@@ -48,7 +49,7 @@ std::vector<std::vector<std::string>> rows_of(const core::Plan& plan) {
 int plan_schedule(const PlanArguments& arguments) {
   const core::Graph graph = arguments.source.load();
   const auto file = core::load_schedule(arguments.schedule, graph);
-  const core::Plan plan = core::plan_memory(graph, file.schedule, arguments.options());
+  const core::Plan plan = solvers::plan_memory(graph, file.schedule, arguments.options());
   require_sound(core::check_plan(graph, file.schedule, plan));
   if (!arguments.output.empty()) core::write_file(arguments.output, core::plan_to_json(graph, plan));
   if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
@@ -76,7 +77,7 @@ int plan_csv(const PlanArguments& arguments) {
   std::optional<std::int64_t> capacity;
   if (!arguments.capacity.empty()) capacity = parse_capacity(arguments.capacity);
   const auto specs = core::load_minimalloc_csv(arguments.buffers);
-  const core::Plan plan = core::plan_buffers(specs, arguments.options());
+  const core::Plan plan = solvers::plan_buffers(specs, arguments.options());
   require_sound(core::check_overlaps(plan));
   Json json = describe(plan);
   json["capacity_bytes"] = capacity ? Json(*capacity) : Json(nullptr);

@@ -13,6 +13,7 @@
 #include "cairn/core/version.h"
 #include "cairn/pipeline/report/html_report.h"
 #include "cairn/runtime/program.h"
+#include "cairn/solvers/plan/planner.h"
 
 namespace cairn::cli {
 namespace {
@@ -29,8 +30,8 @@ struct RunArguments {
   int repeats = 1;
   bool poison = false, sentinels = false, check = false;
 
-  core::PlanOptions plan_options() const {
-    core::PlanOptions options;
+  solvers::PlanOptions plan_options() const {
+    solvers::PlanOptions options;
     options.alignment = alignment;
     return options;
   }
@@ -57,9 +58,9 @@ Decision decide(const core::Graph& graph, std::string solver, core::Schedule sch
   decision.plan = std::move(plan);
   decision.budgeted_bytes = decision.plan.bytes;
   if (arguments.guard_bytes() > 0) {
-    core::PlanOptions options = arguments.plan_options();
+    solvers::PlanOptions options = arguments.plan_options();
     options.guard_bytes = arguments.guard_bytes();
-    decision.plan = core::plan_memory(graph, decision.schedule, options);
+    decision.plan = solvers::plan_memory(graph, decision.schedule, options);
   }
   decision.evaluation = core::evaluate(graph, decision.schedule);
   decision.predicted_peak = core::evaluate(core::align_sizes(graph, arguments.alignment), decision.schedule).peak;
@@ -68,7 +69,7 @@ Decision decide(const core::Graph& graph, std::string solver, core::Schedule sch
 
 Decision plan_baseline(const core::Graph& graph, const RunArguments& arguments) {
   core::Schedule schedule = core::baseline_schedule(graph);
-  core::Plan plan = core::plan_memory(graph, schedule, arguments.plan_options());
+  core::Plan plan = solvers::plan_memory(graph, schedule, arguments.plan_options());
   return decide(graph, "baseline", std::move(schedule), std::move(plan), arguments);
 }
 
@@ -85,7 +86,7 @@ core::ScheduleFile load_schedule(const PreparedGraph& graph, const RunArguments&
 
 Decision read_decision(const Problem& problem, const PreparedGraph& graph, const RunArguments& arguments) {
   auto file = load_schedule(graph, arguments);
-  core::Plan plan = core::plan_memory(problem.graph, file.schedule, arguments.plan_options());
+  core::Plan plan = solvers::plan_memory(problem.graph, file.schedule, arguments.plan_options());
   if (problem.budget && plan.bytes > *problem.budget)
     throw Failure(kNotFound,
                   fmt::format("'{}' needs {} bytes as planned, more than the budget of {} bytes; raise --budget",
@@ -103,7 +104,7 @@ void write_schedule(const core::Graph& given, const RunArguments& arguments, con
 /// `rounded` is the problem that was searched: its sizes are rounded up, so what does not fit may be the rounding.
 [[noreturn]] void explain_no_fit(const Problem& problem, Problem rounded, const RunArguments& arguments,
                                  const Fit& fit) {
-  rounded.lower_bound = std::max(rounded.lower_bound, fit.solution.lower_bound);
+  rounded.lower_bound = std::max(rounded.lower_bound, fit.solution.peak_bound.value);
   Json details = problem.describe();
   details["baseline_peak_bytes"] = rounded.baseline.peak;
   details["lower_bound_peak_bytes"] = rounded.lower_bound;
@@ -122,7 +123,7 @@ void write_schedule(const core::Graph& given, const RunArguments& arguments, con
   const std::int64_t least = least_feasible(rounded, fit.solution, arguments.search);
   details["least_feasible_bytes"] = least;
   if (fit.solution.status == solvers::Status::infeasible)
-    throw infeasible_failure(rounded, arguments.search.find(), least, std::move(details));
+    throw infeasible_failure(rounded, arguments.search.find(), fit.solution.scope, least, std::move(details));
   throw not_found_failure(rounded, least, std::move(details));
 }
 
@@ -175,10 +176,10 @@ Closeness check_with_host(const PreparedGraph& graph, core::Precision precision,
                           const RunArguments& arguments) {
   const auto host = open_host_backend();
   const core::Graph reference = host->prepare(graph.given, core::Precision::fp32);
-  core::PlanOptions options = arguments.plan_options();
-  options.work = 0;
+  solvers::PlanOptions options = arguments.plan_options();
+  options.limit.work = 0;
   const core::Schedule schedule = core::baseline_schedule(reference);
-  const core::Plan plan = core::plan_memory(reference, schedule, options);
+  const core::Plan plan = solvers::plan_memory(reference, schedule, options);
   ExecuteRequest request{.graph = reference, .schedule = schedule, .plan = plan, .seed = arguments.search.seed};
   const Execution expected = host->execute(request);
   request.rounding_noise = rounding_of(precision);

@@ -5,6 +5,7 @@
 #include "cairn/cli/backend.h"
 #include "cairn/cli/common.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/solvers/plan/planner.h"
 
 namespace cairn::cli {
 namespace {
@@ -30,12 +31,12 @@ Result finish(const core::Graph& graph, core::Schedule schedule, const SolveArgu
   Result result{std::move(schedule), {}, {}};
   if (!arguments.output.empty())
     core::write_file(arguments.output, core::schedule_to_json(graph, result.schedule, arguments.search.solver));
-  core::PlanOptions options;
+  solvers::PlanOptions options;
   options.alignment = arguments.alignment;
-  if (catch_interrupt()) options.work = 0;
+  if (catch_interrupt()) options.limit.work = 0;
   result.evaluation = core::evaluate(graph, result.schedule);
   if (catch_interrupt() && result.schedule.length() > kQuicklyPlanned) return result;
-  result.plan = core::plan_memory(graph, result.schedule, options);
+  result.plan = solvers::plan_memory(graph, result.schedule, options);
   const std::string defect = core::check_plan(graph, result.schedule, *result.plan);
   if (!defect.empty()) throw Failure(kDefect, fmt::format("the plan is wrong: {}; please report this", defect));
   if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(graph, *result.plan));
@@ -52,7 +53,7 @@ Json describe(const Problem& problem, const SolveArguments& arguments, const Che
   Json json = problem.describe();
   json["solver"] = arguments.search.solver;
   json["status"] = solvers::to_string(found.solution.status);
-  json["recomputes"] = arguments.search.find().family == solvers::Family::remat;
+  json["recomputes"] = found.solution.scope.max_occurrences != 1;
   json["least_feasible_bytes"] = least;
   json["peak_bytes"] = if_any([](const Result& r) { return r.evaluation.peak; });
   json["cost"] = if_any([](const Result& r) { return r.evaluation.cost; });
@@ -112,7 +113,7 @@ int solve(const SolveArguments& arguments) {
     found = solve_checked(solver, problem.graph, options);
   }
 
-  problem.lower_bound = std::max(problem.lower_bound, found.solution.lower_bound);
+  problem.lower_bound = std::max(problem.lower_bound, found.solution.peak_bound.value);
   const bool interrupted = catch_interrupt();
   const bool success = found.within(problem.budget);
   std::optional<Result> result;
@@ -127,7 +128,7 @@ int solve(const SolveArguments& arguments) {
     throw Failure(kInterrupted, "interrupted; " + best_so_far(problem, result->evaluation.peak, arguments.output),
                   std::move(json));
   if (!success && found.solution.status == solvers::Status::infeasible)
-    throw infeasible_failure(problem, solver, least, std::move(json));
+    throw infeasible_failure(problem, solver, found.solution.scope, least, std::move(json));
   if (!success) throw not_found_failure(problem, least, std::move(json));
   arguments.console.print(json, arguments.console.json ? "" : table(problem, json, *result));
   return kDone;

@@ -25,7 +25,7 @@ RULE = {
     "sim/device": "core core/machine sim",
     "sim/host": "core core/machine sim sim/device",
     "solvers/common": "core sim",
-    "solvers/plan": "core",
+    "solvers/plan": "core solvers/common",
     "solvers/decomposition": "core",
     "solvers/order/device": "core core/machine sim sim/device",
     "solvers/order": "core core/machine sim solvers/common solvers/order/device",

@@ -1,20 +1,35 @@
 #include "cairn/solvers/internal/auto.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "cairn/core/profile.h"
 #include "cairn/solvers/common/incumbent.h"
-#include "cairn/solvers/order/order.h"
-#include "cairn/solvers/remat/baselines.h"
+#include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/internal/refine.h"
-#include "cairn/solvers/remat/tw_remat.h"
 
 namespace cairn::solvers {
+namespace {
+
+/// The solvers that take any graph and are here, in the order of their turns.
+std::vector<const SolverInfo*> turns(const Scope& scope, bool recomputing) {
+  std::vector<const SolverInfo*> found;
+  for (const SolverInfo& solver : registry()) {
+    const bool ready = solver.turn.turn > 0 && solver.graphs == "any" && solver.honours(scope);
+    if (ready && solver.can.recomputes == recomputing && solver.why_missing().empty()) found.push_back(&solver);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const SolverInfo* a, const SolverInfo* b) { return a->turn.turn < b->turn.turn; });
+  return found;
+}
+
+}  // namespace
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   constexpr int kBarrenRounds = 2000;
   constexpr double kHopelessSeconds = 2;
   const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
+  const bool recomputes = options.scope.max_occurrences != 1;
   core::Limit limit = options.limit;
   // No schedule can fit: what is left to find is the least budget, and nobody waits long for that.
   if (hopeless) limit.seconds = std::min(limit.seconds, kHopelessSeconds);
@@ -28,29 +43,35 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   }
   if (hopeless) inner.budget.reset();
 
-  const auto run = [&](SolverFunction solver, double share) {
+  const auto run = [&](const SolverInfo& solver, double share) {
     if (incumbent.cannot_improve() || watch.expired_now()) return;
     inner.limit = watch.share(share);
-    const Solution solution = solver(graph, inner);
+    const Solution solution = solver.solve(graph, inner);
     if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
     watch.charge(solution.work);
     for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
+    incumbent.raise_peak_bound(solution.peak_bound);
+    incumbent.raise_cost_bound(solution.cost_bound);
   };
-  const SolverFunction by_order = [](const core::Graph& g, const SolveOptions& o) { return order(g, OrderOptions{o}); };
+  const auto run_all = [&](bool recomputing) {
+    for (const SolverInfo* solver : turns(options.scope, recomputing)) run(*solver, solver->turn.share);
+  };
   // The cheap ones first, so that something is known when time is short.
-  run(greedy_remat, 0.25);
-  run(chen_remat, 0.25);
-  run([](const core::Graph& g, const SolveOptions& o) { return tw_remat(g, TwRematOptions{o}); }, 0.35);
-  if (!options.budget) {
+  if (recomputes) run_all(true);
+  if (recomputes && !options.budget) {
     // From what they found, before an order without recomputation, hard to better by small changes, takes its place.
     core::within(watch, 0.1,
                  [&](core::Stopwatch& first) { refine(graph, inner, incumbent, first, kBarrenRounds / 10); });
   }
   // An order that needs no recomputation is the cheapest schedule of all, where it fits: a short try, and a long one
   // with the time that local search leaves.
-  run(by_order, 0.15);
-  if (!watch.expired_now()) refine(graph, inner, incumbent, watch, kBarrenRounds);
-  if (options.budget && !hopeless) run(by_order, 1);
+  run_all(false);
+  if (recomputes && !watch.expired_now()) refine(graph, inner, incumbent, watch, kBarrenRounds);
+  if ((options.budget || !recomputes) && !hopeless) {
+    for (const SolverInfo* solver : turns(options.scope, false)) {
+      if (solver->turn.rest) run(*solver, 1);
+    }
+  }
   return incumbent.finish(watch.expired_now());
 }
 

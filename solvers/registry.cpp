@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <vector>
 
 #include "cairn/core/error.h"
@@ -15,36 +17,161 @@
 namespace cairn::solvers {
 namespace {
 
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+constexpr SolverOption kTwOptions[] = {
+    {"k", "bags", 0, 0, kMost,
+     "the recursion stops at tree decompositions of fewer: 1 gives the least memory, n runs every node once; 0 "
+     "searches"},
+    {"retain", "0 or 1", 1, 0, 1,
+     "values that Algorithm 1 frees stay where the budget allows; 0: the paper's schedules"}};
+
+Solution run_tw(const core::Graph& graph, const SolveOptions& options) {
+  TwRematOptions tw{options};
+  tw.k = options.own.at("k");
+  tw.retain = options.own.at("retain") != 0;
+  return tw_remat(graph, tw);
+}
+
+constexpr SolverOption kOrderOptions[] = {{"threads", "threads", 0, 0, 4096, "of tables and searches; 0: one a core"}};
+
 template <Solution (*solver)(const core::Graph&, const OrderOptions&)>
 Solution run_order(const core::Graph& graph, const SolveOptions& options) {
-  return solver(graph, OrderOptions{options});
+  OrderOptions order{options};
+  order.threads = static_cast<int>(options.own.at("threads"));
+  return solver(graph, order);
+}
+
+/// A solver of classes of graphs without recomputation, exact on all of its class.
+template <Solution (*solver)(const core::Graph&, const OrderOptions&)>
+constexpr SolverInfo of_class(std::string_view name, std::string_view paper, std::string_view graphs) {
+  return {.name = name,
+          .paper = paper,
+          .guarantee = "least peak without recomputation",
+          .run = run_order<solver>,
+          .can = {.recomputes = false, .exact = true, .accelerator = true},
+          .scope = kWithoutRecomputation,
+          .graphs = graphs,
+          .options = kOrderOptions};
 }
 
 constexpr SolverInfo kSolvers[] = {
-    {"auto", "the others, then local search",
-     "the cheapest schedule within budget and time limit that any of them found", auto_remat},
-    {"tw", "Kumar et al. 2019, Algorithm 1: TWRemat(k)",
-     "peak O((M_in + w M_max) log n) for tree decompositions of width w, where recursion goes to the end",
-     [](const core::Graph& graph, const SolveOptions& options) { return tw_remat(graph, TwRematOptions{options}); }},
-    {"greedy", "Kumar et al. 2019, section 4: GreedyRemat (XLA)", "no bound on peak or cost", greedy_remat},
-    {"chen", "Chen et al. 2016: sublinear memory checkpointing, on DAGs", "O(sqrt n) values on a chain of n equal ones",
-     chen_remat},
-    {"order", "Jin et al.: dominance, linearization; then exact or anytime search",
-     "least peak without recomputation where it says optimal; never above the input order", run_order<order>,
-     Family::order},
-    {"sp", "Jin et al., Theorem 7.2: series-parallel graphs", "least peak without recomputation",
-     run_order<series_parallel>, Family::order, "series-parallel"},
-    {"pumpkin", "Jin et al., Theorem 8.2: parallel chains", "least peak without recomputation", run_order<pumpkin>,
-     Family::order, "pumpkin"},
-    {"in-tree", "Liu 1987", "least peak without recomputation", run_order<in_tree>, Family::order, "in-tree"},
-    {"out-tree", "Jin et al., Theorem 8.3", "least peak without recomputation", run_order<out_tree>, Family::order,
-     "out-tree"},
-    {"exact", "bottleneck search over topological cuts", "least peak without recomputation where it ends in time",
-     run_order<exact>, Family::order},
-    {"none", "Kumar et al. 2019, section 4: NoRemat", "every node once, in the input order", no_remat},
+    {.name = "auto",
+     .paper = "the others, then local search",
+     .guarantee = "the cheapest schedule within budget and time limit that any of them found",
+     .run = auto_remat,
+     .can = {.input_order = true, .max_occurrences = true, .accelerator = true}},
+    {.name = "tw",
+     .paper = "Kumar et al. 2019, Algorithm 1: TWRemat(k)",
+     .guarantee = "peak O((M_in + w M_max) log n) for tree decompositions of width w, where recursion goes to the end",
+     .run = run_tw,
+     .turn = {.turn = 3, .share = 0.35},
+     .options = kTwOptions},
+    {.name = "greedy",
+     .paper = "Kumar et al. 2019, section 4: GreedyRemat (XLA)",
+     .guarantee = "no bound on peak or cost",
+     .run = greedy_remat,
+     .can = {.input_order = true, .max_occurrences = true},
+     .turn = {.turn = 1, .share = 0.25}},
+    {.name = "chen",
+     .paper = "Chen et al. 2016: sublinear memory checkpointing, on DAGs",
+     .guarantee = "O(sqrt n) values on a chain of n equal ones",
+     .run = chen_remat,
+     .can = {.input_order = true, .max_occurrences = true},
+     .turn = {.turn = 2, .share = 0.25}},
+    {.name = "order",
+     .paper = "Jin et al.: dominance, linearization; then exact or anytime search",
+     .guarantee = "least peak without recomputation where it says optimal; never above the input order",
+     .run = run_order<order>,
+     .can = {.recomputes = false, .exact = true, .accelerator = true},
+     .scope = kWithoutRecomputation,
+     .turn = {.turn = 1, .share = 0.15, .rest = true},
+     .options = kOrderOptions},
+    of_class<series_parallel>("sp", "Jin et al., Theorem 7.2: series-parallel graphs", "series-parallel"),
+    of_class<pumpkin>("pumpkin", "Jin et al., Theorem 8.2: parallel chains", "pumpkin"),
+    of_class<in_tree>("in-tree", "Liu 1987", "in-tree"),
+    of_class<out_tree>("out-tree", "Jin et al., Theorem 8.3", "out-tree"),
+    {.name = "exact",
+     .paper = "bottleneck search over topological cuts",
+     .guarantee = "least peak without recomputation where it ends in time",
+     .run = run_order<exact>,
+     .can = {.recomputes = false, .exact = true},
+     .scope = kWithoutRecomputation,
+     .options = kOrderOptions},
+    {.name = "none",
+     .paper = "Kumar et al. 2019, section 4: NoRemat",
+     .guarantee = "every node once, in the input order",
+     .run = no_remat,
+     .can = {.recomputes = false, .input_order = true}},
 };
 
+/// "k=bags, ..." for messages.
+std::string options_of(const SolverInfo& solver) {
+  std::vector<std::string> texts;
+  for (const SolverOption& option : solver.options) texts.push_back(fmt::format("{}={}", option.name, option.unit));
+  return texts.empty() ? "it has none" : fmt::format("it has {}", fmt::join(texts, ", "));
+}
+
+/// Throws InputError on an unknown name.
+const SolverOption& find_option(const SolverInfo& solver, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const SolverOption& option : solver.options) {
+    if (option.name == name) return option;
+    names.push_back(option.name);
+  }
+  throw core::InputError(fmt::format("solver '{}' has no option '{}'{} ({})", solver.name, name,
+                                     core::did_you_mean(name, names), options_of(solver)));
+}
+
+[[noreturn]] void refuse_value(const SolverInfo& solver, const SolverOption& option, std::string_view value) {
+  const std::string range = option.most == kMost ? fmt::format("of at least {}", option.least)
+                                                 : fmt::format("from {} to {}", option.least, option.most);
+  throw core::InputError(fmt::format("option '{}' of solver '{}' is '{}', but must be a whole number {} ({})",
+                                     option.name, solver.name, value, range, option.unit));
+}
+
 }  // namespace
+
+bool SolverInfo::honours(const Scope& asked) const {
+  return (asked.order == OrderRule::free || can.input_order) &&
+         (asked.max_occurrences == 0 || !can.recomputes || can.max_occurrences);
+}
+
+Solution SolverInfo::solve(const core::Graph& graph, const SolveOptions& asked) const {
+  if (const std::string why = why_missing(); !why.empty())
+    throw core::InputError(fmt::format("solver '{}' is not available: {}", name, why));
+  if (asked.scope.max_occurrences < 0)
+    throw core::InputError(
+        fmt::format("at most {} occurrences of a node is no limit; give 1 or more, or 0 for any number",
+                    asked.scope.max_occurrences));
+  if (!honours(asked.scope)) {
+    std::vector<std::string_view> able;
+    for (const SolverInfo& other : registry()) {
+      if (other.graphs == "any" && other.honours(asked.scope)) able.push_back(other.name);
+    }
+    throw core::InputError(fmt::format("solver '{}' cannot keep to: {}; these can: {}", name, describe(asked.scope),
+                                       fmt::join(able, ", ")));
+  }
+  SolveOptions complete = asked;
+  for (const auto& [key, value] : asked.own) {
+    const SolverOption& option = find_option(*this, key);
+    if (value < option.least || value > option.most) refuse_value(*this, option, std::to_string(value));
+  }
+  for (const SolverOption& option : options) complete.own.emplace(option.name, option.initial);
+  return run(graph, complete);
+}
+
+void SolverInfo::set_option(SolveOptions& into, std::string_view assignment) const {
+  const std::size_t equals = assignment.find('=');
+  const std::string_view key = assignment.substr(0, equals);
+  const SolverOption& option = find_option(*this, key);
+  const std::string_view text = equals == std::string_view::npos ? std::string_view() : assignment.substr(equals + 1);
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const bool whole = !text.empty() && std::from_chars(text.data(), end, value) == std::from_chars_result{end, {}};
+  if (!whole || value < option.least || value > option.most) refuse_value(*this, option, text);
+  into.own.insert_or_assign(std::string(key), value);
+}
 
 std::span<const SolverInfo> registry() { return kSolvers; }
 

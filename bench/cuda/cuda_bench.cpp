@@ -20,6 +20,7 @@
 #include "cairn/cuda/executor.h"
 #include "cairn/cuda/internal/handles.h"
 #include "cairn/runtime/measure.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/support/op_case.h"
 
 namespace cairn {
@@ -108,7 +109,7 @@ std::vector<NamedCase> compute_bound_cases() {
 std::unique_ptr<cuda::Executor> executor_of(cuda::Device& device, const core::Graph& graph, bool tf32,
                                             cuda::Launch launch = cuda::Launch::graph) {
   const core::Schedule schedule = core::baseline_schedule(graph);
-  const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = 256, .work = 0});
+  const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
   cuda::ExecutorOptions options;
   options.launch = launch;
   return std::make_unique<cuda::Executor>(

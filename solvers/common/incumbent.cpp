@@ -7,32 +7,30 @@
 
 namespace cairn::solvers {
 
-std::string_view to_string(Status status) {
-  switch (status) {
-    case Status::optimal:
-      return "optimal";
-    case Status::feasible:
-      return "feasible";
-    case Status::infeasible:
-      return "infeasible";
-    case Status::not_found:
-      return "not_found";
-  }
-  return "unknown";
-}
-
-Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch)
-    : graph_(graph), options_(options), watch_(watch), evaluator_(graph), lower_bound_(core::peak_lower_bound(graph)) {
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) least_cost_ += graph.cost(v);
+Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch,
+                     const Scope& own)
+    : graph_(graph),
+      options_(options),
+      scope_(intersection(options.scope, own)),
+      watch_(watch),
+      evaluator_(graph),
+      peak_bound_{core::peak_lower_bound(graph), kAnySchedule} {
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) cost_bound_.value += graph.cost(v);
+  // There is one schedule that keeps the input order and recomputes nothing.
+  if (scope_ == Scope{OrderRule::input, 1}) raise_lower_bound(evaluator_.evaluate(core::baseline_schedule(graph)).peak);
 }
 
 bool Incumbent::fits(std::int64_t peak) const { return !options_.budget || peak <= *options_.budget; }
 bool Incumbent::within_budget() const { return any_ && fits(peak_); }
-bool Incumbent::cannot_improve() const {
-  return options_.budget ? within_budget() && cost_ == least_cost_
-                         : any_ && peak_ == lower_bound_ && cost_ == least_cost_;
+bool Incumbent::optimal() const {
+  return options_.budget ? within_budget() && cost_ == cost_bound_.value : any_ && peak_ == peak_bound_.value;
 }
-bool Incumbent::proved_infeasible() const { return options_.budget && *options_.budget < lower_bound_; }
+bool Incumbent::cannot_improve() const { return optimal() && cost_ == cost_bound_.value; }
+bool Incumbent::proved_infeasible() const { return options_.budget && *options_.budget < peak_bound_.value; }
+
+void Incumbent::raise(Bound& known, const Bound& bound) const {
+  if (bound.value > known.value && bound.scope.contains(scope_)) known = bound;
+}
 
 bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
   if (!any_) return true;
@@ -43,9 +41,12 @@ bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
 
 core::Evaluation Incumbent::offer(const core::Schedule& offered) {
   core::Schedule schedule = core::drop_unread(graph_, offered);
+  const bool keeps_all = !scope_.contains(graph_, schedule);  // an unread first occurrence may set the order
+  if (keeps_all) schedule = offered;
   const core::Evaluation measures = evaluator_.evaluate(schedule);
   if (!measures.valid())
     throw std::logic_error("a solver made an invalid schedule: " + describe(graph_, measures.defect));
+  if (keeps_all && !scope_.contains(graph_, schedule)) return measures;
   note({measures.peak, measures.cost});
   if (better(measures.peak, measures.cost)) {
     any_ = true;
@@ -69,10 +70,12 @@ void Incumbent::note(const Tradeoff& tradeoff) {
 
 Solution Incumbent::finish(bool timed_out) const {
   Solution solution;
+  solution.scope = scope_;
   solution.schedule = schedule_;
   solution.peak = peak_;
   solution.cost = cost_;
-  solution.lower_bound = lower_bound_;
+  solution.peak_bound = peak_bound_;
+  solution.cost_bound = cost_bound_;
   solution.least_peak = least_peak();
   for (const auto& [peak, cost] : tradeoffs_) solution.tradeoffs.push_back({peak, cost});
   solution.best_seconds = best_seconds_;
@@ -83,7 +86,7 @@ Solution Incumbent::finish(bool timed_out) const {
   } else if (!within_budget()) {
     solution.status = Status::not_found;
   } else {
-    solution.status = cannot_improve() ? Status::optimal : Status::feasible;
+    solution.status = optimal() ? Status::optimal : Status::feasible;
   }
   return solution;
 }

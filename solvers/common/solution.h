@@ -2,24 +2,23 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/schedule.h"
-#include "cairn/solvers/order/device/accelerator.h"
+#include "cairn/solvers/common/bound.h"
+
+namespace cairn::sim {
+class Simulator;
+}
 
 namespace cairn::solvers {
 
-enum class Status : std::uint8_t {
-  optimal,     ///< within the budget (or of least peak, without one), proved
-  feasible,    ///< within the budget; without a budget: a valid schedule
-  infeasible,  ///< proved: the budget is below the lower bound (Solution::lower_bound says for which schedules)
-  not_found,   ///< no schedule within the budget was found, and none is excluded either
-};
-std::string_view to_string(Status status);
+class Accelerator;
 
 struct Progress {
   std::int64_t peak = 0, cost = 0;  ///< of the best schedule so far
@@ -29,12 +28,16 @@ struct Progress {
 /// What every solver understands.
 struct SolveOptions {
   std::optional<std::int64_t> budget;  ///< bytes of peak; absent: least peak first, then least cost
+  Scope scope;                         ///< where to look; a solver that cannot keep to it refuses (SolverInfo::solve)
   core::Limit limit;
   std::uint64_t seed = 0;  ///< for solvers that draw random numbers
   /// Bytes for tables and states (solvers/order/); what needs more says so and stops.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
   Accelerator* accelerator = nullptr;             ///< takes over what it can; not owned; nullptr: the host does all
+  sim::Simulator* simulator = nullptr;            ///< evaluates many schedules at once; likewise
   std::function<void(const Progress&)> progress;  ///< called whenever a schedule was tried
+  /// The solver's own options by name (SolverInfo::options); what is absent has its default.
+  std::map<std::string, std::int64_t, std::less<>> own;
 };
 
 /// What some schedule reaches: peak in bytes, cost in the graph's unit.
@@ -46,12 +49,12 @@ struct Tradeoff {
 /// valid was found; with not_found it may hold the lowest-peak schedule known, which exceeds the budget.
 struct Solution {
   Status status = Status::not_found;
+  Scope scope;  ///< what status is about: the scope asked for, or that part of it in which the solver looks
   core::Schedule schedule;
   std::int64_t peak = 0;  ///< bytes, by the fast evaluator
   std::int64_t cost = 0;
-  std::int64_t lower_bound = 0;  ///< bytes: of the peak of any schedule (order solvers: of any without recomputation)
-  std::int64_t least_peak =
-      0;  ///< lowest peak of any valid schedule met while solving: the least budget known feasible
+  Bound peak_bound, cost_bound;     ///< the best proved, each of a scope that contains `scope`
+  std::int64_t least_peak = 0;      ///< lowest peak of any schedule met while solving: the least budget known feasible
   std::vector<Tradeoff> tradeoffs;  ///< of schedules met while solving: no other is better in both; ascending peak
   double best_seconds = 0;          ///< when the returned schedule was found
   std::int64_t work = 0;            ///< node visits, the unit of core::Limit::work

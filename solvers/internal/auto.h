@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cairn/solvers/registry.h"
+#include "cairn/solvers/common/solution.h"
 
 namespace cairn::solvers {
 

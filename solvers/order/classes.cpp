@@ -24,7 +24,7 @@ core::InputError not_in_class(const char* name, const std::string& why) {
 
 Solution reduce(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);
-  Incumbent incumbent(graph, options, watch);
+  Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   // Nothing but the input order is known before the end.
   const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
   const auto tick = [&] {

@@ -199,7 +199,7 @@ int OrderOptions::thread_count() const { return threads > 0 ? threads : omp_get_
 
 Solution order(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);
-  Incumbent incumbent(graph, options, watch);
+  Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
   quick_order(graph, incumbent);
@@ -226,7 +226,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
 
 Solution exact(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);
-  Incumbent incumbent(graph, options, watch);
+  Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
   const StepGraph steps(graph);

@@ -5,6 +5,7 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
+#include "cairn/solvers/plan/planner.h"
 
 /// A chain of three tensors of 100 bytes: two are live at once.
 int main() {
@@ -20,7 +21,7 @@ int main() {
   const cairn::core::Graph graph = builder.build();
   const cairn::core::Schedule schedule = cairn::core::baseline_schedule(graph);
   const cairn::core::Evaluation evaluation = cairn::core::evaluate(graph, schedule);
-  const cairn::core::Plan plan = cairn::core::plan_memory(graph, schedule);
+  const cairn::core::Plan plan = cairn::solvers::plan_memory(graph, schedule);
 
   std::printf("peak %lld, planned %lld\n", static_cast<long long>(evaluation.peak), static_cast<long long>(plan.bytes));
   return evaluation.valid() && evaluation.peak == 200 && plan.bytes == 200 ? 0 : 1;

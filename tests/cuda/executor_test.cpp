@@ -10,6 +10,7 @@
 #include "cairn/core/precision.h"
 #include "cairn/core/schedule.h"
 #include "cairn/runtime/executor.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/models/tiny_models.h"
@@ -24,7 +25,8 @@ using Outputs = std::vector<std::pair<core::NodeId, std::vector<std::byte>>>;
 
 runtime::Program program_of(cuda::Device& device, const Graph& graph, const Schedule& schedule,
                             std::int64_t guard_bytes = 0) {
-  const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = 256, .guard_bytes = guard_bytes, .work = 0});
+  const core::Plan plan =
+      solvers::plan_memory(graph, schedule, {.alignment = 256, .guard_bytes = guard_bytes, .limit = {.work = 0}});
   return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard_bytes));
 }
 

@@ -10,6 +10,7 @@
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/executor.h"
 #include "cairn/runtime/executor.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/cuda/op_cases.h"
@@ -22,7 +23,7 @@ using core::ElementType;
 using core::Graph;
 
 core::Plan plan_of(const Graph& graph) {
-  return core::plan_memory(graph, core::baseline_schedule(graph), {.alignment = 256, .work = 0});
+  return solvers::plan_memory(graph, core::baseline_schedule(graph), {.alignment = 256, .limit = {.work = 0}});
 }
 
 std::vector<double> on_host(const Graph& graph) {

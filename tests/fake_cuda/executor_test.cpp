@@ -12,6 +12,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/cuda/internal/handles.h"
 #include "cairn/cuda/internal/machine.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
@@ -49,7 +50,7 @@ struct Gpu {
 Program device_program(Device& device, const Graph& graph, const Schedule& schedule, std::int64_t guard_bytes = 0,
                        std::int64_t alignment = 256) {
   const core::Plan plan =
-      core::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .work = 0});
+      solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .limit = {.work = 0}});
   return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard_bytes));
 }
 
@@ -148,7 +149,8 @@ TEST_CASE("random graphs on the device: the host's outputs, sinks and peaks, whi
     }
     if (guard == 0) {
       CHECK(expected.measured_peak_bytes == program.arena_bytes);
-      const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = program.alignment, .work = 0});
+      const core::Plan plan =
+          solvers::plan_memory(graph, schedule, {.alignment = program.alignment, .limit = {.work = 0}});
       CHECK(expected.live_peak_bytes == plan.lower_bound);
     }
   }

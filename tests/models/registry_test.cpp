@@ -14,6 +14,7 @@
 #include "cairn/core/schedule.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/program.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/gradient_check.h"
 #include "cairn/tests/models/tiny_models.h"
@@ -342,7 +343,7 @@ TEST_CASE("running the whole forward pass again changes no bit of loss and gradi
     twice.steps.insert(twice.steps.end(), once.steps.begin(), once.steps.end());
 
     const auto executor = [&](const core::Schedule& schedule) {
-      const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = 256});
+      const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256});
       return runtime::HostExecutor(runtime::compile(graph, schedule, plan));
     };
     runtime::HostExecutor first = executor(once);

@@ -4,6 +4,7 @@
 #include "cairn/core/precision.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/host/synthetic.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/runtime/device_op.h"
@@ -22,7 +23,7 @@ constexpr std::int64_t kGuard = 64;
 runtime::Program device_program(const Graph& graph, const Schedule& schedule, std::int64_t alignment,
                                 std::int64_t guard_bytes = 0) {
   const core::Plan plan =
-      core::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .work = 0});
+      solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .limit = {.work = 0}});
   runtime::CompileOptions options;
   options.guard_bytes = guard_bytes;
   options.address_alignment = 16;

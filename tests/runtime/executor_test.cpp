@@ -9,6 +9,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/runtime/residents.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
 
@@ -131,7 +132,7 @@ TEST_CASE("random graphs: every schedule gives the same kept outputs, measured i
     const auto expected = execute(compiled(graph, core::baseline_schedule(graph), 1));
     for (const std::int64_t alignment : {1, 16}) {
       const core::Schedule schedule = random_schedule(random, graph);
-      const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = alignment});
+      const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = alignment});
       HostExecutor executor(runtime::compile(graph, schedule, plan), {.poison = true});
       const runtime::StepReport report = executor.run();
       CHECK(report.measured_peak_bytes == plan.bytes);

@@ -11,6 +11,7 @@
 #include "cairn/core/schedule.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/program.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/runtime/tensors.h"
 #include "cairn/tests/support/random_graph.h"
 
@@ -104,7 +105,7 @@ inline core::Schedule with_recomputation(const Perceptron& p) {
 
 inline runtime::Program compiled(const core::Graph& graph, const core::Schedule& schedule, std::int64_t alignment = 256,
                                  std::int64_t guard_bytes = 0) {
-  const core::Plan plan = core::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes});
+  const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes});
   return runtime::compile(graph, schedule, plan, {.guard_bytes = guard_bytes});
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cairn/core/error.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
 
@@ -40,7 +41,7 @@ std::string compile_error(const Graph& graph, const core::Plan& plan, std::int64
 }
 
 core::Plan baseline_plan(const Graph& graph, std::int64_t alignment = 256) {
-  return core::plan_memory(graph, core::baseline_schedule(graph), {.alignment = alignment});
+  return solvers::plan_memory(graph, core::baseline_schedule(graph), {.alignment = alignment});
 }
 
 }  // namespace
@@ -48,7 +49,7 @@ core::Plan baseline_plan(const Graph& graph, std::int64_t alignment = 256) {
 TEST_CASE("instructions carry addresses of arguments, output and what dies") {
   const Perceptron p = perceptron();
   const core::Schedule schedule = with_recomputation(p);
-  const core::Plan plan = core::plan_memory(p.graph, schedule, {.alignment = 256});
+  const core::Plan plan = solvers::plan_memory(p.graph, schedule, {.alignment = 256});
   const runtime::Program program = runtime::compile(p.graph, schedule, plan);
   CHECK(program.arena_bytes == plan.bytes);
   REQUIRE(program.instructions.size() == schedule.steps.size());
@@ -73,7 +74,7 @@ TEST_CASE("instructions carry addresses of arguments, output and what dies") {
 
 TEST_CASE("a plan for another schedule is refused") {
   const Perceptron p = perceptron();
-  const core::Plan plan = core::plan_memory(p.graph, with_recomputation(p), {.alignment = 256});
+  const core::Plan plan = solvers::plan_memory(p.graph, with_recomputation(p), {.alignment = 256});
   CHECK(compile_error(p.graph, plan).find("the plan does not fit the schedule") == 0);
 }
 

@@ -79,7 +79,7 @@ std::string measures_defect(const Graph& graph, const Solution& solution, std::i
   if (schedule.length() != graph.node_count()) return "some node does not stand there just once";
   if (reference::peak(graph, schedule) != solution.peak) return "the peak is not that of the schedule";
   if (reference::cost(graph, schedule) != solution.cost) return "the cost is not that of the schedule";
-  if (solution.lower_bound > optimum) return fmt::format("lower bound {}", solution.lower_bound);
+  if (solution.peak_bound.value > optimum) return fmt::format("lower bound {}", solution.peak_bound.value);
   if (solution.least_peak > solution.peak || solution.least_peak < optimum) {
     return fmt::format("least peak {}", solution.least_peak);
   }
@@ -97,7 +97,7 @@ std::string answer_defect(const OrderSolver& solver, const Graph& graph, const S
   if (!defect.empty()) return defect;
   if (solution.peak != optimum) return fmt::format("peak {}", solution.peak);
   if (solution.status != Status::optimal) return fmt::format("status {}", to_string(solution.status));
-  if (solution.lower_bound != optimum) return fmt::format("lower bound {}", solution.lower_bound);
+  if (solution.peak_bound.value != optimum) return fmt::format("lower bound {}", solution.peak_bound.value);
   if (solution.timed_out) return "timed out";
   if (!solver.dominant) return "";
   if (!tests::dominates_all(reference::profile(graph, solution.schedule), lattice)) return "not dominant";
@@ -253,7 +253,7 @@ TEST_CASE("order solvers on no node at all and on one", "[order]") {
     CHECK(nothing.status == Status::optimal);
     CHECK(nothing.schedule.steps.empty());
     CHECK(nothing.peak == 0);
-    CHECK(nothing.lower_bound == 0);
+    CHECK(nothing.peak_bound.value == 0);
     for (const bool keep : {false, true}) {
       core::Node node = tests::make_node("alone", 7);
       node.scratch = 2;
@@ -281,10 +281,10 @@ TEST_CASE("order solvers prove budgets below the least peak infeasible and meet 
         OrderOptions options = one_thread();
         options.budget = budget;
         const Solution solution = solver.solve(graph, options);
-        REQUIRE(solution.lower_bound <= least);
+        REQUIRE(solution.peak_bound.value <= least);
         if (budget < least) {
           REQUIRE(solution.status == Status::infeasible);
-          REQUIRE(solution.lower_bound > budget);
+          REQUIRE(solution.peak_bound.value > budget);
         } else {
           REQUIRE(solution.status == Status::optimal);
           REQUIRE(solution.peak <= budget);
@@ -362,10 +362,10 @@ void check_limited(const Graph& graph, const OrderSolver& solver, const Solution
   REQUIRE(evaluation.valid());
   REQUIRE(solution.schedule.length() == graph.node_count());
   REQUIRE(evaluation.peak == solution.peak);
-  REQUIRE(solution.lower_bound <= solution.peak);
+  REQUIRE(solution.peak_bound.value <= solution.peak);
   const bool answered = solution.status == Status::optimal || solution.status == Status::feasible;
   REQUIRE(answered);
-  if (solution.status == Status::optimal) REQUIRE(solution.lower_bound == solution.peak);
+  if (solution.status == Status::optimal) REQUIRE(solution.peak_bound.value == solution.peak);
   const std::int64_t before = core::evaluate(graph, core::baseline_schedule(graph)).peak;
   if (solver.name == "order") REQUIRE(solution.peak <= before);
 }

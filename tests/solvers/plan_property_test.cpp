@@ -11,12 +11,15 @@
 #include "cairn/core/error.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/reference.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::core {
 namespace {
 
+using solvers::plan_buffers;
+using solvers::plan_memory;
 using tests::Random;
 using tests::random_graph;
 using tests::random_invalid_schedule;
@@ -133,9 +136,10 @@ TEST_CASE("plans hold every buffer for its lifetime, apart from all others") {
     Random random(seed);
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
-    const Plan plan = plan_memory(
-        graph, schedule,
-        {.alignment = setting.alignment, .guard_bytes = setting.guard_bytes, .work = seed % 2 == 0 ? 20'000 : 0});
+    const Plan plan = plan_memory(graph, schedule,
+                                  {.alignment = setting.alignment,
+                                   .guard_bytes = setting.guard_bytes,
+                                   .limit = {.work = seed % 2 == 0 ? 20'000 : 0}});
     const std::vector<ExpectedStep> steps = expected_steps(graph, schedule, setting.alignment);
     REQUIRE(plan.alignment == setting.alignment);
     check_buffers(plan, steps);
@@ -163,7 +167,7 @@ TEST_CASE("max-live is the peak, but for what scratch says and storage does not"
     Random random(seed);
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
-    const Plan plan = plan_memory(graph, schedule, {.work = 0});
+    const Plan plan = plan_memory(graph, schedule, {.limit = {.work = 0}});
     std::int64_t highest = 0;
     bool agree = true;
     bool shares = false;
@@ -191,7 +195,7 @@ TEST_CASE("a schedule's plan is what its aligned graph needs") {
     const Graph graph = random_graph(random, {.in_place = false});
     const Schedule schedule = random_schedule(random, graph);
     for (const std::int64_t alignment : {1, 8, 256}) {
-      const Plan plan = plan_memory(graph, schedule, {.alignment = alignment, .work = 0});
+      const Plan plan = plan_memory(graph, schedule, {.alignment = alignment, .limit = {.work = 0}});
       REQUIRE(plan.lower_bound == reference::peak(align_sizes(graph, alignment), schedule));
     }
   }
@@ -350,7 +354,7 @@ TEST_CASE("spoiled plans are found out") {
     Random random(seed);
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
-    const Plan plan = plan_memory(graph, schedule, {.alignment = kSettings[seed % 3].alignment, .work = 0});
+    const Plan plan = plan_memory(graph, schedule, {.alignment = kSettings[seed % 3].alignment, .limit = {.work = 0}});
     for (std::size_t i = 0; i < ways.size(); ++i) {
       CAPTURE(seed, ways[i].name);
       const std::optional<Plan> spoiled = ways[i].corrupt(random, graph, schedule, plan);

@@ -3,10 +3,13 @@
 #include <limits>
 
 #include "cairn/core/error.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 
 namespace cairn::core {
 namespace {
+
+using solvers::plan_buffers;
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 

@@ -1,0 +1,70 @@
+#include "cairn/solvers/plan/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cairn/core/error.h"
+
+namespace cairn::solvers {
+
+using core::kNoNode;
+using core::NodeId;
+
+PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedule) {
+  PlanProblem problem;
+  std::vector<std::int32_t> latest(graph.node_count(), -1);  // a node's latest buffer
+  for (const core::Lifetime& life : core::lifetimes(graph, schedule)) {
+    const NodeId v = life.node, u = graph.inplace(v);
+    if (graph.size(v) > 0) {
+      const bool in_place = u != kNoNode && latest[u] >= 0 && problem.buffers[latest[u]].last == life.first;
+      problem.takes_over.push_back(in_place ? latest[u] : -1);
+      latest[v] = static_cast<std::int32_t>(problem.buffers.size());
+      problem.buffers.push_back({v, life.first, life.last, graph.size(v), 0, false, in_place ? u : kNoNode});
+    }
+    if (graph.scratch(v) > 0) {
+      problem.takes_over.push_back(-1);
+      problem.buffers.push_back({v, life.first, life.first, graph.scratch(v), 0, true, kNoNode});
+    }
+  }
+  return problem;
+}
+
+core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options) {
+  return greedy_plan(plan_problem(graph, schedule), options).plan;
+}
+
+PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs) {
+  // Only the order of the ends matters, so the times are their ranks.
+  std::vector<std::int64_t> times;
+  for (const core::BufferSpec& spec : specs) {
+    if (spec.lower >= spec.upper) {
+      throw core::InputError(
+          fmt::format("buffer '{}': lower {} is not below upper {}", spec.id, spec.lower, spec.upper));
+    }
+    times.push_back(spec.lower);
+    times.push_back(spec.upper);
+  }
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  const auto rank = [&](std::int64_t time) {
+    return std::lower_bound(times.begin(), times.end(), time) - times.begin();
+  };
+  PlanProblem problem;
+  for (const core::BufferSpec& spec : specs) {
+    problem.buffers.push_back({static_cast<NodeId>(problem.buffers.size()), rank(spec.lower), rank(spec.upper) - 1,
+                               spec.size, 0, false, kNoNode});
+  }
+  return problem;
+}
+
+core::Plan plan_buffers(const std::vector<core::BufferSpec>& specs, const PlanOptions& options) {
+  core::Plan plan = greedy_plan(plan_problem(specs), options).plan;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    plan.buffers[i].first = specs[i].lower;
+    plan.buffers[i].last = specs[i].upper - 1;
+  }
+  return plan;
+}
+
+}  // namespace cairn::solvers

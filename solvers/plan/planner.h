@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/common/bound.h"
+
+/// Static memory planning: where every buffer lives, so that no two that are live at once overlap and the arena is low.
+namespace cairn::solvers {
+
+/// Buffers with their lifetimes. Of each, `first`, `last` (0 <= first <= last) and `size` are read; the rest is handed
+/// through to the plan. Memory O(largest `last`): number the times densely.
+struct PlanProblem {
+  std::vector<core::Buffer> buffers;
+  /// For each buffer the one whose storage it takes over in place, which ends at the step at which this one starts, or
+  /// -1; the two share an offset. Empty: none takes over any.
+  std::vector<std::int32_t> takes_over;
+};
+
+struct PlanOptions {
+  std::int64_t alignment = 1;    ///< bytes, up to 2^30; offsets and sizes are multiples of it. 256 to execute the plan
+  std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, for the arena's sentinels
+  /// Bytes that the buffers are to fit into: the search ends as soon as they do. Absent: as low as possible.
+  std::optional<std::int64_t> capacity;
+  /// Work is counted in comparisons of buffers; the default is about a second's worth. The first greedy order is always
+  /// placed whole, whatever the limit.
+  core::Limit limit{.work = 600'000'000};
+};
+
+/// A plan and what is known of it. The plan is always whole, if higher than the capacity where status is infeasible or
+/// not_found.
+struct PlanSolution {
+  Status status = Status::not_found;  ///< optimal: of the height of plan.lower_bound; infeasible: that is over capacity
+  core::Plan plan;
+  std::int64_t work = 0;   ///< comparisons of buffers
+  bool timed_out = false;  ///< the limit ended the search
+};
+
+/// Greedy best-fit over several orders (by size, lifetime, area, conflicts, start), the lowest kept, then a local
+/// search over orders that moves the buffers at the top to the front. O(orders * b * (conflicts + log b)).
+/// Deterministic under a limit of work. A capacity below max-live ends it after the first order. Throws InputError on a
+/// malformed problem, an alignment, guard or capacity out of range, or sizes that add up to over 2^62.
+PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options = {});
+
+/// The buffers of a schedule: one for every output that has bytes, for its lifetime, and one for its scratch.
+/// Occurrences of in-place nodes take over their input's storage where that input is not used again. Throws InputError
+/// on an invalid schedule. O((T + sum of in-degrees) log T).
+PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedule);
+
+/// The same of a free-standing problem: buffer i is specs[i], with times numbered densely. Throws InputError on lower
+/// >= upper.
+PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs);
+
+/// greedy_plan of plan_problem.
+core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options = {});
+/// The same; `Plan::buffers[i]` is specs[i], with `last` = upper - 1.
+core::Plan plan_buffers(const std::vector<core::BufferSpec>& specs, const PlanOptions& options = {});
+
+}  // namespace cairn::solvers
