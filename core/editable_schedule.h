@@ -47,6 +47,8 @@ class EditableSchedule {
   void assign(std::span<const NodeId> steps);
   std::vector<NodeId> steps() const;  ///< O(T)
   std::int32_t length() const { return length_; }
+  /// All occurrences are below this number.
+  Occurrence occurrence_limit() const { return static_cast<Occurrence>(steps_.size()); }
 
   // --- The steps in order, up to end(), which stands behind all of them: for (o = first(); o != end(); o = next(o)).
   Occurrence first() const { return at_[occupied_from(0)]; }
@@ -68,6 +70,8 @@ class EditableSchedule {
   /// The first step that reads o (`from` a place on), kNone: none. O(1) (readers of o before that place).
   Occurrence first_reader(Occurrence o) const { return reader(steps_[o].first_read); }
   Occurrence first_reader(Occurrence o, Place from) const;
+  /// The next step that reads what o reads as the k-th input of its node, kNone: none. O(1).
+  Occurrence next_reader(Occurrence o, std::int32_t k) const { return reader(reads_[steps_[o].reads + k].next); }
   /// The steps that read o, in order. O(readers).
   std::vector<Occurrence> readers(Occurrence o) const;
   /// Where the lifetime of o ends: at its last reader, at itself where it has none, at end() where it is kept. O(1).

@@ -6,25 +6,38 @@
 
 namespace cairn::solvers {
 
+std::vector<std::int32_t> input_ranks(const core::Graph& graph) {
+  std::vector<std::int32_t> ranks(static_cast<std::size_t>(graph.node_count()));
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[graph.input_order()[i]] = static_cast<std::int32_t>(i);
+  return ranks;
+}
+
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
             int rounds) {
   const core::Schedule baseline = core::baseline_schedule(graph);
   core::Random random(options.seed + 1);
   const std::int64_t floor = incumbent.lower_bound();
+  core::EditableSchedule work(graph);
+  const auto offer = [&] { incumbent.offer({work.steps()}); };
 
   // First without noise: from the baseline, and from the best known.
   if (options.budget && !incumbent.cannot_improve()) {
     for (const core::Schedule& start : {baseline, incumbent.schedule()}) {
-      const Eviction eviction = evict_until_it_fits(graph, start, *options.budget, 0, watch);
-      incumbent.offer(eviction.schedule);
-      if (eviction.fits) incumbent.offer(retain_where_it_fits(graph, eviction.schedule, *options.budget));
+      work.assign(start.steps);
+      const bool fits = evict_until_it_fits(graph, work, *options.budget, 0, watch);
+      offer();
+      if (!fits) continue;
+      retain_where_it_fits(graph, work, *options.budget);
+      offer();
     }
     if (incumbent.within_budget()) {
-      incumbent.offer(retain_where_it_fits(graph, incumbent.schedule(), *options.budget));
+      work.assign(incumbent.schedule().steps);
+      retain_where_it_fits(graph, work, *options.budget);
+      offer();
     }
   }
-  int barren = 0;
-  while (barren < rounds && !incumbent.cannot_improve() && !watch.charge(graph.node_count()).expired()) {
+  int stagnation = 0;  // rounds that brought nothing
+  while (stagnation < rounds && !incumbent.cannot_improve() && !watch.charge(graph.node_count()).expired()) {
     const std::int64_t cost = incumbent.cost(), peak = incumbent.peak();
     // Without a budget, or while it is not reached, the goal is a little below the peak so far.
     const bool fits = options.budget && incumbent.within_budget();
@@ -35,21 +48,24 @@ void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& in
                    peak - 1 - static_cast<std::int64_t>(static_cast<double>(peak - floor) * 0.1 * random.uniform()));
     const double slack = random.uniform();
     const std::uint64_t noise = random.next() | 1;
-    core::Schedule start = incumbent.schedule();
-    if (barren % 4 == 3) {
-      start = baseline;  // from scratch, with other tastes
-    } else if (barren % 2 == 0) {
-      // Let values stay as if there were more memory, then take it back elsewhere.
-      const auto more = static_cast<std::int64_t>(static_cast<double>(goal - floor) * 0.3 * slack);
-      start = retain_where_it_fits(graph, start, goal + more, noise);
-    }
-    const auto less = barren % 4 == 1 ? static_cast<std::int64_t>(static_cast<double>(goal - floor) * 0.2 * slack) : 0;
-    const Eviction eviction = evict_until_it_fits(graph, start, goal - less, noise, watch);
-    incumbent.offer(eviction.schedule);
-    incumbent.offer(retain_where_it_fits(graph, eviction.schedule, goal, noise));
-    incumbent.offer(retain_where_it_fits(graph, eviction.schedule, goal));
+    const auto part_of_slack = [&](double part) {
+      return static_cast<std::int64_t>(static_cast<double>(goal - floor) * part * slack);
+    };
+    const bool from_scratch = stagnation % 4 == 3;  // with other tastes
+    work.assign(from_scratch ? baseline.steps : incumbent.schedule().steps);
+    // Let values stay as if there were more memory, then take it back elsewhere.
+    if (stagnation % 2 == 0) retain_where_it_fits(graph, work, goal + part_of_slack(0.3), noise);
+    const std::int64_t less = stagnation % 4 == 1 ? part_of_slack(0.2) : 0;
+    evict_until_it_fits(graph, work, goal - less, noise, watch);
+    offer();
+    const std::vector<core::NodeId> evicted = work.steps();
+    retain_where_it_fits(graph, work, goal, noise);
+    offer();
+    work.assign(evicted);
+    retain_where_it_fits(graph, work, goal);
+    offer();
     const bool better = incumbent.cost() < cost || (!fits && incumbent.peak() < peak);
-    barren = better ? 0 : barren + 1;
+    stagnation = better ? 0 : stagnation + 1;
   }
 }
 

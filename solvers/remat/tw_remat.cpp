@@ -20,10 +20,7 @@ using core::NodeId;
 class TwScheduler {
  public:
   TwScheduler(const core::Graph& graph, const SeparatorTree& separators)
-      : graph_(graph), separators_(separators), rank_(graph.node_count()), stamp_(graph.node_count(), 0) {
-    const auto order = graph.input_order();
-    for (std::size_t i = 0; i < order.size(); ++i) rank_[order[i]] = static_cast<std::int32_t>(i);
-  }
+      : graph_(graph), separators_(separators), rank_(input_ranks(graph)), stamp_(graph.node_count(), 0) {}
 
   /// TWRemat(k), or nothing when it grew beyond `most_steps` or the watch expired.
   std::optional<core::Schedule> schedule(std::int64_t k, std::int64_t most_steps, core::Stopwatch& watch) {
@@ -203,8 +200,12 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   if (options.k > 0) {
     if (const auto schedule = scheduler.schedule(options.k, most_steps, watch)) incumbent.offer(*schedule);
   } else {
+    core::EditableSchedule work(graph);
     const auto improve = [&](const core::Schedule& schedule) {
-      if (options.retain && options.budget) incumbent.offer(retain_where_it_fits(graph, schedule, *options.budget));
+      if (!options.retain || !options.budget) return;
+      work.assign(core::drop_unread(graph, schedule).steps);
+      retain_where_it_fits(graph, work, *options.budget);
+      incumbent.offer({work.steps()});
     };
     KSearch(scheduler, incumbent, watch, most_steps, improve).run(separators, options.budget.has_value());
   }

@@ -79,6 +79,13 @@ void check_against(const EditableSchedule& edited, const Graph& graph, const Sch
     REQUIRE(edited.last_use(o) == edited.place(last == all.size() ? edited.end() : all[last]));
     REQUIRE(edited.readers(o) == readers[i]);
     REQUIRE(edited.first_reader(o) == (readers[i].empty() ? kNone : readers[i].front()));
+    for (std::size_t r = 0; r < readers[i].size(); ++r) {
+      const auto inputs = graph.inputs(edited.node(readers[i][r]));
+      const auto k = std::find(inputs.begin(), inputs.end(), edited.node(o)) - inputs.begin();
+      const Occurrence next = edited.next_reader(readers[i][r], static_cast<std::int32_t>(k));
+      REQUIRE(next == (r + 1 == readers[i].size() ? kNone : readers[i][r + 1]));
+      REQUIRE(edited.first_reader(o, edited.place(readers[i][r])) == readers[i][r]);
+    }
     const bool is_last = edited.next_of_node(o) == kNone;
     REQUIRE(edited.needed(o) == (!readers[i].empty() || (is_last && graph.required(schedule.steps[i]))));
   }

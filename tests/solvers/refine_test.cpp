@@ -2,7 +2,6 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
-#include "cairn/solvers/remat/internal/max_tree.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
@@ -13,24 +12,11 @@ using core::Graph;
 using core::Schedule;
 namespace reference = core::reference;
 
-TEST_CASE("the range maximum tree agrees with a plain array") {
-  tests::Random random(1);
-  for (int i = 0; i < 300; ++i) {
-    std::vector<std::int64_t> plain(random.between(1, 40));
-    for (auto& value : plain) value = random.between(-50, 50);
-    MaxTree tree(plain);
-    for (int op = 0; op < 60; ++op) {
-      const auto first = random.below(static_cast<std::int64_t>(plain.size()));
-      const auto last = random.between(first - 1, static_cast<std::int64_t>(plain.size()) - 1);
-      if (random.chance(50)) {
-        const std::int64_t value = random.between(-20, 20);
-        tree.add(first, last, value);
-        for (std::int64_t k = first; k <= last; ++k) plain[k] += value;
-      } else if (first <= last) {
-        CHECK(tree.max(first, last) == *std::max_element(plain.begin() + first, plain.begin() + last + 1));
-      }
-    }
-  }
+Schedule retained(const Graph& graph, const Schedule& schedule, std::int64_t budget, std::uint64_t noise_seed = 0) {
+  core::EditableSchedule work(graph);
+  work.assign(core::drop_unread(graph, schedule).steps);
+  retain_where_it_fits(graph, work, budget, noise_seed);
+  return {work.steps()};
 }
 
 TEST_CASE("retaining keeps schedules valid and within the budget, and never costs more") {
@@ -41,11 +27,11 @@ TEST_CASE("retaining keeps schedules valid and within the budget, and never cost
     const Schedule schedule = tests::random_schedule(random, graph);
     const std::int64_t before = reference::peak(graph, schedule);
     const std::int64_t budget = random.between(core::peak_lower_bound(graph), before + before / 4 + 1);
-    const Schedule retained = retain_where_it_fits(graph, schedule, budget, random.chance(50) ? 0 : 17);
-    REQUIRE(reference::valid(graph, retained));
-    CHECK(reference::cost(graph, retained) <= reference::cost(graph, schedule));
-    CHECK(reference::peak(graph, retained) <= std::max(before, budget));
-    removed += reference::recomputed(retained) < reference::recomputed(reference::drop_unread(graph, schedule));
+    const Schedule after = retained(graph, schedule, budget, random.chance(50) ? 0 : 17);
+    REQUIRE(reference::valid(graph, after));
+    CHECK(reference::cost(graph, after) <= reference::cost(graph, schedule));
+    CHECK(reference::peak(graph, after) <= std::max(before, budget));
+    removed += reference::recomputed(after) < reference::recomputed(reference::drop_unread(graph, schedule));
   }
   CHECK(removed > 100);
 }
@@ -58,7 +44,7 @@ TEST_CASE("with enough memory retaining removes every recomputation") {
     std::int64_t everything = 0;
     for (core::NodeId v = 0; v < graph.node_count(); ++v)
       everything += graph.size(v) + std::max<std::int64_t>(0, graph.scratch(v));
-    CHECK(reference::recomputed(retain_where_it_fits(graph, schedule, everything)) == 0);
+    CHECK(reference::recomputed(retained(graph, schedule, everything)) == 0);
   }
 }
 
@@ -78,7 +64,7 @@ TEST_CASE("a long chain of values that become unread is taken out without recurs
   const std::vector<core::NodeId> once = schedule.steps;
   schedule.steps.insert(schedule.steps.end(), once.begin(), once.end());
   schedule.steps.push_back(kNodes - 1);
-  CHECK(retain_where_it_fits(graph, schedule, 10).length() == kNodes);
+  CHECK(retained(graph, schedule, 10).length() == kNodes);
 }
 
 TEST_CASE("eviction gives valid schedules, within the budget where it says so") {
@@ -90,11 +76,15 @@ TEST_CASE("eviction gives valid schedules, within the budget where it says so") 
     const std::int64_t peak = reference::peak(graph, baseline);
     const std::int64_t budget = random.between(core::peak_lower_bound(graph), peak);
     core::Stopwatch watch({});
-    const Eviction eviction = evict_until_it_fits(graph, baseline, budget, random.chance(50) ? 0 : 5, watch);
-    REQUIRE(reference::valid(graph, eviction.schedule));
-    CHECK(eviction.fits == (reference::peak(graph, eviction.schedule) <= budget));
-    CHECK(reference::peak(graph, eviction.schedule) <= peak);
-    fitted += eviction.fits && budget < peak;
+    core::EditableSchedule work(graph);
+    work.assign(baseline.steps);
+    const bool fits = evict_until_it_fits(graph, work, budget, random.chance(50) ? 0 : 5, watch);
+    const Schedule evicted{work.steps()};
+    REQUIRE(reference::valid(graph, evicted));
+    CHECK(reference::drop_unread(graph, evicted) == evicted);
+    CHECK(fits == (reference::peak(graph, evicted) <= budget));
+    CHECK(reference::peak(graph, evicted) <= peak);
+    fitted += fits && budget < peak;
     tight += budget < peak;
   }
   CHECK(fitted * 2 > tight);
