@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <thread>
 #include <utility>
 
 #include "cairn/cli/backend.h"
 #include "cairn/cli/common.h"
 #include "cairn/core/error.h"
+#include "cairn/core/machine/thread_pool.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/measure.h"
 #include "cairn/runtime/program.h"
@@ -28,7 +28,7 @@ class HostBackend : public Backend {
  public:
   std::string name() const override { return "host"; }
   std::string device() const override {
-    return fmt::format("{}, {} threads", processor(), std::thread::hardware_concurrency());
+    return fmt::format("{}, {} threads", processor(), core::thread_count());
   }
 
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {

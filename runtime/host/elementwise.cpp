@@ -1,5 +1,5 @@
 #include "cairn/runtime/host/families.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/internal/loops.h"
 #include "cairn/runtime/internal/element.h"
 
 namespace cairn::runtime::kernels {

@@ -2,8 +2,8 @@
 #include <cstdint>
 
 #include "cairn/runtime/host/families.h"
-#include "cairn/runtime/host/integers.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/residents.h"
+#include "cairn/runtime/internal/loops.h"
 
 namespace cairn::runtime::kernels {
 

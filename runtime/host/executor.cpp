@@ -10,7 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
 #include "cairn/runtime/host/kernels.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/internal/loops.h"
 #include "cairn/runtime/host/synthetic.h"
 #include "cairn/runtime/internal/element.h"
 #include "cairn/runtime/internal/execution.h"
@@ -141,7 +141,7 @@ struct HostExecutor::State {
 
   void disturb(std::byte* bytes, std::int64_t count, std::int32_t stream) const {
     auto* values = reinterpret_cast<float*>(bytes);
-    kernels::for_elements(count / static_cast<std::int64_t>(sizeof(float)), [=, this](std::int64_t i) {
+    for_elements(count / static_cast<std::int64_t>(sizeof(float)), [=, this](std::int64_t i) {
       const double u =
           2 * unit_interval(random_bits(1, static_cast<std::uint64_t>(stream), static_cast<std::uint64_t>(i))) - 1;
       values[i] = static_cast<float>(static_cast<double>(values[i]) * (1 + options.rounding_noise * u));

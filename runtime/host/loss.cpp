@@ -1,8 +1,8 @@
 #include <cstdint>
 
 #include "cairn/runtime/host/families.h"
-#include "cairn/runtime/host/integers.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/residents.h"
+#include "cairn/runtime/internal/loops.h"
 #include "cairn/runtime/host/softmax.h"
 
 namespace cairn::runtime::kernels {

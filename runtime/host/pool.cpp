@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "cairn/runtime/host/families.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/internal/loops.h"
 
 namespace cairn::runtime::kernels {
 namespace {

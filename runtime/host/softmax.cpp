@@ -1,7 +1,7 @@
 #include "cairn/runtime/host/softmax.h"
 
 #include "cairn/runtime/host/families.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/internal/loops.h"
 
 namespace cairn::runtime::kernels {
 

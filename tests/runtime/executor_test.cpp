@@ -1,13 +1,12 @@
 #include "cairn/runtime/executor.h"
 
 #include <fmt/format.h>
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "cairn/core/error.h"
+#include "cairn/core/machine/thread_pool.h"
 #include "cairn/runtime/residents.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
@@ -109,10 +108,10 @@ TEST_CASE("recomputation, in-place ops and another plan change no bit") {
 
 TEST_CASE("the same bits in every run and with any number of threads") {
   const Perceptron p = perceptron(64, 130, 200, 33);
-  const int threads_before = omp_get_max_threads();
-  omp_set_num_threads(1);
+  const int threads_before = core::thread_count();
+  core::set_thread_count(1);
   const auto expected = execute(compiled(p.graph, core::baseline_schedule(p.graph)));
-  omp_set_num_threads(2);
+  core::set_thread_count(2);
   HostExecutor executor(compiled(p.graph, with_recomputation(p)));
   for (int i = 0; i < 5; ++i) {
     executor.run();
@@ -122,7 +121,7 @@ TEST_CASE("the same bits in every run and with any number of threads") {
       CHECK(Bytes(outputs[k].bytes.begin(), outputs[k].bytes.end()) == expected[k].second);
     }
   }
-  omp_set_num_threads(threads_before);
+  core::set_thread_count(threads_before);
 }
 
 TEST_CASE("random graphs: every schedule gives the same kept outputs, measured is planned, live is the bound") {
