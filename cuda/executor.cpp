@@ -15,7 +15,7 @@
 #include "cairn/cuda/internal/machine_step.h"
 #include "cairn/runtime/internal/execution.h"
 #include "cairn/runtime/internal/liveness.h"
-#include "cairn/runtime/residents.h"
+#include "cairn/runtime/internal/residents.h"
 
 namespace cairn::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "cairn/runtime/residents.h"
+#include "cairn/runtime/internal/residents.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/precision.h"
-#include "cairn/runtime/internal/loops.h"
 #include "cairn/runtime/internal/element.h"
+#include "cairn/runtime/internal/loops.h"
 
 namespace cairn::runtime {
 namespace {

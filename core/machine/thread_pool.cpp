@@ -52,11 +52,11 @@ struct Loop {
   std::int64_t n, block;
   LoopBody body;
   const void* context;
-  int places;                            ///< helpers that may still join; guarded by the pool's mutex
-  int joined = 1;                        ///< threads so far; guarded by the pool's mutex
-  Loop* next_loop = nullptr;             ///< that has places; guarded by the pool's mutex
-  std::atomic<std::int64_t> next = 0;    ///< block
-  std::atomic<int> helpers = 0;          ///< at work
+  int places;                          ///< helpers that may still join; guarded by the pool's mutex
+  int joined = 1;                      ///< threads so far; guarded by the pool's mutex
+  Loop* next_loop = nullptr;           ///< that has places; guarded by the pool's mutex
+  std::atomic<std::int64_t> next = 0;  ///< block
+  std::atomic<int> helpers = 0;        ///< at work
   std::atomic_flag failed = {};
   std::exception_ptr failure;
 
@@ -90,13 +90,14 @@ class Pool {
   }
 
   void run(Loop& loop) {
-    if (started_ < loop.places + 1) start(loop.places + 1);
+    const int helpers = loop.places;
+    if (started_ <= helpers) start(helpers + 1);
     {
       const std::lock_guard lock(mutex_);
       loop.next_loop = open_;
       open_ = &loop;
     }
-    loop.places == 1 ? wake_.notify_one() : wake_.notify_all();
+    helpers == 1 ? wake_.notify_one() : wake_.notify_all();
     loop.work(0);
     {
       const std::lock_guard lock(mutex_);

@@ -35,8 +35,8 @@ void parallel_blocks(std::int64_t n, std::int64_t block, int threads, const F& b
       std::addressof(body));
 }
 
-/// body() on thread_count() threads at once, which are started first where the pool has fewer: for what libraries set up
-/// per thread. Where they are not there within a tenth of a second, some of them may call it twice and others not.
+/// body() on thread_count() threads at once, which are started first where the pool has fewer: for what libraries set
+/// up per thread. Where they are not there within a tenth of a second, some of them may call it twice and others not.
 void on_every_thread(void (*body)());
 
 }  // namespace cairn::core

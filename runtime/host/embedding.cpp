@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "cairn/runtime/host/families.h"
-#include "cairn/runtime/residents.h"
-#include "cairn/runtime/internal/loops.h"
+#include "cairn/runtime/host/call.h"
+#include "cairn/runtime/internal/residents.h"
 
 namespace cairn::runtime::kernels {
 

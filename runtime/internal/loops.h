@@ -7,8 +7,8 @@
 
 #include "cairn/core/machine/thread_pool.h"
 
-/// Loops over the threads of the pool whose results do not depend on how many there are: work is cut into blocks by size
-/// alone, and sums are taken in the order of the blocks.
+/// Loops over the threads of the pool whose results do not depend on how many there are: work is cut into blocks by
+/// size alone, and sums are taken in the order of the blocks.
 namespace cairn::runtime {
 
 /// body(begin, end) for [0, block), [block, 2 block), ... below n.

@@ -72,8 +72,8 @@ Results results_of(AnyExecutor& executor) {
 }
 
 Results run_on_host(Program program) {
-  runtime::HostExecutor executor(std::move(program));
-  executor.run();
+  const auto executor = runtime::host_executor(std::move(program));
+  executor->run();
   return results_of(executor);
 }
 
@@ -136,8 +136,8 @@ TEST_CASE("random graphs on the device: the host's outputs, sinks and peaks, whi
     const std::int64_t guard = random.chance(50) ? kGuard : 0;
     const Program program = device_program(device, graph, schedule, guard, random.chance(50) ? 16 : 256);
     const bool poison = random.chance(50);
-    runtime::HostExecutor host(program, {.poison = poison, .sentinels = guard > 0});
-    const runtime::StepReport expected = host.run();
+    const auto host = runtime::host_executor(program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport expected = host->run();
 
     Executor executor(device, program, {.poison = poison, .sentinels = guard > 0, .launch = random.pick(kLaunches)});
     for (int run = 0; run < 2; ++run) {

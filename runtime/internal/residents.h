@@ -8,7 +8,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/op.h"
-#include "cairn/runtime/arena.h"
+#include "cairn/runtime/internal/arena.h"
 
 namespace cairn::runtime {
 
