@@ -103,12 +103,13 @@ void four_values(benchmark::State& state, const std::string& name) {
 void one_against_many(benchmark::State& state, const std::string& name, bool one_dominates, int threads) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   const Prepared prepared(name);
-  const sim::DominanceSet set(batch, threads);
+  const auto set = sim::dominance_set(batch, threads);
   std::int64_t dominated = 0;
   for (auto _ : state) {
     dominated = 0;
     for (std::int64_t i = 0; i < kOnes; ++i) {
-      const std::vector<std::uint8_t> flags = one_dominates ? set.dominated_by(batch[i]) : set.dominators_of(batch[i]);
+      const std::vector<std::uint8_t> flags =
+          one_dominates ? set->dominated_by(batch[i]) : set->dominators_of(batch[i]);
       for (const std::uint8_t flag : flags) dominated += flag;
     }
     benchmark::DoNotOptimize(dominated);
@@ -129,16 +130,16 @@ void one_against_many(benchmark::State& state, const std::string& name, bool one
 }
 
 void all_pairs(benchmark::State& state, const std::string& name, int threads) {
-  const sim::DominanceSet set(population(name, kMany), threads);
+  const auto set = sim::dominance_set(population(name, kMany), threads);
   for (auto _ : state) {
-    set.for_each_band(1 << 20, [](const sim::DominanceBand& band) { benchmark::DoNotOptimize(band.words.data()); });
+    set->for_each_band(1 << 20, [](const sim::DominanceBand& band) { benchmark::DoNotOptimize(band.words.data()); });
   }
   count_pairs(state, kMany * kMany);
 }
 
 void prepare(benchmark::State& state, const std::string& name) {
   const sim::CanonicalBatch& batch = population(name, kMany);
-  for (auto _ : state) benchmark::DoNotOptimize(sim::DominanceSet(batch, 1).size());
+  for (auto _ : state) benchmark::DoNotOptimize(sim::dominance_set(batch, 1)->size());
   state.SetItemsProcessed(state.iterations() * kMany);
   state.SetBytesProcessed(state.iterations() * 16 * std::ssize(batch.segments()));
 }

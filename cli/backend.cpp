@@ -21,7 +21,7 @@ constexpr bool kHasCuda = true;
 #else
 constexpr bool kHasCuda = false;
 std::unique_ptr<Backend> open_cuda_backend() { throw core::DeviceError(why_no_device()); }
-std::unique_ptr<solvers::Accelerator> open_cuda_accelerator() { throw core::DeviceError(why_no_device()); }
+std::shared_ptr<solvers::Accelerator> open_cuda_accelerator() { throw core::DeviceError(why_no_device()); }
 std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph&) { throw core::DeviceError(why_no_device()); }
 std::string why_no_device() { return "this build has no CUDA; build it where nvcc works, with -D CAIRN_CUDA=ON"; }
 #endif
@@ -50,7 +50,7 @@ auto open(std::string_view name, const OpenHost& open_host, const OpenCuda& open
       fmt::format("--backend '{}' must be host, cuda or auto{}", name, core::did_you_mean(name, kNames)));
 }
 
-std::unique_ptr<solvers::Accelerator> no_accelerator() { return nullptr; }
+std::shared_ptr<solvers::Accelerator> no_accelerator() { return nullptr; }
 
 }  // namespace
 
@@ -58,7 +58,7 @@ std::unique_ptr<Backend> open_backend(std::string_view name) {
   return open(name, open_host_backend, open_cuda_backend);
 }
 
-std::unique_ptr<solvers::Accelerator> open_accelerator(std::string_view name) {
+std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name) {
   return open(name, no_accelerator, open_cuda_accelerator);
 }
 

@@ -58,7 +58,7 @@ class Backend {
 std::unique_ptr<Backend> open_backend(std::string_view name);
 
 /// The same for solvers; nullptr: the host.
-std::unique_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
+std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
 
 /// The same for sweeps. `threads` is the host's: as many as there are cores for 0.
 std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads);
@@ -70,7 +70,7 @@ void choose_device(int local_rank);
 std::unique_ptr<Backend> open_host_backend();
 /// Only in builds with CUDA. These throw DeviceError where there is no device.
 std::unique_ptr<Backend> open_cuda_backend();
-std::unique_ptr<solvers::Accelerator> open_cuda_accelerator();
+std::shared_ptr<solvers::Accelerator> open_cuda_accelerator();
 std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph);
 /// Why there is no device; empty where there is one. Only in builds with CUDA.
 std::string why_no_device();

@@ -80,7 +80,7 @@ class CudaBackend : public Backend {
 
 std::unique_ptr<Backend> open_cuda_backend() { return std::make_unique<CudaBackend>(); }
 
-std::unique_ptr<solvers::Accelerator> open_cuda_accelerator() { return cuda::make_accelerator(); }
+std::shared_ptr<solvers::Accelerator> open_cuda_accelerator() { return cuda::make_accelerator(); }
 
 std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph) { return cuda::device_simulator(graph); }
 

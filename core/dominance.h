@@ -15,7 +15,8 @@
 namespace cairn::core {
 
 /// A stretch of a profile from a valley up to its highest point and down to the next valley (Definition 6.3). Bytes.
-struct Segment {
+/// Aligned so that a device loads it at once.
+struct alignas(16) Segment {
   std::int64_t rise = 0;  ///< its peak above the left valley, >= 0
   std::int64_t drop = 0;  ///< its peak above the right valley, >= 0
 

@@ -2,11 +2,14 @@
 
 #include <memory>
 
-#include "cairn/solvers/order/device/accelerator.h"
+namespace cairn::solvers {
+class Accelerator;
+}
 
 namespace cairn::cuda {
 
-/// The first visible GPU, for solvers. Throws DeviceError with the probe's reason where there is none.
-std::unique_ptr<solvers::Accelerator> make_accelerator();
+/// The first visible GPU, for solvers (solvers::SolveOptions::accelerator). Throws DeviceError with the probe's reason
+/// where there is none.
+std::shared_ptr<solvers::Accelerator> make_accelerator();
 
 }  // namespace cairn::cuda

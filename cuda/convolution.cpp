@@ -1,16 +1,17 @@
-#include "cairn/cuda/internal/convolution.h"
+// Convolutions by cuDNN, where the build had its headers (CAIRN_HAS_CUDNN) and it is installed.
+#ifdef CAIRN_HAS_CUDNN
+#include <cudnn_graph.h>
+#endif
 
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "cairn/core/error.h"
-#ifdef CAIRN_HAS_CUDNN
-#include "cairn/cuda/internal/cudnn_library.h"
-#endif
+#include "cairn/cuda/internal/libraries.h"
 
 namespace cairn::cuda {
 namespace {
@@ -42,6 +43,32 @@ std::string describe(const ConvShape& shape) {
 }
 
 #ifdef CAIRN_HAS_CUDNN
+
+/// The functions of cuDNN 9 that Cairn calls: its backend (graph) API.
+struct Cudnn {
+  SharedLibrary library{"cuDNN", "libcudnn.so", CUDNN_MAJOR};
+  decltype(cudnnGetVersion)* version = library.find("cudnnGetVersion");
+  decltype(cudnnGetErrorString)* error_string = library.find("cudnnGetErrorString");
+  decltype(cudnnCreate)* create = library.find("cudnnCreate");
+  decltype(cudnnDestroy)* destroy = library.find("cudnnDestroy");
+  decltype(cudnnSetStream)* set_stream = library.find("cudnnSetStream");
+  decltype(cudnnBackendCreateDescriptor)* create_descriptor = library.find("cudnnBackendCreateDescriptor");
+  decltype(cudnnBackendDestroyDescriptor)* destroy_descriptor = library.find("cudnnBackendDestroyDescriptor");
+  decltype(cudnnBackendFinalize)* finalize = library.find("cudnnBackendFinalize");
+  decltype(cudnnBackendSetAttribute)* set_attribute = library.find("cudnnBackendSetAttribute");
+  decltype(cudnnBackendGetAttribute)* get_attribute = library.find("cudnnBackendGetAttribute");
+  decltype(cudnnBackendExecute)* execute = library.find("cudnnBackendExecute");
+
+  Cudnn() {
+    if (version != nullptr) library.require_version(version());
+  }
+};
+
+/// Loaded at the first call, for the whole process.
+const Cudnn& cudnn() {
+  static const Cudnn dnn;
+  return dnn;
+}
 
 struct CudnnFailure {
   cudnnStatus_t status;
@@ -258,6 +285,39 @@ Descriptor make_plan(const Descriptor& config, cudnnHandle_t handle) {
   return plan;
 }
 
+void execute(const Descriptor& plan, const ConvOperands& operands, void* workspace, cudnnHandle_t handle) {
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::array<std::int64_t, 3>{kFirst, kSecond, kOut});
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+           std::array{const_cast<void*>(operands.first), const_cast<void*>(operands.second), operands.out});
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
+  pack.finalize();
+  check(cudnn().execute(handle, plan.get(), pack.get()));
+}
+
+/// A plan that could be made may still refuse to run.
+bool runs(const Descriptor& plan, const ConvShape& shape, std::int64_t workspace, cudnnHandle_t handle) {
+  const std::int64_t width = core::element_bytes(shape.type);
+  const std::int64_t x = width * shape.images * shape.in_h * shape.in_w * shape.in_c;
+  const std::int64_t w = width * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;
+  const std::int64_t y = width * shape.images * shape.out_h * shape.out_w * shape.out_c;
+  const bool forward = shape.kind == ConvKind::forward, grad_input = shape.kind == ConvKind::grad_input;
+  const std::int64_t bytes[] = {forward ? x : y, forward || grad_input ? w : x,
+                                forward      ? y
+                                : grad_input ? x
+                                             : w,
+                                workspace};
+  return runs_once(bytes, [&](std::span<std::byte* const> buffers, cudaStream_t stream) {
+    try {
+      check(cudnn().set_stream(handle, stream));
+      execute(plan, {buffers[0], buffers[1], buffers[2]}, buffers[3], handle);
+      return true;
+    } catch (const CudnnFailure&) {
+      return false;
+    }
+  });
+}
+
 std::optional<Plan> choose_plan(const ConvShape& shape, cudnnHandle_t handle, std::int64_t workspace_limit) {
   OperationGraph graph(shape, handle);
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -272,23 +332,14 @@ std::optional<Plan> choose_plan(const ConvShape& shape, cudnnHandle_t handle, st
         if (!acceptable(config, shape)) continue;
         Descriptor plan = make_plan(config, handle);
         const std::int64_t workspace = plan.get_integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-        if (workspace <= workspace_limit) return Plan{std::move(graph), std::move(config), std::move(plan), workspace};
+        if (workspace > workspace_limit || !runs(plan, shape, workspace, handle)) continue;
+        return Plan{std::move(graph), std::move(config), std::move(plan), workspace};
       } catch (const CudnnFailure&) {
         // this engine does not take the shape after all
       }
     }
   }
   return std::nullopt;
-}
-
-void execute(const Plan& plan, const ConvOperands& operands, void* workspace, cudnnHandle_t handle) {
-  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::array<std::int64_t, 3>{kFirst, kSecond, kOut});
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-           std::array{const_cast<void*>(operands.first), const_cast<void*>(operands.second), operands.out});
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
-  pack.finalize();
-  check(cudnn().execute(handle, plan.plan.get(), pack.get()));
 }
 
 struct HandleDeleter {
@@ -303,9 +354,9 @@ struct HandleDeleter {
 
 struct Convolutions::Impl {
   std::int64_t workspace_limit;
-  std::string why_not = cudnn().why_not;
+  std::string why_not = cudnn().library.why_not();
   std::unique_ptr<cudnnContext, HandleDeleter> handle = nullptr;
-  std::map<ConvShape, std::optional<Plan>> plans = {};
+  Plans<ConvShape, std::optional<Plan>> plans = {};
 
   void start() {
     if (!why_not.empty()) return;
@@ -317,19 +368,18 @@ struct Convolutions::Impl {
     why_not = std::string("cuDNN does not start on this machine: ") + cudnn().error_string(status);
   }
 
-  const std::optional<Plan>& plan(const ConvShape& shape) {
-    auto found = plans.find(shape);
-    if (found == plans.end()) {
+  const std::optional<Plan>& plan(const ConvShape& wanted) {
+    return plans.of(wanted, [&](const ConvShape& shape) -> std::optional<Plan> {
+      if (!why_not.empty()) return std::nullopt;
       std::optional<Plan> chosen;
       try {
-        if (why_not.empty()) chosen = choose_plan(shape, handle.get(), workspace_limit);
+        chosen = choose_plan(shape, handle.get(), workspace_limit);
       } catch (const CudnnFailure&) {
         // cuDNN takes no such convolution
       }
       cudaGetLastError();  // a refused engine may leave an error behind
-      found = plans.emplace(shape, std::move(chosen)).first;
-    }
-    return found->second;
+      return chosen;
+    });
   }
 
   std::optional<std::int64_t> workspace(const ConvShape& shape) {
@@ -342,7 +392,7 @@ struct Convolutions::Impl {
     if (!chosen) fail(shape, why_not.empty() ? "cuDNN has no deterministic plan for it" : why_not);
     try {
       check(cudnn().set_stream(handle.get(), stream));
-      execute(*chosen, operands, workspace, handle.get());
+      execute(chosen->plan, operands, workspace, handle.get());
     } catch (const CudnnFailure& failure) {
       fail(shape, cudnn().error_string(failure.status));
     }

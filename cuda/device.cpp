@@ -2,56 +2,141 @@
 
 #include <cuda_runtime_api.h>
 
+#include <string>
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/cuda/internal/error.h"
+#include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/machine.h"
-#include "cairn/runtime/device/dispatch.h"
+#include "cairn/runtime/device/ops.h"
 
 namespace cairn::cuda {
 namespace {
 
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string driver_reason() {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return "no NVIDIA driver is installed";
+  return "the NVIDIA driver supports CUDA " + version_text(driver) + " and this build needs " +
+         version_text(CUDART_VERSION) + ": update the driver";
+}
+
+std::string reason_for(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInsufficientDriver:
+      return driver_reason();
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice:
+      return std::string("the NVIDIA driver does not fit this build: ") + cudaGetErrorString(error) +
+             "; update the driver";
+    case cudaErrorDevicesUnavailable:
+      return "another process holds the device for itself, or it is in a mode that allows no computation";
+    case cudaErrorNoDevice:
+      return "no CUDA device is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES";
+    default:
+      return std::string("CUDA does not start: ") + cudaGetErrorString(error);
+  }
+}
+
+Probe unavailable(std::string reason) {
+  cudaGetLastError();  // an error left behind would be reported by the next launch
+  return {false, std::move(reason), std::nullopt};
+}
+
 DeviceInfo require_device() {
   Probe found = probe();
   if (!found.available) throw core::DeviceError(found.reason);
-  check(cudaSetDevice(0), "choosing the device");  // the one that was probed
   return std::move(*found.device);
 }
 
 }  // namespace
 
+Probe probe() {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) return unavailable(reason_for(error));
+  if (count == 0) return unavailable(reason_for(cudaErrorNoDevice));
+
+  const OnDevice on(std::nothrow);
+  if (on.status() != cudaSuccess) return unavailable(reason_for(on.status()));
+  cudaDeviceProp properties{};
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, kDevice); error != cudaSuccess)
+    return unavailable(reason_for(error));
+
+  if (const cudaError_t error = kernel_image_status(); error != cudaSuccess) {
+    if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction)
+      return unavailable(reason_for(error));
+    return unavailable(std::string(properties.name) + " has compute capability " + std::to_string(properties.major) +
+                       "." + std::to_string(properties.minor) +
+                       ", for which this build has no code: set CMAKE_CUDA_ARCHITECTURES and build again");
+  }
+
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  if (const cudaError_t error = cudaMemGetInfo(&free_bytes, &total_bytes); error != cudaSuccess)
+    return unavailable(reason_for(error));
+
+  DeviceInfo device;
+  device.name = properties.name;
+  device.total_bytes = static_cast<std::int64_t>(total_bytes);
+  device.free_bytes = static_cast<std::int64_t>(free_bytes);
+  device.sm_major = properties.major;
+  device.sm_minor = properties.minor;
+  device.multiprocessors = properties.multiProcessorCount;
+  device.l2_bytes = properties.l2CacheSize;
+  return {true, "", std::move(device)};
+}
+
 struct Device::State {
-  explicit State(const Options& options) : info(require_device()), machine(options.workspace_limit_bytes) {}
+  State(DeviceInfo device, const Options& options)
+      : info(std::move(device)), libraries(options.workspace_limit_bytes) {}
+
   DeviceInfo info;
-  Machine machine;
+  Libraries libraries;
+  // What ops would take is asked of a machine that executes nothing.
+  Machine machine{nullptr};
+  StreamLibrary library{libraries, nullptr};
 };
 
-Device::Device(const Options& options) : state_(std::make_unique<State>(options)) {}
+Device::Device(const Options& options) {
+  DeviceInfo device = require_device();
+  const OnDevice on;
+  state_ = std::make_unique<State>(std::move(device), options);
+}
 Device::Device(Device&&) noexcept = default;
-Device& Device::operator=(Device&&) noexcept = default;
-Device::~Device() = default;
+Device& Device::operator=(Device&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Device::~Device() {
+  const OnDevice on(std::nothrow);
+  state_.reset();
+}
 
 const DeviceInfo& Device::info() const { return state_->info; }
-Machine& Device::machine() { return state_->machine; }
+Libraries& Device::libraries() { return state_->libraries; }
 
 std::int64_t Device::free_bytes() const {
-  std::size_t free = 0, total = 0;
-  check(cudaMemGetInfo(&free, &total), "the device's free memory");
-  return static_cast<std::int64_t>(free);
+  const OnDevice on;
+  return state_->machine.free_bytes();
 }
 
 std::string Device::convolutions() const {
-  const Convolutions& library = state_->machine.convolutions();
+  const Convolutions& library = state_->libraries.convolutions;
   return library.available() ? "cuDNN" : "im2col, as " + library.why_not();
 }
 
 std::int64_t Device::scratch_bytes(const core::Graph& graph, core::NodeId v, bool tf32) {
-  return runtime::device::scratch_bytes(state_->machine, graph, v, tf32);
+  const OnDevice on;
+  return runtime::device::scratch_bytes(state_->machine, state_->library, graph, v, tf32);
 }
 
 core::Graph Device::with_scratch(const core::Graph& graph, bool tf32) {
-  return runtime::device::with_scratch(state_->machine, graph, tf32);
+  const OnDevice on;
+  return runtime::device::with_scratch(state_->machine, state_->library, graph, tf32);
 }
 
 }  // namespace cairn::cuda

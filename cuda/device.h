@@ -31,11 +31,11 @@ struct Probe {
 /// (some 100 ms). Synchronises nothing. Thread-safe.
 Probe probe();
 
-class Machine;
+struct Libraries;
 
 /// A GPU that is ready to execute: its libraries are started, and what they chose for a shape is remembered, so that
 /// the same op gives the same bits in every program. Executors refer to it and must not outlive it. For one thread at a
-/// time.
+/// time, whatever that thread's current device is: it is the same after every call as before.
 class Device {
  public:
   struct Options {
@@ -63,7 +63,7 @@ class Device {
   /// scratch is negative, in place, keeps it.
   core::Graph with_scratch(const core::Graph& graph, bool tf32);
 
-  Machine& machine();  ///< of the implementation
+  Libraries& libraries();  ///< of the implementation
 
  private:
   struct State;

@@ -1,12 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <vector>
 
-#include "cairn/core/dominance.h"
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/dominance.h"
 
@@ -20,23 +17,7 @@ sim::CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::s
 /// See sim::merge_segments.
 sim::CanonicalBatch merge_segments(const sim::CanonicalBatch& chains, std::span<const std::int64_t> sets);
 
-/// See sim::DominanceSet. The profiles stay in the GPU's memory.
-class DominanceSet {
- public:
-  explicit DominanceSet(const sim::CanonicalBatch& profiles);
-  DominanceSet(DominanceSet&&) noexcept;
-  DominanceSet& operator=(DominanceSet&&) noexcept;
-  ~DominanceSet();
-
-  std::int64_t size() const;
-  std::vector<std::uint8_t> dominated_by(const core::CanonicalView& one) const;
-  std::vector<std::uint8_t> dominators_of(const core::CanonicalView& one) const;
-  void for_each_band(std::int64_t most_bytes, const std::function<void(const sim::DominanceBand&)>& visit) const;
-  std::vector<std::int64_t> non_dominated() const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+/// The profiles stay in the GPU's memory.
+std::unique_ptr<sim::DominanceSet> dominance_set(const sim::CanonicalBatch& profiles);
 
 }  // namespace cairn::cuda

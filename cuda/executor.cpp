@@ -4,18 +4,19 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
-#include "cairn/cuda/internal/handles.h"
+#include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/machine.h"
-#include "cairn/cuda/internal/machine_step.h"
+#include "cairn/cuda/internal/step.h"
 #include "cairn/runtime/internal/execution.h"
 #include "cairn/runtime/internal/liveness.h"
-#include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/residents.h"
 
 namespace cairn::cuda {
 namespace {
@@ -131,21 +132,6 @@ class Range {
   Range& operator=(const Range&) = delete;
 };
 
-/// Sets the stream of a machine for as long as it lives.
-class OnStream {
- public:
-  OnStream(Machine& machine, cudaStream_t stream) : machine_(machine), before_(machine.stream()) {
-    machine.set_stream(stream);
-  }
-  ~OnStream() { machine_.set_stream(before_); }
-  OnStream(const OnStream&) = delete;
-  OnStream& operator=(const OnStream&) = delete;
-
- private:
-  Machine& machine_;
-  cudaStream_t before_;
-};
-
 /// Waits for a stream when it goes: work that was enqueued may still use the memory that is freed next.
 class WaitAtEnd {
  public:
@@ -181,16 +167,18 @@ runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t 
 
 struct Executor::State {
   State(Device& device, Program program_in, const ExecutorOptions& options_in)
-      : machine(device.machine()),
-        program(checked(device, std::move(program_in), options_in)),
+      : program(checked(device, std::move(program_in), options_in)),
         options(options_in),
         lives(runtime::liveness(program, options.sentinels)),
         control_layout(program, lives),
-        resident_layout(program.graph.residents()) {
+        resident_layout(program.graph.residents()),
+        own_stream(options.stream == nullptr ? make_stream() : Stream()),
+        stream(options.stream == nullptr ? own_stream.get() : static_cast<cudaStream_t>(options.stream)),
+        machine(stream),
+        library(device.libraries(), stream),
+        step(machine, library, program, lives, options.poison, memory) {
     const std::int64_t beside = resident_layout.bytes + control_layout.layout.bytes();
     require_memory(device, options.arena == nullptr ? program.arena_bytes : 0, beside);
-    if (options.stream == nullptr) own_stream = make_stream();
-    stream = options.stream == nullptr ? own_stream.get() : static_cast<cudaStream_t>(options.stream);
     if (options.arena == nullptr) own_arena = device_memory(program.arena_bytes);
     memory.arena = options.arena == nullptr ? own_arena.get() : options.arena;
     residents = device_memory(resident_layout.bytes);
@@ -201,7 +189,6 @@ struct Executor::State {
     begin = make_event(cudaEventDefault);
     end = make_event(cudaEventDefault);
     for (const Instruction& instruction : program.instructions) labels.push_back(describe(instruction));
-    step.emplace(machine, program, lives, options.poison, memory);
     run_checking_every_node();
     if (options.launch == Launch::graph) replay = capture(nullptr);
   }
@@ -225,25 +212,11 @@ struct Executor::State {
   }
 
   void fill_memory() {
-    const OnStream on(machine, stream);
     if (program.arena_bytes > 0) machine.fill(memory.arena, runtime::kArenaPaint, program.arena_bytes);
     machine.fill(control.get(), 0, control_layout.layout.bytes());
     std::vector<std::int64_t> offsets;
     for (const runtime::Guard& guard : lives.all_checked()) offsets.push_back(guard.offset);
-    upload(offsets.data(), control.get() + control_layout.guards, sizeof(std::int64_t) * offsets.size());
-    check(cudaStreamSynchronize(stream), "painting the arena");
-  }
-
-  void upload(const void* from, void* to, std::size_t bytes) const {
-    if (bytes == 0) return;
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "a copy to the device");
-    check(cudaStreamSynchronize(stream), "a copy to the device");
-  }
-
-  void download(const void* from, void* to, std::size_t bytes) const {
-    if (bytes == 0) return;
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "a copy from the device");
-    check(cudaStreamSynchronize(stream), "a copy from the device");
+    machine.upload(offsets.data(), std::ssize(offsets), control_at<std::int64_t>(control_layout.guards));
   }
 
   void upload_residents() {
@@ -255,7 +228,7 @@ struct Executor::State {
       const auto index = static_cast<std::int32_t>(i);
       runtime::fill_resident(tensors[i], index, options.seed, staging);
       runtime::check_indices(program.graph, index, staging);
-      upload(staging.data(), memory.residents[i], staging.size());
+      machine.upload(staging.data(), std::ssize(staging), memory.residents[i]);
     }
   }
 
@@ -272,7 +245,7 @@ struct Executor::State {
   void issue(const Instruction& instruction, bool dirty_scratch = false) {
     const Range range(labels[static_cast<std::size_t>(instruction.step)]);
     try {
-      step->issue(instruction, dirty_scratch);
+      step.issue(instruction, dirty_scratch);
     } catch (const core::DeviceError& error) {
       fail_at(instruction, error.what());
     }
@@ -280,9 +253,8 @@ struct Executor::State {
 
   /// `events`: as TimedStep has them, recorded within the step; may be null.
   void issue_all(const std::vector<Event>* events) {
-    const OnStream on(machine, stream);
     record(begin);
-    step->begin();
+    step.begin();
     for (const Instruction& instruction : program.instructions) {
       if (events != nullptr) record((*events)[static_cast<std::size_t>(instruction.step)]);
       issue(instruction);
@@ -300,8 +272,7 @@ struct Executor::State {
   /// The first step: it loads the kernels, which must not happen during a capture, and finds the node of a kernel that
   /// fails, which a replay cannot tell.
   void run_checking_every_node() {
-    const OnStream on(machine, stream);
-    step->begin();
+    step.begin();
     wait();
     for (const Instruction& instruction : program.instructions) {
       issue(instruction, true);
@@ -389,7 +360,7 @@ struct Executor::State {
 
   void require_whole_guards() {
     std::vector<std::uint8_t> broken(lives.all_checked().size());
-    download(memory.broken_guards, broken.data(), broken.size());
+    if (!broken.empty()) machine.download(memory.broken_guards, std::ssize(broken), broken.data());
     for (const Instruction& instruction : program.instructions) {
       const auto guards = lives.checked(instruction.step);
       const auto first = static_cast<std::size_t>(guards.empty() ? 0 : lives.checked_begin(instruction.step));
@@ -400,42 +371,51 @@ struct Executor::State {
   }
 
   std::int64_t touched() {
-    const OnStream on(machine, stream);
-    find_touched(machine, memory.arena, program.arena_bytes, runtime::kArenaPaint,
-                 control_at<std::int64_t>(control_layout.ends));
+    step.find_touched(memory.arena, program.arena_bytes, runtime::kArenaPaint,
+                      control_at<std::int64_t>(control_layout.ends));
     std::vector<std::int64_t> ends(static_cast<std::size_t>(control_layout.part_count));
-    download(control.get() + control_layout.ends, ends.data(), sizeof(std::int64_t) * ends.size());
+    machine.download(control_at<std::int64_t>(control_layout.ends), std::ssize(ends), ends.data());
     return ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end());
   }
 
-  Machine& machine;
   Program program;
   ExecutorOptions options;
   runtime::Liveness lives;
   ControlLayout control_layout;
   runtime::ResidentLayout resident_layout;
   Stream own_stream;
-  cudaStream_t stream = nullptr;
+  cudaStream_t stream;
+  Machine machine;
+  StreamLibrary library;
   DeviceMemory own_arena, residents, control;
   runtime::device::StepMemory memory;
+  MachineStep step;
   Event begin, end;
   std::vector<std::string> labels;  ///< of every instruction, for profilers
-  std::optional<MachineStep> step;
   GraphExec replay;
   std::optional<TimedStep> timed;
   std::vector<std::vector<std::byte>> output_bytes;  ///< what outputs() shows
   WaitAtEnd wait_at_end{stream};                     // last, so that it goes first, after a failed construction too
 };
 
-Executor::Executor(Device& device, Program program, const ExecutorOptions& options)
-    : state_(std::make_unique<State>(device, std::move(program), options)) {}
-Executor::~Executor() = default;
+Executor::Executor(Device& device, Program program, const ExecutorOptions& options) {
+  const OnDevice on;
+  state_ = std::make_unique<State>(device, std::move(program), options);
+}
+Executor::~Executor() {
+  const OnDevice on(std::nothrow);
+  state_.reset();
+}
 Executor::Executor(Executor&&) noexcept = default;
-Executor& Executor::operator=(Executor&&) noexcept = default;
+Executor& Executor::operator=(Executor&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
 
 const Program& Executor::program() const { return state_->program; }
 
 runtime::StepReport Executor::run(bool time_ops) {
+  const OnDevice on;
   runtime::StepReport report;
   report.seconds = state_->run_timed();
   if (time_ops) report.op_seconds = state_->time_every_op();
@@ -446,25 +426,30 @@ runtime::StepReport Executor::run(bool time_ops) {
   return report;
 }
 
-void Executor::enqueue() { state_->enqueue(); }
+void Executor::enqueue() {
+  const OnDevice on;
+  state_->enqueue();
+}
 
 std::vector<runtime::Output> Executor::outputs() {
+  const OnDevice on;
   state_->wait();
   state_->output_bytes.clear();
   std::vector<runtime::Output> outputs;
   for (const runtime::KeptOutput& kept : state_->program.kept) {
     auto& bytes = state_->output_bytes.emplace_back(static_cast<std::size_t>(kept.location.bytes));
-    state_->download(state_->step->address(kept.location), bytes.data(), bytes.size());
+    state_->machine.download(state_->step.address(kept.location), std::ssize(bytes), bytes.data());
     outputs.push_back({kept.node, bytes});
   }
   return outputs;
 }
 
 std::vector<runtime::SinkDigest> Executor::sink_digests() {
+  const OnDevice on;
   state_->wait();
   std::vector<runtime::SinkDigest> sinks = runtime::sinks_of(state_->program.graph);
   std::vector<std::uint64_t> digests(sinks.size());
-  state_->download(state_->memory.sink_digests, digests.data(), sizeof(std::uint64_t) * digests.size());
+  state_->machine.download(state_->memory.sink_digests, std::ssize(digests), digests.data());
   for (std::size_t i = 0; i < sinks.size(); ++i) sinks[i].digest = digests[i];
   return sinks;
 }

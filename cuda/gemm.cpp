@@ -1,13 +1,14 @@
-#include "cairn/cuda/internal/gemm.h"
+// Matrix products by cuBLASLt.
+#include <cublasLt.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
+#include <memory>
 #include <string>
 
 #include "cairn/core/error.h"
-#include "cairn/cuda/internal/cublas_library.h"
+#include "cairn/cuda/internal/libraries.h"
 
 namespace cairn::cuda {
 namespace {
@@ -15,6 +16,60 @@ namespace {
 using core::ElementType;
 using runtime::device::GemmOperands;
 using runtime::device::GemmShape;
+
+/// The functions of cuBLASLt that Cairn calls.
+struct CublasLt {
+  SharedLibrary library{"cuBLAS", "libcublasLt.so", CUBLAS_VER_MAJOR};
+  decltype(cublasLtGetStatusName)* status_name = library.find("cublasLtGetStatusName");
+  decltype(cublasLtGetVersion)* version = library.find("cublasLtGetVersion");
+  decltype(cublasLtCreate)* create = library.find("cublasLtCreate");
+  decltype(cublasLtDestroy)* destroy = library.find("cublasLtDestroy");
+  decltype(cublasLtMatmul)* matmul = library.find("cublasLtMatmul");
+  decltype(cublasLtMatmulAlgoGetHeuristic)* heuristic = library.find("cublasLtMatmulAlgoGetHeuristic");
+  decltype(cublasLtMatmulDescCreate)* create_desc = library.find("cublasLtMatmulDescCreate");
+  decltype(cublasLtMatmulDescDestroy)* destroy_desc = library.find("cublasLtMatmulDescDestroy");
+  decltype(cublasLtMatmulDescSetAttribute)* set_desc = library.find("cublasLtMatmulDescSetAttribute");
+  decltype(cublasLtMatrixLayoutCreate)* create_layout = library.find("cublasLtMatrixLayoutCreate");
+  decltype(cublasLtMatrixLayoutDestroy)* destroy_layout = library.find("cublasLtMatrixLayoutDestroy");
+  decltype(cublasLtMatrixLayoutSetAttribute)* set_layout = library.find("cublasLtMatrixLayoutSetAttribute");
+  decltype(cublasLtMatmulPreferenceCreate)* create_preference = library.find("cublasLtMatmulPreferenceCreate");
+  decltype(cublasLtMatmulPreferenceDestroy)* destroy_preference = library.find("cublasLtMatmulPreferenceDestroy");
+  decltype(cublasLtMatmulPreferenceSetAttribute)* set_preference = library.find("cublasLtMatmulPreferenceSetAttribute");
+
+  CublasLt() {
+    if (version != nullptr) library.require_version(version());
+    if (const std::string reason = library.why_not(); !reason.empty()) throw core::DeviceError(reason);
+  }
+};
+
+/// Loaded at the first call, for the whole process. Throws DeviceError where the library is missing.
+const CublasLt& cublas_lt() {
+  static const CublasLt lt;
+  return lt;
+}
+
+/// Throws DeviceError "<what>: <name of the status>" unless that is success. `what` is a callable, so that a call that
+/// succeeds does not pay for its text.
+template <typename What>
+void check(cublasStatus_t status, const What& what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  cudaGetLastError();  // cuBLAS may leave one behind
+  throw core::DeviceError(what() + ": " + cublas_lt().status_name(status));
+}
+
+template <auto kDestroy>
+struct CublasLtDeleter {
+  template <typename T>
+  void operator()(T* handle) const noexcept {
+    (cublas_lt().*kDestroy)(handle);  // loaded long ago: a handle was made
+  }
+};
+
+using CublasLtHandle = std::unique_ptr<cublasLtContext, CublasLtDeleter<&CublasLt::destroy>>;
+using ProductDesc = std::unique_ptr<cublasLtMatmulDescOpaque_t, CublasLtDeleter<&CublasLt::destroy_desc>>;
+using MatrixLayout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, CublasLtDeleter<&CublasLt::destroy_layout>>;
+using ProductPreference =
+    std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, CublasLtDeleter<&CublasLt::destroy_preference>>;
 
 std::string describe(const GemmShape& shape) {
   std::string text = "matrix product of m " + std::to_string(shape.m) + ", n " + std::to_string(shape.n) + ", k " +
@@ -173,13 +228,11 @@ CublasLtHandle make_handle() {
 struct Gemms::Impl {
   std::int64_t workspace_limit;
   CublasLtHandle handle = make_handle();
-  std::map<GemmShape, Product> products = {};
+  Plans<GemmShape, Product> products = {};
 
-  const Product& product(const GemmShape& shape) {
-    auto found = products.find(shape);
-    if (found == products.end())
-      found = products.emplace(shape, make_product(shape, handle.get(), workspace_limit)).first;
-    return found->second;
+  const Product& product(const GemmShape& wanted) {
+    return products.of(wanted,
+                       [&](const GemmShape& shape) { return make_product(shape, handle.get(), workspace_limit); });
   }
 };
 

@@ -1,5 +1,9 @@
-#include <algorithm>
+// What CUB does for a Machine.
+#include <thrust/iterator/counting_iterator.h>
+
 #include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
 
 #include "cairn/core/host_device.h"
 #include "cairn/cuda/internal/machine.cuh"
@@ -10,6 +14,19 @@ namespace {
 constexpr std::int64_t kAlignment = 256;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// Calls a function of CUB twice: to learn its workspace, and with `workspace(bytes)`.
+template <class Workspace, class Call>
+void with_workspace(const char* what, const Workspace& workspace, const Call& call) {
+  std::size_t bytes = 0;
+  check(call(nullptr, bytes), what);
+  check(call(workspace(static_cast<std::int64_t>(bytes)), bytes), what);
+}
+
+/// Sums in int64 whatever the type of the terms.
+struct Plus {
+  __host__ __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return a + b; }
+};
 
 /// places[i] = i
 struct CountUp {
@@ -41,24 +58,69 @@ std::int64_t sort_bytes(std::int64_t count) {
   return static_cast<std::int64_t>(radix_sort(nullptr, 0, nullptr, nullptr, nullptr, nullptr, count, 32, nullptr));
 }
 
+template <class T, class Workspace>
+void sum_up(const T* in, std::int64_t* out, std::int64_t count, cudaStream_t stream, const Workspace& workspace) {
+  with_workspace("a prefix sum", workspace, [&](void* memory, std::size_t& bytes) {
+    return cub::DeviceScan::InclusiveScan(memory, bytes, in, out + 1, Plus{}, count, stream);
+  });
+}
+
+__global__ void empty_kernel() {}
+
 }  // namespace
 
-Machine::Machine(std::int64_t workspace_limit_bytes)
-    : gemms_(workspace_limit_bytes), convolutions_(workspace_limit_bytes) {}
+void Machine::exclusive_sum(const std::int32_t* in, std::int64_t* out, std::int64_t count) {
+  fill(out, 0, static_cast<std::int64_t>(sizeof(std::int64_t)));
+  sum_up(in, out, count, stream_, [this](std::int64_t bytes) { return workspace(bytes); });
+}
 
-std::int64_t Machine::sort_workspace(std::int64_t count) {
+void Machine::exclusive_sum(const std::int64_t* in, std::int64_t* out, std::int64_t count) {
+  fill(out, 0, static_cast<std::int64_t>(sizeof(std::int64_t)));
+  sum_up(in, out, count, stream_, [this](std::int64_t bytes) { return workspace(bytes); });
+}
+
+void Machine::sort_pairs(const std::uint64_t* keys, std::uint64_t* sorted_keys, const std::int32_t* values,
+                         std::int32_t* sorted_values, std::int64_t count) {
+  with_workspace(
+      "a sort", [this](std::int64_t bytes) { return workspace(bytes); },
+      [&](void* memory, std::size_t& bytes) {
+        return cub::DeviceRadixSort::SortPairs(memory, bytes, keys, sorted_keys, values, sorted_values, count, 0, 64,
+                                               stream_);
+      });
+}
+
+std::int64_t Machine::select(const std::uint8_t* flags, std::int64_t count, std::int64_t* out) {
+  if (count == 0) return 0;
+  const auto found = array<std::int64_t>(1);
+  with_workspace(
+      "a selection", [this](std::int64_t bytes) { return workspace(bytes); },
+      [&](void* memory, std::size_t& bytes) {
+        return cub::DeviceSelect::Flagged(memory, bytes, thrust::counting_iterator<std::int64_t>(0), flags, out,
+                                          found.data(), count, stream_);
+      });
+  std::int64_t number = 0;
+  download(found.data(), 1, &number);
+  return number;
+}
+
+std::int64_t Machine::sort_workspace(std::int64_t count) const {
   return aligned(sort_bytes(count)) + count * static_cast<std::int64_t>(sizeof(std::int32_t));
 }
 
 void Machine::sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, std::int32_t* sorted_places,
-                          std::int64_t count, std::int64_t limit, void* workspace) {
+                          std::int64_t count, std::int64_t limit, void* workspace) const {
   const std::int64_t bytes = sort_bytes(count);
   auto* places = reinterpret_cast<std::int32_t*>(static_cast<std::byte*>(workspace) + aligned(bytes));
   launch(CountUp{places, count}, (count + CountUp::kPlaces - 1) / CountUp::kPlaces);
   int bits = 1;
   while (bits < 31 && (std::int64_t{1} << bits) < limit) ++bits;
   radix_sort(workspace, static_cast<std::size_t>(bytes), keys, sorted_keys, places, sorted_places, count, bits,
-             stream());
+             stream_);
+}
+
+cudaError_t kernel_image_status() {
+  cudaFuncAttributes attributes{};
+  return cudaFuncGetAttributes(&attributes, empty_kernel);
 }
 
 }  // namespace cairn::cuda

@@ -2,22 +2,21 @@
 
 #include "cairn/core/error.h"
 #include "cairn/cuda/device.h"
-#include "cairn/cuda/internal/sim_machine.cuh"
+#include "cairn/cuda/internal/machine.cuh"
 #include "cairn/cuda/simulator.h"
 #include "cairn/sim/device/machine_simulator.h"
+#include "cairn/sim/device/transfer.h"
 
 namespace cairn::cuda {
 namespace {
 
-struct OwnedMachine {
-  SimMachine machine;
-};
-
 template <class Id>
-class DeviceSimulator final : private OwnedMachine, public sim::device::MachineSimulator<SimMachine, Id> {
+class DeviceSimulator final : private sim::device::OwnedMachine<Machine>,
+                              public sim::device::MachineSimulator<Machine, Id> {
  public:
   DeviceSimulator(const core::Graph& graph, std::string device)
-      : sim::device::MachineSimulator<SimMachine, Id>(OwnedMachine::machine, graph), device_(std::move(device)) {}
+      : sim::device::MachineSimulator<Machine, Id>(sim::device::OwnedMachine<Machine>::machine, graph),
+        device_(std::move(device)) {}
   std::string backend() const override { return "cuda"; }
   std::string device() const override { return device_; }
 
@@ -30,6 +29,7 @@ class DeviceSimulator final : private OwnedMachine, public sim::device::MachineS
 std::unique_ptr<sim::Simulator> device_simulator(const core::Graph& graph) {
   const Probe found = probe();
   if (!found.available) throw core::DeviceError(found.reason);
+  const OnDevice on;
   const std::string& name = found.device->name;
   if (sim::ScheduleBatch(graph.node_count()).narrow())
     return std::make_unique<DeviceSimulator<std::uint16_t>>(graph, name);

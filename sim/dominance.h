@@ -34,37 +34,32 @@ struct DominanceBand {
 /// segments are in profiles of parts of a graph (core::internal_profile), of node sums, and where much is kept.
 class DominanceSet {
  public:
-  /// O(segments), over so many threads (0: all cores). Throws InputError above 2^31 - 1 profiles.
-  explicit DominanceSet(const CanonicalBatch& profiles, int threads = 0);
-  DominanceSet(DominanceSet&&) noexcept;
-  DominanceSet& operator=(DominanceSet&&) noexcept;
-  ~DominanceSet();
+  virtual ~DominanceSet() = default;
 
-  std::int64_t size() const;
+  virtual std::int64_t size() const = 0;
 
   /// For each profile of the set, 1 if `one` dominates it, else 0; `one` need not be in the set. O(1) a profile where
   /// 16 rounded values decide, O(segments of both) where not.
-  std::vector<std::uint8_t> dominated_by(const core::CanonicalView& one) const;
+  virtual std::vector<std::uint8_t> dominated_by(const core::CanonicalView& one) const = 0;
   /// For each profile of the set, 1 if it dominates `one`, else 0. As fast.
-  std::vector<std::uint8_t> dominators_of(const core::CanonicalView& one) const;
+  virtual std::vector<std::uint8_t> dominators_of(const core::CanonicalView& one) const = 0;
 
   /// All pairs: visit(band) for bands of the matrix from its first row to its last, each as high as fits into
   /// `most_bytes`; memory for two of them is taken, on a GPU one of them there. A band is valid until visit returns.
   /// size()^2 comparisons as above. Throws InputError where not even one row fits: size() / 8 bytes.
-  void for_each_band(std::int64_t most_bytes, const std::function<void(const DominanceBand&)>& visit) const;
+  virtual void for_each_band(std::int64_t most_bytes, const std::function<void(const DominanceBand&)>& visit) const = 0;
 
   /// The profiles that no other one dominates, as rising places in the set; of those that dominate each other the first
   /// one stays. With r results among n profiles O(n log n) and at most O(n * (r + block)) comparisons as above, for
   /// blocks of 4096 profiles, or twice the warps that a GPU runs at once: far fewer where few dominate most, n^2 / 2
   /// where none dominates another. Takes about 130 bytes a profile more.
-  std::vector<std::int64_t> non_dominated() const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
+  virtual std::vector<std::int64_t> non_dominated() const = 0;
 };
 
-/// DominanceSet(profiles, threads).non_dominated().
+/// O(segments), over so many threads (0: all cores). Throws InputError above 2^31 - 1 profiles.
+std::unique_ptr<DominanceSet> dominance_set(const CanonicalBatch& profiles, int threads = 0);
+
+/// dominance_set(profiles, threads)->non_dominated().
 std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles, int threads = 0);
 
 }  // namespace cairn::sim

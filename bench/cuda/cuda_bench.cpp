@@ -18,7 +18,7 @@
 #include "cairn/core/schedule.h"
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/executor.h"
-#include "cairn/cuda/internal/handles.h"
+#include "cairn/cuda/internal/runtime.h"
 #include "cairn/runtime/measure.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/support/op_case.h"

@@ -21,26 +21,26 @@ void count_pairs(benchmark::State& state, std::int64_t pairs_of_iteration) {
 
 void dominated_by(benchmark::State& state, const std::string& name, std::int64_t count) {
   const sim::CanonicalBatch& batch = population(name, count);
-  const cuda::DominanceSet set(batch);
-  for (auto _ : state) benchmark::DoNotOptimize(set.dominated_by(batch[0]));
+  const auto set = cuda::dominance_set(batch);
+  for (auto _ : state) benchmark::DoNotOptimize(set->dominated_by(batch[0]));
   count_pairs(state, count);
 }
 void all_pairs(benchmark::State& state, const std::string& name, std::int64_t count) {
-  const cuda::DominanceSet set(population(name, count));
+  const auto set = cuda::dominance_set(population(name, count));
   for (auto _ : state) {
-    set.for_each_band(64 << 20, [](const sim::DominanceBand& band) { benchmark::DoNotOptimize(band.words.data()); });
+    set->for_each_band(64 << 20, [](const sim::DominanceBand& band) { benchmark::DoNotOptimize(band.words.data()); });
   }
   count_pairs(state, count * count);
 }
 void prepare(benchmark::State& state, const std::string& name, std::int64_t count) {
   const sim::CanonicalBatch& batch = population(name, count);
-  for (auto _ : state) benchmark::DoNotOptimize(cuda::DominanceSet(batch).size());
+  for (auto _ : state) benchmark::DoNotOptimize(cuda::dominance_set(batch)->size());
   state.SetItemsProcessed(state.iterations() * count);
 }
 void non_dominated(benchmark::State& state, const std::string& name, std::int64_t count) {
-  const cuda::DominanceSet set(population(name, count));
+  const auto set = cuda::dominance_set(population(name, count));
   std::size_t found = 0;
-  for (auto _ : state) found = set.non_dominated().size();
+  for (auto _ : state) found = set->non_dominated().size();
   state.counters["non_dominated"] = static_cast<double>(found);
   state.SetItemsProcessed(state.iterations() * count);
 }

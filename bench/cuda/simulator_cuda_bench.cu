@@ -11,8 +11,7 @@
 
 #include "cairn/bench/random_layered.h"
 #include "cairn/cuda/device.h"
-#include "cairn/cuda/internal/handles.h"
-#include "cairn/cuda/internal/sim_machine.cuh"
+#include "cairn/cuda/internal/machine.cuh"
 #include "cairn/sim/device/machine_simulator.h"
 #include "cairn/sim/simulator.h"
 
@@ -23,10 +22,10 @@ using cuda::check;
 
 constexpr std::int64_t kCount = std::int64_t{1} << 18;
 
-class Resident final : public sim::device::MachineSimulator<cuda::SimMachine, std::uint16_t> {
+class Resident final : public sim::device::MachineSimulator<cuda::Machine, std::uint16_t> {
  public:
-  using Base = sim::device::MachineSimulator<cuda::SimMachine, std::uint16_t>;
-  Resident(cuda::SimMachine& machine, const core::Graph& graph) : Base(machine, graph) {}
+  using Base = sim::device::MachineSimulator<cuda::Machine, std::uint16_t>;
+  Resident(cuda::Machine& machine, const core::Graph& graph) : Base(machine, graph) {}
   std::string backend() const override { return "cuda"; }
   std::string device() const override { return "bench"; }
   using Base::draw;
@@ -36,7 +35,7 @@ class Resident final : public sim::device::MachineSimulator<cuda::SimMachine, st
 
 /// Of a launch on the machine's stream.
 template <class Body>
-double seconds_of(const cuda::SimMachine& machine, const Body& body) {
+double seconds_of(const cuda::Machine& machine, const Body& body) {
   const cuda::Event start = cuda::make_event(cudaEventDefault), end = cuda::make_event(cudaEventDefault);
   check(cudaEventRecord(start.get(), machine.stream()), "an event");
   body();
@@ -50,7 +49,7 @@ double seconds_of(const cuda::SimMachine& machine, const Body& body) {
 double device_copy_bandwidth() {
   static const double bandwidth = [] {
     constexpr std::int64_t kBytes = std::int64_t{1} << 30;
-    const cuda::SimMachine machine;
+    const cuda::Machine machine;
     const auto from = machine.array<std::byte>(kBytes), to = machine.array<std::byte>(kBytes);
     double best = 0;
     for (int i = 0; i < 5; ++i) {
@@ -84,7 +83,7 @@ struct Setting {
         count(std::min(kCount, simulator.piece_of(generator))) {}
   core::Graph graph;
   sim::Generator generator;
-  cuda::SimMachine machine;
+  cuda::Machine machine;
   Resident simulator;
   std::int64_t count;
 };

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -12,29 +13,35 @@
 #include <vector>
 
 #include "cairn/core/machine/team.h"
-#include "cairn/core/machine/thread_pool.h"
 
-/// What the simulator computes is written once, in sim/device/, as templates over a Machine and its Teams
-/// (core/machine/team.h): HostMachine spreads it over CPU threads with Teams of one, cuda/ over a GPU with threads,
-/// warps and blocks. A Machine does what it is given, one thing after the other. All pointers but those of upload's
-/// source and download's target are the machine's own memory. It has
+/// What a device computes is written once, as templates over a Machine and its Teams (core/machine/team.h): the
+/// simulator's part in sim/device/, algorithms on orders in solvers/order/device/, ops in runtime/device/. HostMachine
+/// spreads it over CPU threads with Teams of one, cuda/ over a GPU with threads, warps and blocks. A Machine does what
+/// it is given, one thing after the other, and need not have done it when a function returns. All pointers but those of
+/// upload's source and download's target are the machine's own memory. It has
 ///
 ///   launch(functor, teams, shared_bytes = 0)
 ///       functor(team, index) for every index in [0, teams), in any order and at once; none for 0 teams.
 ///       F::kThreads is the size of a team on a device: 1 (a thread), 32 (a warp) or a multiple of 32 up to 1024 (a
 ///       block). The functor is trivially copyable, at most 4 KB. shared_bytes is per team, at most shared_limit();
-///       none where kThreads is 1. Its result must not depend on the team's size.
-///   array<T>(count)                        uninitialised Array<T> (of trivially copyable T), aligned to 256 bytes
-///   upload(from_host, count, to), download(from, count, to_host)       download waits until all is done
+///       none where kThreads is 1. Its result may depend on the team's size by the rounding of floats only.
+///   shared_limit()                         most shared_bytes of a launch; where kThreads is 32, of kWarpsOfBlock teams
+///   resident_teams<F>(shared_bytes)        teams of such a launch that run at once: where each needs memory of its
+///                                          own, launch at most so many and let each take several pieces of work
+///   array<T>(count)                        uninitialised Array<T> (of trivially copyable T), aligned to 256 bytes; it
+///                                          waits for what the machine was given before it lets its memory go
+///   free_bytes()                           what arrays may still take
+///   upload(from_host, count, to), download(from, count, to_host)       both wait until all is done
 ///   fill(address, byte, bytes)             like memset
 ///   exclusive_sum(in, out, count)          out[i] = in[0] + .. + in[i - 1]; out has count + 1 places, the last one is
 ///                                          the total. int32 or int64 in, int64 out; in and out may not overlap
 ///   sort_pairs(keys, sorted_keys, values, sorted_values, count)        stable, ascending; uint64 keys, int32 values
 ///   select(flags, count, out)              ascending places of the bytes that are not 0, as int64; returns how many
-///   shared_limit()                         most shared_bytes of a launch; where kThreads is 32, of kWarpsOfBlock teams
-///   free_bytes()                           what arrays may still take
-///   resident_teams<F>(shared_bytes)        teams of such a launch that run at once: where each needs memory of its
-///                                          own, launch at most so many and let each take several pieces of work
+///   sort_by_key(keys, sorted_keys, sorted_places, count, limit, workspace)
+///       stable, ascending: sorted_keys[i] = keys[sorted_places[i]], all int32; keys in [0, limit). In the caller's
+///       sort_workspace(count) bytes, aligned to 256, so that it allocates nothing and waits for nothing
+///   bind()                                 an object: while it lives, the calling thread may use the machine (a GPU is
+///                                          its current one)
 namespace cairn::core {
 
 /// Teams of 32 threads that share a block on a device, and its shared memory.
@@ -62,19 +69,14 @@ class HostMachine {
   template <class T>
   using ArrayOf = Array<T>;
 
-  /// core::thread_count() for 0.
-  explicit HostMachine(int threads = 0) : threads_(threads > 0 ? threads : core::thread_count()) {}
+  /// As many threads as there are cores for 0.
+  explicit HostMachine(int threads = 0);
   int threads() const { return threads_; }
 
   /// body(begin, end, thread) for pieces that cover [0, count), each of at least `grain` but the last; `thread` is less
   /// than threads(). What a body throws is thrown again once all have stopped.
-  template <class F>
-  void for_each(std::int64_t count, std::int64_t grain, const F& body) const {
-    // Enough pieces that the last ones to end do not leave the others idle for long.
-    constexpr std::int64_t kPiecesOfThread = 32;
-    const std::int64_t piece = threads_ == 1 ? count : std::max(grain, count / (threads_ * kPiecesOfThread) + 1);
-    if (count > 0) core::parallel_blocks(count, piece, threads_, body);
-  }
+  void for_each(std::int64_t count, std::int64_t grain,
+                const std::function<void(std::int64_t, std::int64_t, int)>& body) const;
 
   template <class F>
   void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) const {
@@ -120,6 +122,12 @@ class HostMachine {
   void sort_pairs(const std::uint64_t* keys, std::uint64_t* sorted_keys, const std::int32_t* values,
                   std::int32_t* sorted_values, std::int64_t count) const;
   std::int64_t select(const std::uint8_t* flags, std::int64_t count, std::int64_t* out) const;
+  std::int64_t sort_workspace(std::int64_t /*count*/) const { return 0; }
+  void sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, std::int32_t* sorted_places, std::int64_t count,
+                   std::int64_t limit, void* workspace) const;
+
+  struct [[maybe_unused]] Bound {};
+  Bound bind() const { return {}; }
 
   std::int64_t shared_limit() const { return std::numeric_limits<std::int64_t>::max(); }
   std::int64_t free_bytes() const;

@@ -6,6 +6,20 @@
 
 namespace cairn::core {
 
+/// Ops to reduce by.
+struct Sum {
+  template <class T>
+  CAIRN_HD T operator()(const T& a, const T& b) const {
+    return a + b;
+  }
+};
+struct Max {
+  template <class T>
+  CAIRN_HD T operator()(const T& a, const T& b) const {
+    return a < b ? b : a;
+  }
+};
+
 /// A Team is a group of threads that runs one piece of work together; an algorithm is written once, as a template over
 /// it, in phases between syncs. A warp or a thread block is a Team in cuda/; on the host a Team of one runs the same
 /// code, so that it can be tested without a device. Every Team has

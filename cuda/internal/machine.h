@@ -2,45 +2,89 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
+#include <type_traits>
 
-#include "cairn/cuda/internal/convolution.h"
-#include "cairn/cuda/internal/gemm.h"
-#include "cairn/cuda/internal/launcher.h"
-#include "cairn/runtime/device/library.h"
+#include "cairn/core/machine/machine.h"
+#include "cairn/cuda/internal/runtime.h"
 
 namespace cairn::cuda {
 
-/// The Machine of runtime/device/machine.h on a GPU: everything is enqueued on one stream, nothing waits. For one
-/// thread at a time.
-class Machine : public Launcher {
+/// Waits for the stream, which may still use the memory, and frees it.
+struct ArrayDeleter {
+  cudaStream_t stream = nullptr;
+  void operator()(std::byte* memory) const noexcept;
+};
+
+/// The Machine of core/machine/machine.h on a GPU: everything is enqueued on one stream. For one thread at a time,
+/// which has bound it. Throws DeviceError. launch and resident_teams are defined in machine.cuh, for .cu files.
+class Machine {
  public:
-  /// Starts cuBLASLt and cuDNN on the current device. No op will need more than `workspace_limit_bytes` of workspace
-  /// for a library. Throws DeviceError.
-  explicit Machine(std::int64_t workspace_limit_bytes);
+  template <class T>
+  using ArrayOf = core::Array<T, ArrayDeleter>;
 
-  std::int64_t gemm_workspace(const runtime::device::GemmShape& shape) { return gemms_.workspace(shape); }
-  void gemm(const runtime::device::GemmShape& shape, const runtime::device::GemmOperands& operands, void* workspace) {
-    gemms_.run(shape, operands, workspace, stream());
-  }
+  /// On a stream of its own. Arrays must not outlive it.
+  Machine();
+  /// On the caller's stream, which outlives it; nullptr: it only says what an op would take.
+  explicit Machine(cudaStream_t stream);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
 
-  std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) {
-    return convolutions_.workspace(shape);
-  }
-  void conv(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands, void* workspace) {
-    convolutions_.run(shape, operands, workspace, stream());
-  }
+  cudaStream_t stream() const { return stream_; }
+  OnDevice bind() const { return {}; }
 
-  std::int64_t sort_workspace(std::int64_t count);
+  template <class F>
+  void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) const;
+  template <class F>
+  std::int64_t resident_teams(std::int64_t shared_bytes) const;
+  std::int64_t shared_limit() const { return shared_limit_; }
+
+  template <class T>
+  ArrayOf<T> array(std::int64_t count) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::byte* memory = device_memory(count * static_cast<std::int64_t>(sizeof(T))).release();
+    return {std::unique_ptr<std::byte[], ArrayDeleter>(memory, ArrayDeleter{stream_}), reinterpret_cast<T*>(memory),
+            count};
+  }
+  std::int64_t free_bytes() const;
+
+  template <class T>
+  void upload(const T* from, std::int64_t count, T* to) const {
+    copy(from, to, count * static_cast<std::int64_t>(sizeof(T)), cudaMemcpyHostToDevice);
+  }
+  template <class T>
+  void download(const T* from, std::int64_t count, T* to) const {
+    copy(from, to, count * static_cast<std::int64_t>(sizeof(T)), cudaMemcpyDeviceToHost);
+  }
+  void fill(void* address, int byte, std::int64_t bytes) const;
+
+  void exclusive_sum(const std::int32_t* in, std::int64_t* out, std::int64_t count);
+  void exclusive_sum(const std::int64_t* in, std::int64_t* out, std::int64_t count);
+  void sort_pairs(const std::uint64_t* keys, std::uint64_t* sorted_keys, const std::int32_t* values,
+                  std::int32_t* sorted_values, std::int64_t count);
+  std::int64_t select(const std::uint8_t* flags, std::int64_t count, std::int64_t* out);
+
+  std::int64_t sort_workspace(std::int64_t count) const;
   void sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, std::int32_t* sorted_places, std::int64_t count,
-                   std::int64_t limit, void* workspace);
-
-  const Convolutions& convolutions() const { return convolutions_; }
+                   std::int64_t limit, void* workspace) const;
 
  private:
-  Gemms gemms_;
-  Convolutions convolutions_;
+  /// Waits, as the host's side may be gone or is to be read then.
+  void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;
+  /// At least so many bytes; kept for the next call.
+  std::byte* workspace(std::int64_t bytes);
+
+  Stream own_stream_;
+  cudaStream_t stream_;
+  std::int64_t shared_limit_;
+  ArrayOf<std::byte> workspace_;
 };
+
+/// Whether this build has code for the current device: cudaErrorNoKernelImageForDevice or
+/// cudaErrorInvalidDeviceFunction where it has none.
+cudaError_t kernel_image_status();
 
 }  // namespace cairn::cuda

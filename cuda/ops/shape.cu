@@ -2,6 +2,5 @@
 #include "cairn/runtime/device/shape.h"
 
 namespace cairn::runtime::device {
-template void shape(cuda::Machine&, Call&);
-template void shape(Sizing<cuda::Machine>&, Call&);
+template void shape(Launcher<cuda::Machine>&, Call&);
 }  // namespace cairn::runtime::device

@@ -5,9 +5,7 @@
 
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/columns.h"
-#include "cairn/runtime/device/families.h"
-#include "cairn/runtime/device/loaded.h"
-#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/internal/element.h"
 
 /// x is [rows, C]; stats [2, C] (mean, rstd), params [2, C] (gamma, beta) and dparams [2, C] (dgamma, dbeta) are fp32.

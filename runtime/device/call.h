@@ -7,8 +7,12 @@
 
 #include "cairn/core/bf16.h"
 #include "cairn/core/op.h"
+#include "cairn/runtime/device/library.h"
 #include "cairn/runtime/internal/extents.h"
 
+/// What a device computes is written once, in this folder, as templates over a Machine and its Teams
+/// (core/machine/): the host runs it with a Team of one, cuda/ with warps and thread blocks. Here is no CUDA. The bits
+/// of a result depend on the arguments and the kind of machine alone.
 namespace cairn::runtime::device {
 
 /// An argument in the memory of the machine that executes. Data begins at 16 bytes.
@@ -36,6 +40,7 @@ class Scratch {
     return reinterpret_cast<T*>(base_ + begin);
   }
   std::int64_t used() const { return used_; }
+  bool counts() const { return counts_; }
 
  private:
   std::byte* base_ = nullptr;
@@ -44,11 +49,13 @@ class Scratch {
   bool counts_ = true;
 };
 
-/// One execution of an op that passed core::check_op and the graph's check of types.
+/// One execution of an op that passed core::check_op and the graph's check of types. Where its scratch only counts
+/// there is no memory, and nothing is executed.
 struct Call {
   const core::Op& op;
   std::span<const Tensor> args;
   void* out = nullptr;
+  Library& library;
   bool tf32 = false;  ///< products may round fp32 factors to TF32
   Scratch scratch;
 
@@ -63,7 +70,38 @@ struct Call {
   T* output() const {
     return static_cast<T*>(out);
   }
+  void gemm(const GemmShape& product, const GemmOperands& operands, void* workspace) {
+    if (!scratch.counts()) library.gemm(product, operands, workspace);
+  }
 };
+
+/// The part of a Machine that ops use, which executes nothing for a call whose scratch only counts.
+template <class Machine>
+class Launcher {
+ public:
+  Launcher(Machine& machine, const Call& call) : machine_(machine), executes_(!call.scratch.counts()) {}
+
+  template <class F>
+  void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) {
+    if (executes_) machine_.launch(functor, teams, shared_bytes);
+  }
+  void fill(void* address, int byte, std::int64_t bytes) {
+    if (executes_) machine_.fill(address, byte, bytes);
+  }
+  void sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, std::int32_t* sorted_places, std::int64_t count,
+                   std::int64_t limit, void* workspace) {
+    if (executes_) machine_.sort_by_key(keys, sorted_keys, sorted_places, count, limit, workspace);
+  }
+  std::int64_t sort_workspace(std::int64_t count) { return machine_.sort_workspace(count); }
+  std::int64_t shared_limit() const { return machine_.shared_limit(); }
+
+ private:
+  Machine& machine_;
+  bool executes_;
+};
+
+/// Blocks of `size` that cover n.
+constexpr std::int64_t blocks_of(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
 template <class T>
 struct TypeTag {

@@ -5,9 +5,7 @@
 
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/call.h"
-#include "cairn/runtime/device/loaded.h"
-#include "cairn/runtime/device/machine.h"
-#include "cairn/runtime/device/pack.h"
+#include "cairn/runtime/device/elements.h"
 
 /// Work on the columns of [rows, cols] tensors: sums over the rows of every column, and maps with parameters of
 /// columns. A thread goes down the rows in fixed columns, a pack (or, where rows do not begin at 16 bytes, an element)
@@ -85,11 +83,11 @@ struct PlainFormula {
   CAIRN_HD Row row(std::int64_t) const { return {}; }
 };
 
-/// body(r, row's, values) for the rows of a thread's part of a tile: values[i] are the N tensors' elements in column i
-/// of the piece. All loads of several rows come before the first of them is worked on: the compiler cannot move them
-/// there, as the body may write to a tensor.
+/// body(r, row's, values) for the rows of a thread's part of a tile, `stride` pieces apart: values[i] are the N
+/// tensors' elements in column i of the piece. All loads of several rows come before the first of them is worked on:
+/// the compiler cannot move them there, as the body may write to a tensor.
 template <int W, int N, class T, class Formula, class F>
-CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t pieces, std::int64_t piece, const Formula& formula,
+CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t stride, std::int64_t piece, const Formula& formula,
                         const T* const (&in)[N], const F& body) {
   constexpr int kUnroll = W == 1 ? 8 : 4;
   for (std::int64_t r = thread.first + thread.row; r < thread.last; r += kUnroll * thread.down) {
@@ -101,7 +99,7 @@ CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t pieces, std::int6
       if (q >= thread.last) continue;
       row[u] = formula.row(q);
       CAIRN_UNROLL
-      for (int n = 0; n < N; ++n) loaded[u][n] = load<W>(in[n], q * pieces + piece);
+      for (int n = 0; n < N; ++n) loaded[u][n] = load<W>(in[n], q * stride + piece);
     }
     CAIRN_UNROLL
     for (int u = 0; u < kUnroll; ++u) {
@@ -200,6 +198,22 @@ constexpr std::int64_t join_bytes(std::int64_t width, std::int64_t sums) {
   return (width * sums + 1) * ColumnTiles::kThreads * static_cast<std::int64_t>(sizeof(float));
 }
 
+/// Sums of W columns over the rows of every piece of a tile: count = add(thread, piece, sums) sums up a thread's rows,
+/// zeros at first, and says how many elements these are; store(thread, piece, sums) gets those of the whole tile.
+template <int W, class Team, class Formula, class Add, class Store>
+CAIRN_HD void reduce_tile(const Team& team, const ColumnTiles& tiles, std::int64_t rows, std::int64_t index,
+                          const Formula& formula, const Add& add, const Store& store) {
+  const TileThread thread(team, tiles, rows, index);
+  thread.for_pieces(tiles, [&](std::int64_t p, bool has) {
+    float sums[W][Formula::kSums] = {};
+    float count = 0;
+    if (has) count = add(thread, p, sums);
+    const std::int64_t filled = has ? thread.last - thread.first : 0;
+    join_down(team, thread, filled < thread.down ? filled : thread.down, formula, count, sums);
+    if (has && thread.row == 0) store(thread, p, sums);
+  });
+}
+
 /// The sums over the rows of a tile of every column, to partials[chunk][sum][column]. Formula has, beside what
 /// MapColumns says,
 ///   kSums (S)
@@ -220,47 +234,27 @@ struct ReduceColumns {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    const TileThread thread(team, tiles, rows, index);
-    thread.for_pieces(tiles, [&](std::int64_t p, bool has) {
-      float sums[W][kSums] = {};
+    const auto add = [&](const TileThread& thread, std::int64_t piece, float(&sums)[W][kSums]) {
+      typename Formula::Column columns[W];
+      formula.begin(piece, columns);
       float count = 0;
-      if (has) count = add_rows(thread, p, sums);
-      const std::int64_t filled = has ? thread.last - thread.first : 0;
-      join_down(team, thread, filled < thread.down ? filled : thread.down, formula, count, sums);
-      if (!has || thread.row != 0) return;
-      CAIRN_UNROLL
-      for (int s = 0; s < kSums; ++s) {
-        float of_sum[W];
+      walk_tile<W>(thread, tiles.pieces, piece, formula, in, [&](std::int64_t, const auto& row, const auto& values) {
+        count += 1;
         CAIRN_UNROLL
-        for (int i = 0; i < W; ++i) of_sum[i] = sums[i][s];
-        store_partials(thread.chunk * kSums + s, p, of_sum);
-      }
-    });
-  }
-
- private:
-  CAIRN_HD void store_partials(std::int64_t row, std::int64_t piece, const float (&values)[W]) const {
-    constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
-    CAIRN_UNROLL
-    for (int i = 0; i < W / kWidth; ++i) {
-      float part[kWidth];
-      CAIRN_UNROLL
-      for (int k = 0; k < kWidth; ++k) part[k] = values[i * kWidth + k];
-      store_floats(partials, row * (cols / kWidth) + piece * (W / kWidth) + i, part);
-    }
-  }
-
-  /// How many rows.
-  CAIRN_HD float add_rows(const TileThread& thread, std::int64_t piece, float (&sums)[W][kSums]) const {
-    typename Formula::Column columns[W];
-    formula.begin(piece, columns);
-    float count = 0;
-    walk_tile<W>(thread, tiles.pieces, piece, formula, in, [&](std::int64_t, const auto& row, const auto& values) {
-      count += 1;
-      CAIRN_UNROLL
-      for (int i = 0; i < W; ++i) formula.add(row, columns[i], values[i], count, sums[i]);
-    });
-    return count;
+        for (int i = 0; i < W; ++i) formula.add(row, columns[i], values[i], count, sums[i]);
+      });
+      return count;
+    };
+    reduce_tile<W>(team, tiles, rows, index, formula, add,
+                   [&](const TileThread& thread, std::int64_t piece, const float(&sums)[W][kSums]) {
+                     CAIRN_UNROLL
+                     for (int s = 0; s < kSums; ++s) {
+                       float of_sum[W];
+                       CAIRN_UNROLL
+                       for (int i = 0; i < W; ++i) of_sum[i] = sums[i][s];
+                       store_packs(partials + (thread.chunk * kSums + s) * cols, piece, of_sum);
+                     }
+                   });
   }
 };
 
@@ -269,7 +263,6 @@ template <class Out, class Formula, int W>
 struct JoinChunks {
   static constexpr int kThreads = ColumnTiles::kThreads;
   static constexpr int kSums = Formula::kSums;
-  static constexpr int kUnroll = 4;
 
   Formula formula;
   const float* partials;
@@ -280,52 +273,32 @@ struct JoinChunks {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    const TileThread thread(team, tiles, cut.chunks, index);
-    thread.for_pieces(tiles, [&](std::int64_t p, bool has) {
-      float sums[W][kSums] = {};
+    const auto add = [&](const TileThread& thread, std::int64_t piece, float(&sums)[W][kSums]) {
+      const float* in[kSums];
+      CAIRN_UNROLL
+      for (int s = 0; s < kSums; ++s) in[s] = partials + s * cols;
       float count = 0;
-      if (has) count = join_chunks(thread, p, sums);
-      const std::int64_t filled = has ? cut.chunks : 0;
-      join_down(team, thread, filled < thread.down ? filled : thread.down, formula, count, sums);
-      if (!has || thread.row != 0) return;
-      CAIRN_UNROLL
-      for (int i = 0; i < W; ++i) {
-        formula.finish(p * W + i, static_cast<float>(rows), sums[i]);
-        CAIRN_UNROLL
-        for (int s = 0; s < kSums; ++s) out[s * cols + p * W + i] = from_float<Out>(sums[i][s]);
-      }
-    });
-  }
-
- private:
-  CAIRN_HD float join_chunks(const TileThread& thread, std::int64_t piece, float (&sums)[W][kSums]) const {
-    float count = 0;
-    for (std::int64_t k = thread.row; k < cut.chunks; k += kUnroll * thread.down) {
-      Loaded<float, W> pieces[kUnroll][kSums] = {};
-      CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int64_t q = k + u * thread.down;
-        if (q >= cut.chunks) continue;
-        CAIRN_UNROLL
-        for (int s = 0; s < kSums; ++s) pieces[u][s] = load<W>(partials, (q * kSums + s) * tiles.pieces + piece);
-      }
-      CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int64_t q = k + u * thread.down;
-        if (q >= cut.chunks) continue;
-        const std::int64_t begin = q * cut.chunk_rows;
-        const auto added = static_cast<float>(begin + cut.chunk_rows < rows ? cut.chunk_rows : rows - begin);
-        CAIRN_UNROLL
-        for (int i = 0; i < W; ++i) {
-          float values[kSums];
-          CAIRN_UNROLL
-          for (int s = 0; s < kSums; ++s) values[s] = pieces[u][s].value[i];
-          formula.join(sums[i], count, values, added);
-        }
-        count += added;
-      }
-    }
-    return count;
+      walk_tile<W>(thread, kSums * tiles.pieces, piece, PlainFormula(), in,
+                   [&](std::int64_t chunk, const auto&, const auto& values) {
+                     const std::int64_t begin = chunk * cut.chunk_rows;
+                     const auto of_chunk =
+                         static_cast<float>(begin + cut.chunk_rows < rows ? cut.chunk_rows : rows - begin);
+                     CAIRN_UNROLL
+                     for (int i = 0; i < W; ++i) formula.join(sums[i], count, values[i], of_chunk);
+                     count += of_chunk;
+                   });
+      return count;
+    };
+    reduce_tile<W>(team, tiles, cut.chunks, index, formula, add,
+                   [&](const TileThread&, std::int64_t piece, float(&sums)[W][kSums]) {
+                     CAIRN_UNROLL
+                     for (int i = 0; i < W; ++i) {
+                       const std::int64_t column = piece * W + i;
+                       formula.finish(column, static_cast<float>(rows), sums[i]);
+                       CAIRN_UNROLL
+                       for (int s = 0; s < kSums; ++s) out[s * cols + column] = from_float<Out>(sums[i][s]);
+                     }
+                   });
   }
 };
 

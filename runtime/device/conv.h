@@ -5,11 +5,9 @@
 #include <cstdint>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/families.h"
 #include "cairn/runtime/device/grid.h"
-#include "cairn/runtime/device/machine.h"
 
-/// Convolutions: by a library where the machine has one for the shape, else as matrix products over patches, the
+/// Convolutions: by the library where it does the shape, else as matrix products over patches, the
 /// kernel_h x kernel_w x in_channels inputs of each output pixel, which are gathered into scratch for a tile of images
 /// at a time. 1x1 kernels need no patches.
 namespace cairn::runtime::device {
@@ -149,7 +147,7 @@ class LoweredConv {
     void* workspace = take_workspace();
     for_tiles([&](std::int64_t first, std::int64_t images) {
       const T* a = gathered(x, first, images, patches);
-      machine_.gemm(product(images), {.a = a, .b = w, .bias = bias, .c = at(y, first * pixels_ * s_.out_c)}, workspace);
+      call_.gemm(product(images), {.a = a, .b = w, .bias = bias, .c = at(y, first * pixels_ * s_.out_c)}, workspace);
     });
   }
 
@@ -160,7 +158,7 @@ class LoweredConv {
     for_tiles([&](std::int64_t first, std::int64_t images) {
       T* const dx_tile = at(dx, first * s_.in_h * s_.in_w * s_.in_c);
       T* const c = pointwise() ? dx_tile : patches;
-      machine_.gemm(product(images), {.a = at(dy, first * pixels_ * s_.out_c), .b = w, .c = c}, workspace);
+      call_.gemm(product(images), {.a = at(dy, first * pixels_ * s_.out_c), .b = w, .c = c}, workspace);
       if (!pointwise()) add_patches(patches, images, dx_tile);
     });
   }
@@ -179,8 +177,8 @@ class LoweredConv {
     for_tiles([&](std::int64_t first, std::int64_t images) {
       const T* b = gathered(x, first, images, patches);
       T* const c = apart ? at(products, first / tiles_.images * stride) : dw;
-      machine_.gemm(product(images, !apart && first > 0), {.a = at(dy, first * pixels_ * s_.out_c), .b = b, .c = c},
-                    workspace);
+      call_.gemm(product(images, !apart && first > 0), {.a = at(dy, first * pixels_ * s_.out_c), .b = b, .c = c},
+                 workspace);
     });
     if (!apart) return;
     with_width<T>(rows_are_packed<T>(count), [&](auto width) {
@@ -242,7 +240,7 @@ class LoweredConv {
     for_tiles([&](std::int64_t first, std::int64_t images) {
       if (first != 0 && first != tiles_.images && images == tiles_.images) return;
       const bool accumulate = s_.kind == ConvKind::grad_weight && s_.type == core::ElementType::f32 && first > 0;
-      bytes = std::max(bytes, machine_.gemm_workspace(product(images, accumulate)));
+      bytes = std::max(bytes, call_.library.gemm_workspace(product(images, accumulate)));
     });
     return call_.scratch.template take<std::byte>(bytes);
   }
@@ -333,12 +331,12 @@ void add_bias(Machine& machine, const T* bias, T* y, std::int64_t pixels, std::i
 template <class Machine>
 void conv_in_tiles(Machine& machine, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);
-  const auto workspace_bytes = machine.conv_workspace(s);
+  const auto workspace_bytes = call.library.conv_workspace(s);
   with_storage(s.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     if (!workspace_bytes) return lower_conv<T>(machine, call, s, tile_bytes);
     auto* workspace = call.scratch.take<std::byte>(*workspace_bytes);
-    machine.conv(s, {call.args[0].data, call.args[1].data, call.out}, workspace);
+    if (!call.scratch.counts()) call.library.conv(s, {call.args[0].data, call.args[1].data, call.out}, workspace);
     if (call.args.size() < 3) return;
     add_bias(machine, call.arg<T>(2), call.output<T>(), s.images * s.out_h * s.out_w, s.out_c);
   });

@@ -4,10 +4,8 @@
 #include <cstdint>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/families.h"
-#include "cairn/runtime/device/loaded.h"
-#include "cairn/runtime/device/machine.h"
-#include "cairn/runtime/device/pack.h"
+#include "cairn/runtime/device/call.h"
+#include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/internal/element.h"
 
 /// Elementwise ops: every thread has four accesses of 16 bytes in flight for each argument.

@@ -5,9 +5,7 @@
 #include <cstdint>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/families.h"
 #include "cairn/runtime/device/grid.h"
-#include "cairn/runtime/device/machine.h"
 
 namespace cairn::runtime::device {
 

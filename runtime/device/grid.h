@@ -3,50 +3,11 @@
 #include <cstdint>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/machine.h"
-#include "cairn/runtime/device/pack.h"
+#include "cairn/runtime/device/call.h"
+#include "cairn/runtime/device/elements.h"
 
 /// Kernels that compute every chunk of a tensor from its place, each by itself.
 namespace cairn::runtime::device {
-
-/// W neighbouring elements, moved by one access, or by as many of 16 bytes as it takes.
-template <class T, int W>
-struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
-  T value[W];
-};
-
-/// Chunk `index` of a tensor that starts at the alignment of a chunk.
-template <int W, class T>
-CAIRN_HD Chunk<T, W> load_chunk(const T* tensor, std::int64_t index) {
-  return reinterpret_cast<const Chunk<T, W>*>(tensor)[index];
-}
-template <int W, class T>
-CAIRN_HD void store_chunk(T* tensor, std::int64_t index, const Chunk<T, W>& chunk) {
-  reinterpret_cast<Chunk<T, W>*>(tensor)[index] = chunk;
-}
-
-/// total += the chunks at index, index + stride, ...: `count` of them in this order. Each of the kAhead registers is
-/// filled again as soon as its chunk is added, one round before it is needed: compilers for devices move loads that are
-/// only grouped down to their use, where the next would wait for the last.
-template <int kAhead, int W, class T>
-CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
-                         Chunk<float, W>& total) {
-  Chunk<T, W> ahead[kAhead] = {};
-  CAIRN_UNROLL
-  for (int k = 0; k < kAhead; ++k) {
-    if (k < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
-  }
-  for (; count > 0; count -= kAhead) {
-    index += kAhead * stride;
-    CAIRN_UNROLL
-    for (int k = 0; k < kAhead; ++k) {
-      CAIRN_UNROLL
-      for (int i = 0; i < W; ++i) total.value[i] += to_float(ahead[k].value[i]);
-      ahead[k] = {};
-      if (k + kAhead < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
-    }
-  }
-}
 
 /// Division of integers below 2^32 by a constant from 1 to 2^31: a product and a shift, where a device would take some
 /// twenty instructions.
@@ -234,5 +195,4 @@ class Slide {
   std::int64_t extent_, windows_, kernel_, stride_, pad_;
   Divisor by_stride_;
 };
-
 }  // namespace cairn::runtime::device

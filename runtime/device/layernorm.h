@@ -5,10 +5,7 @@
 
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/columns.h"
-#include "cairn/runtime/device/families.h"
-#include "cairn/runtime/device/loaded.h"
-#include "cairn/runtime/device/machine.h"
-#include "cairn/runtime/device/row_teams.h"
+#include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/device/rows.h"
 #include "cairn/runtime/internal/element.h"
 
@@ -40,20 +37,19 @@ struct LayernormStatsRow {
     const auto count = static_cast<float>(cols);
     float sum = 0;
     visit_packs<1>(team, x, cols, [&](std::int64_t, const auto& values) { sum += sum_values(values[0]); });
-    const float near_mean = team.reduce(sum, Sum()) / count;
+    const float near_mean = team.reduce(sum, core::Sum()) / count;
     TwoSums own;
-    visit_packs<1>(team, again(x), cols, [&](std::int64_t, const auto& values) {
-      constexpr int kWidth = static_cast<int>(sizeof(values[0]) / sizeof(float));
-      float d[kWidth], squares[kWidth];
+    visit_packs<1>(team, again(x), cols, [&]<int W>(std::int64_t, const float(&values)[1][W]) {
+      float d[W], squares[W];
       CAIRN_UNROLL
-      for (int i = 0; i < kWidth; ++i) {
+      for (int i = 0; i < W; ++i) {
         d[i] = values[0][i] - near_mean;
         squares[i] = d[i] * d[i];
       }
       own.first += sum_values(d);
       own.second += sum_values(squares);
     });
-    const TwoSums all = team.reduce(own, Sum());
+    const TwoSums all = team.reduce(own, core::Sum());
     if (team.rank() != 0) return;
     const float correction = all.first / count;
     const float squares = all.second - all.first * correction;
@@ -112,32 +108,31 @@ struct LayernormGradRow {
   CAIRN_HD void operator()(const Team& team, std::int64_t r, const Source& dy_x, std::int64_t cols, T* out) const {
     const RowStats row = stats[r];
     TwoSums own;
-    visit_packs<2>(team, dy_x, cols, [&](std::int64_t column, const auto& values) {
-      constexpr int kWidth = static_cast<int>(sizeof(values[0]) / sizeof(float));
-      float g[kWidth], g_xhat[kWidth];
+    visit_packs<2>(team, dy_x, cols, [&]<int W>(std::int64_t column, const float(&values)[2][W]) {
+      float g[W], g_xhat[W];
       load_floats_anywhere(gamma + column, g);
       CAIRN_UNROLL
-      for (int i = 0; i < kWidth; ++i) {
+      for (int i = 0; i < W; ++i) {
         g[i] *= values[0][i];
         g_xhat[i] = g[i] * ((values[1][i] - row.mean) * row.rstd);
       }
       own.first += sum_values(g);
       own.second += sum_values(g_xhat);
     });
-    const TwoSums all = team.reduce(own, Sum());
+    const TwoSums all = team.reduce(own, core::Sum());
     const auto count = static_cast<float>(cols);
     const float mean_g = all.first / count;
     const float mean_g_xhat = all.second / count;
-    map_packs<2>(team, again(dy_x), out, cols, [&](std::int64_t column, const auto& values, auto& results) {
-      constexpr int kWidth = static_cast<int>(sizeof(results) / sizeof(float));
-      float g[kWidth];
-      load_floats_anywhere(gamma + column, g);
-      CAIRN_UNROLL
-      for (int i = 0; i < kWidth; ++i) {
-        results[i] =
-            normalize_grad(values[0][i] * g[i], (values[1][i] - row.mean) * row.rstd, row.rstd, mean_g, mean_g_xhat);
-      }
-    });
+    map_packs<2>(team, again(dy_x), out, cols,
+                 [&]<int W>(std::int64_t column, const float(&values)[2][W], float(&results)[W]) {
+                   float g[W];
+                   load_floats_anywhere(gamma + column, g);
+                   CAIRN_UNROLL
+                   for (int i = 0; i < W; ++i) {
+                     results[i] = normalize_grad(values[0][i] * g[i], (values[1][i] - row.mean) * row.rstd, row.rstd,
+                                                 mean_g, mean_g_xhat);
+                   }
+                 });
   }
 };
 

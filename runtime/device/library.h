@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 
 #include "cairn/core/op.h"
 
@@ -56,6 +57,18 @@ struct ConvOperands {
   const void* first = nullptr;
   const void* second = nullptr;
   void* out = nullptr;
+};
+
+class Library {
+ public:
+  virtual ~Library() = default;
+
+  /// Bytes of workspace, aligned to 256, that gemm() needs.
+  virtual std::int64_t gemm_workspace(const GemmShape& shape) = 0;
+  virtual void gemm(const GemmShape& shape, const GemmOperands& operands, void* workspace) = 0;
+  /// nullopt: the library does no such convolution.
+  virtual std::optional<std::int64_t> conv_workspace(const ConvShape& shape) = 0;
+  virtual void conv(const ConvShape& shape, const ConvOperands& operands, void* workspace) = 0;
 };
 
 }  // namespace cairn::runtime::device

@@ -5,13 +5,9 @@
 #include <cstdint>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/exponentials.h"
-#include "cairn/runtime/device/families.h"
-#include "cairn/runtime/device/loaded.h"
-#include "cairn/runtime/device/machine.h"
-#include "cairn/runtime/device/pack.h"
-#include "cairn/runtime/device/row_teams.h"
+#include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/device/rows.h"
+#include "cairn/runtime/device/softmax.h"
 
 namespace cairn::runtime::device {
 
@@ -48,16 +44,16 @@ struct CrossEntropyGradRow {
     const std::int64_t label = labels[row];
     const Exponentials all = exponentials_of_row(team, logits, cols);
     const float factor = inverse_rows / all.sum;
-    map_packs<1>(team, again(logits), out, cols, [&](std::int64_t column, const auto& values, auto& results) {
-      constexpr int kWidth = static_cast<int>(sizeof(results) / sizeof(float));
-      CAIRN_UNROLL
-      for (int i = 0; i < kWidth; ++i) results[i] = all.of(values[0][i]) * factor;
-      if (label < column || label >= column + kWidth) return;
-      CAIRN_UNROLL
-      for (int i = 0; i < kWidth; ++i) {
-        if (column + i == label) results[i] -= inverse_rows;
-      }
-    });
+    map_packs<1>(team, again(logits), out, cols,
+                 [&]<int W>(std::int64_t column, const float(&values)[1][W], float(&results)[W]) {
+                   CAIRN_UNROLL
+                   for (int i = 0; i < W; ++i) results[i] = all.of(values[0][i]) * factor;
+                   if (label < column || label >= column + W) return;
+                   CAIRN_UNROLL
+                   for (int i = 0; i < W; ++i) {
+                     if (column + i == label) results[i] -= inverse_rows;
+                   }
+                 });
   }
 };
 
@@ -102,7 +98,7 @@ struct SumElements {
         sum += term(values);
       }
     }
-    const float total = team.reduce(sum, Sum());
+    const float total = team.reduce(sum, core::Sum());
     if (team.rank() == 0) out[index] = total * factor;
   }
 };

@@ -1,18 +1,11 @@
 #pragma once
 
-#include "cairn/runtime/device/families.h"
-#include "cairn/runtime/device/machine.h"
+#include "cairn/runtime/device/call.h"
 
 namespace cairn::runtime::device {
 
-/// A product with its workspace out of the op's scratch.
 template <class Machine>
-void run_gemm(Machine& machine, Scratch& scratch, const GemmShape& shape, const GemmOperands& operands) {
-  machine.gemm(shape, operands, scratch.take<std::byte>(machine.gemm_workspace(shape)));
-}
-
-template <class Machine>
-void matmul(Machine& machine, Call& call) {
+void matmul(Machine&, Call& call) {
   const core::OpAttrs& a = call.attrs();
   GemmShape shape;
   shape.trans_a = a.trans_a;
@@ -30,7 +23,7 @@ void matmul(Machine& machine, Call& call) {
   operands.b = call.args[1].data;
   operands.bias = shape.bias ? call.args[2].data : nullptr;
   operands.c = call.out;
-  run_gemm(machine, call.scratch, shape, operands);
+  call.gemm(shape, operands, call.scratch.take<std::byte>(call.library.gemm_workspace(shape)));
 }
 
 }  // namespace cairn::runtime::device

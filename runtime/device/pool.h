@@ -5,9 +5,7 @@
 #include <type_traits>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/families.h"
 #include "cairn/runtime/device/grid.h"
-#include "cairn/runtime/device/machine.h"
 
 /// Pooling and resizing of images, N,H,W,C. A thread has a chunk of channels of one pixel.
 namespace cairn::runtime::device {

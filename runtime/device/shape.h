@@ -5,9 +5,7 @@
 #include <span>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/families.h"
 #include "cairn/runtime/device/grid.h"
-#include "cairn/runtime/device/machine.h"
 
 /// Ops that move elements and compute nothing.
 namespace cairn::runtime::device {

@@ -6,9 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "cairn/core/host_device.h"
+#include "cairn/core/machine/team.h"
 #include "cairn/core/precision.h"
-#include "cairn/runtime/device/debug.h"
-#include "cairn/runtime/device/dispatch.h"
+#include "cairn/runtime/device/ops.h"
 #include "cairn/runtime/device/synthetic.h"
 #include "cairn/runtime/internal/execution.h"
 #include "cairn/runtime/internal/liveness.h"
@@ -16,6 +17,65 @@
 #include "cairn/runtime/program.h"
 
 namespace cairn::runtime::device {
+
+/// broken[i] = 1 where the gap at arena + offsets[i] no longer holds `byte` alone; else it is left as it is.
+struct CheckGuards {
+  static constexpr int kThreads = 32;
+  const std::byte* arena;
+  const std::int64_t* offsets;
+  std::int64_t bytes;  ///< of each gap
+  std::byte byte;
+  std::uint8_t* broken;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const std::byte* guard = arena + offsets[index];
+    int wrong = 0;
+    for (std::int64_t i = team.rank(); i < bytes; i += team.size()) wrong |= guard[i] != byte ? 1 : 0;
+    wrong = team.reduce(wrong, core::Max());
+    if (team.rank() == 0 && wrong != 0) broken[index] = 1;
+  }
+};
+
+/// ends[index] = the end of the last byte of part `index` that is not `paint`, counted from the start of the arena; 0
+/// where there is none.
+struct FindTouched {
+  static constexpr int kThreads = 256;
+  static constexpr std::int64_t kPart = 1 << 20;
+  const std::byte* arena;
+  std::int64_t bytes;
+  std::byte paint;
+  std::int64_t* ends;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const std::int64_t begin = index * kPart;
+    const std::int64_t end = begin + kPart < bytes ? begin + kPart : bytes;
+    std::int64_t last = 0;
+    const std::int64_t words = (end - begin) / 8;
+    const auto* values = reinterpret_cast<const std::uint64_t*>(arena + begin);
+    const std::uint64_t painted = 0x0101010101010101ULL * static_cast<std::uint64_t>(paint);
+    for (std::int64_t j = team.rank(); j < words; j += team.size()) {
+      if (values[j] != painted) last = begin + 8 * (j + 1);
+    }
+    for (std::int64_t i = begin + 8 * words + team.rank(); i < end; i += team.size()) {
+      if (arena[i] != paint) last = i + 1;
+    }
+    last = team.reduce(last, core::Max());
+    if (team.rank() != 0) return;
+    while (last > begin && arena[last - 1] == paint) --last;  // within its word
+    ends[index] = last > begin ? last : 0;
+  }
+};
+
+/// Parts whose ends find_touched gives.
+inline std::int64_t touched_parts(std::int64_t bytes) { return blocks_of(bytes, FindTouched::kPart); }
+
+/// ends[i] for every part of the arena: the largest is what was written up to.
+template <class Machine>
+void find_touched(Machine& machine, const std::byte* arena, std::int64_t bytes, int paint, std::int64_t* ends) {
+  if (bytes > 0) machine.launch(FindTouched{arena, bytes, static_cast<std::byte>(paint), ends}, touched_parts(bytes));
+}
 
 /// Where a program's tensors are in a machine's memory.
 struct StepMemory {
@@ -32,8 +92,13 @@ struct StepMemory {
 class Step {
  public:
   /// All arguments must outlive the step.
-  Step(const Program& program, const Liveness& lives, bool poison, const StepMemory& memory)
-      : program_(program), lives_(lives), poison_(poison), memory_(memory), sinks_(sinks_of(program.graph)) {}
+  Step(const Program& program, const Liveness& lives, bool poison, const StepMemory& memory, Library& library)
+      : program_(program),
+        lives_(lives),
+        poison_(poison),
+        memory_(memory),
+        library_(library),
+        sinks_(sinks_of(program.graph)) {}
 
   template <class Machine>
   void begin(Machine& machine) const {
@@ -90,8 +155,8 @@ class Step {
       const Location& input = program_.inputs[instruction.input_begin + i];
       tensors_.push_back({address(input), core::type_of(program_.graph, op.args[i]), shapes_[i]});
     }
-    Call call{op, tensors_, address(instruction.output), program_.tf32,
-              Scratch(address(instruction.scratch), instruction.scratch.bytes)};
+    Call call{op,       tensors_,      address(instruction.output),
+              library_, program_.tf32, Scratch(address(instruction.scratch), instruction.scratch.bytes)};
     run_op(machine, call);
   }
 
@@ -134,6 +199,7 @@ class Step {
   const Liveness& lives_;
   bool poison_;
   const StepMemory& memory_;
+  Library& library_;
   std::vector<SinkDigest> sinks_;
   std::vector<core::Shape> shapes_;  ///< of the current instruction's arguments
   std::vector<Tensor> tensors_;

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/machine.h"
-#include "cairn/runtime/device/rows.h"
+#include "cairn/core/machine/team.h"
+#include "cairn/runtime/device/call.h"
 #include "cairn/runtime/internal/element.h"
 
 /// The synthetic kernel (runtime/synthetic.h) on a device, with the same bits: every digest is a sum of 64-bit words,
@@ -95,7 +95,7 @@ struct SmallSynthetic {
     std::uint64_t hash = synthetic_seed(node);
     for (int i = 0; i < input_count; ++i) {
       const std::uint64_t part = partial_digest(team, inputs[i], 0, word_count(inputs[i].count));
-      hash = synthetic_join(hash, team.reduce(part, Sum()));
+      hash = synthetic_join(hash, team.reduce(part, core::Sum()));
     }
     team.sync();  // the output may take an input's storage
     write_hash(team, hash, out, out_bytes, 0, word_count(out_bytes));
@@ -114,7 +114,7 @@ struct DigestParts {
     const std::int64_t begin = index * words_per_part;
     const std::int64_t all = word_count(bytes.count);
     const std::int64_t end = begin + words_per_part < all ? begin + words_per_part : all;
-    const std::uint64_t sum = team.reduce(partial_digest(team, bytes, begin, end), Sum());
+    const std::uint64_t sum = team.reduce(partial_digest(team, bytes, begin, end), core::Sum());
     if (team.rank() == 0) memory->partial[index] = sum;
   }
 };
@@ -133,7 +133,7 @@ struct JoinParts {
   CAIRN_HD void operator()(const Team& team, std::int64_t) const {
     std::uint64_t sum = 0;
     for (std::int64_t i = team.rank(); i < parts; i += team.size()) sum += memory->partial[i];
-    sum = team.reduce(sum, Sum());
+    sum = team.reduce(sum, core::Sum());
     if (team.rank() != 0) return;
     if (digest != nullptr) {
       *digest = sum;

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <array>
 
-#include "cairn/runtime/host/call.h"
+#include "cairn/runtime/host/families.h"
 #include "cairn/runtime/host/gemm.h"
+#include "cairn/runtime/host/parallel.h"
 
 namespace cairn::runtime::kernels {
 

@@ -2,7 +2,8 @@
 #include <array>
 #include <cstdint>
 
-#include "cairn/runtime/host/call.h"
+#include "cairn/runtime/host/families.h"
+#include "cairn/runtime/host/parallel.h"
 
 namespace cairn::runtime::kernels {
 

@@ -15,7 +15,7 @@
 #include "cairn/sim/device/canonical_batch.h"
 #include "cairn/sim/dominance.h"
 
-/// Dominance in bulk, on any Machine (sim/machine.h).
+/// Dominance in bulk, on any Machine (core/machine/machine.h).
 ///
 /// By Definition 2.4 every moment of `a` needs one of `b` from which on, and up to which, b's highest and lowest values
 /// are at least a's. Right of its lowest valley a profile's (highest, lowest value from here on) fall and rise: a
@@ -32,7 +32,7 @@ namespace cairn::sim::device {
 
 /// One stair: `height` is reached again and nothing beyond is below `floor`. Bytes. Outwards, heights fall and floors
 /// rise, strictly.
-struct Stair {
+struct alignas(16) Stair {
   std::int64_t height;
   std::int64_t floor;
 };
@@ -423,9 +423,9 @@ struct FilterTies {
   }
 };
 
-/// The set of sim/dominance.h on any Machine, which must outlive it.
+/// The set of sim/dominance.h on any Machine, which must outlive it and be bound where it is made.
 template <class Machine>
-class DominanceSet {
+class DominanceSet : public sim::DominanceSet {
  public:
   DominanceSet(Machine& machine, const Batch<Machine>& batch) : machine_(machine) {
     if (batch.count() > std::numeric_limits<std::int32_t>::max())
@@ -436,13 +436,14 @@ class DominanceSet {
   }
   DominanceSet(Machine& machine, const CanonicalBatch& batch) : DominanceSet(machine, upload(machine, batch)) {}
 
-  std::int64_t size() const { return outlines_.size(); }
+  std::int64_t size() const override { return outlines_.size(); }
   Profiles profiles() const { return {stairs_.data(), outlines_.data(), words_.data(), size()}; }
 
-  std::vector<std::uint8_t> dominated_by(const core::CanonicalView& one) const { return against<true>(one); }
-  std::vector<std::uint8_t> dominators_of(const core::CanonicalView& one) const { return against<false>(one); }
+  std::vector<std::uint8_t> dominated_by(const core::CanonicalView& one) const override { return against<true>(one); }
+  std::vector<std::uint8_t> dominators_of(const core::CanonicalView& one) const override { return against<false>(one); }
 
-  void for_each_band(std::int64_t most_bytes, const std::function<void(const DominanceBand&)>& visit) const {
+  void for_each_band(std::int64_t most_bytes, const std::function<void(const DominanceBand&)>& visit) const override {
+    const auto bound = machine_.bind();
     const std::int64_t words = (size() + 63) / 64, row_bytes = 8 * words;
     if (size() == 0) return;
     if (most_bytes < row_bytes) {
@@ -461,7 +462,8 @@ class DominanceSet {
     }
   }
 
-  std::vector<std::int64_t> non_dominated() const {
+  std::vector<std::int64_t> non_dominated() const override {
+    const auto bound = machine_.bind();
     const CandidateArrays all(machine_, stairs_.data(), size()), kept(machine_, stairs_.data(), size());
     sort_into(all.view());
     const std::int64_t most = std::max<std::int64_t>(4096, 2 * machine_.template resident_teams<Filter>(0));
@@ -556,6 +558,7 @@ class DominanceSet {
 
   template <bool kOneDominates>
   std::vector<std::uint8_t> against(const core::CanonicalView& one) const {
+    const auto bound = machine_.bind();
     CanonicalBatch batch;
     batch.add(one);
     const DominanceSet alone(machine_, upload(machine_, batch), chosen_);
@@ -578,6 +581,15 @@ class DominanceSet {
   Array<Stair> stairs_;
   Array<Outline> outlines_;
   Array<std::uint64_t> words_;
+};
+
+/// With a machine of its own, made of `args`.
+template <class Machine>
+class OwningDominanceSet final : private OwnedMachine<Machine>, public DominanceSet<Machine> {
+ public:
+  template <class... Args>
+  explicit OwningDominanceSet(const CanonicalBatch& batch, const Args&... args)
+      : OwnedMachine<Machine>{Machine(args...)}, DominanceSet<Machine>(OwnedMachine<Machine>::machine, batch) {}
 };
 
 }  // namespace cairn::sim::device

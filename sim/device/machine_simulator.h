@@ -15,7 +15,7 @@
 #include "cairn/sim/device/rewind.h"
 #include "cairn/sim/simulator.h"
 
-/// A Simulator on a Machine (sim/machine.h): what cuda/ runs on a GPU, and tests on the host.
+/// A Simulator on a Machine (core/machine/machine.h): what cuda/ runs on a GPU, and tests on the host.
 namespace cairn::sim::device {
 
 /// Where a team's arrays are: in its shared memory, or where that is too small in a piece of the machine's.
@@ -248,7 +248,8 @@ class MachineSimulator : public Simulator {
   template <class T>
   using Array = typename Machine::template ArrayOf<T>;
 
-  /// `most_bytes`: of a piece of a batch, with its outcomes; 0: a quarter of what is free.
+  /// The machine outlives it, and is bound where it is made. `most_bytes`: of a piece of a batch, with its outcomes; 0:
+  /// a quarter of what is free.
   MachineSimulator(Machine& machine, const core::Graph& graph, std::int64_t most_bytes = 0)
       : machine_(machine), node_count_(graph.node_count()), tables_(Tables<Id>(graph).upload(machine)) {
     constexpr std::int64_t kMost = std::int64_t{4} << 30;
@@ -256,6 +257,7 @@ class MachineSimulator : public Simulator {
   }
 
   void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) override {
+    const auto bound = machine_.bind();
     outcomes.resize(batch.count());
     for_pieces(batch, 0, [&](const BatchView<Id>& piece, std::int64_t first, bool orders) {
       evaluate_piece(piece, orders);
@@ -264,6 +266,7 @@ class MachineSimulator : public Simulator {
   }
 
   sim::Profiles profiles(const ScheduleBatch& batch) override {
+    const auto bound = machine_.bind();
     sim::Profiles profiles = room_for_profiles(*this, batch);
     constexpr std::int64_t kEntriesOfStep = 2;
     for_pieces(batch, kEntriesOfStep * sizeof(std::int64_t),
@@ -283,6 +286,7 @@ class MachineSimulator : public Simulator {
   }
 
   ScheduleBatch generate(const Generator& generator, std::int64_t first, std::int64_t count) override {
+    const auto bound = machine_.bind();
     ScheduleBatch batch(node_count_);
     const std::int64_t stride = stride_of(generator);
     batch.resize_padded(count, stride);
@@ -297,6 +301,7 @@ class MachineSimulator : public Simulator {
   }
 
   void evaluate(const Generator& generator, std::int64_t first, std::int64_t count, Outcomes& outcomes) override {
+    const auto bound = machine_.bind();
     outcomes.resize(count);
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
@@ -307,6 +312,7 @@ class MachineSimulator : public Simulator {
   }
 
   void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
+    const auto bound = machine_.bind();
     // The first piece of a sweep fills top and front; after it few candidates are worth a look.
     constexpr std::int64_t kFirst = 4096;
     const std::int64_t at_once = piece_of(generator);

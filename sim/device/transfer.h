@@ -4,9 +4,16 @@
 #include <span>
 #include <vector>
 
-/// Whole arrays to and from the memory of a Machine (sim/machine.h).
+/// Conveniences beside a Machine (core/machine/machine.h).
 namespace cairn::sim::device {
 
+/// A base, before those that refer to the machine, of what owns it.
+template <class Machine>
+struct OwnedMachine {
+  Machine machine;
+};
+
+/// Whole arrays to and from the machine's memory.
 template <class T, class Machine>
 auto uploaded(Machine& machine, std::span<const T> values) {
   auto array = machine.template array<T>(static_cast<std::int64_t>(values.size()));

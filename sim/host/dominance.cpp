@@ -45,35 +45,12 @@ void device::choose_cuts(Levels& levels, std::vector<std::int64_t> values) {
   }
 }
 
-struct DominanceSet::State {
-  State(const CanonicalBatch& profiles, int threads) : machine(threads), set(machine, profiles) {}
-
-  core::HostMachine machine;
-  device::DominanceSet<core::HostMachine> set;
-};
-
-DominanceSet::DominanceSet(const CanonicalBatch& profiles, int threads)
-    : state_(std::make_unique<State>(profiles, threads)) {}
-DominanceSet::DominanceSet(DominanceSet&&) noexcept = default;
-DominanceSet& DominanceSet::operator=(DominanceSet&&) noexcept = default;
-DominanceSet::~DominanceSet() = default;
-
-std::int64_t DominanceSet::size() const { return state_->set.size(); }
-
-std::vector<std::uint8_t> DominanceSet::dominated_by(const core::CanonicalView& one) const {
-  return state_->set.dominated_by(one);
+std::unique_ptr<DominanceSet> dominance_set(const CanonicalBatch& profiles, int threads) {
+  return std::make_unique<device::OwningDominanceSet<core::HostMachine>>(profiles, threads);
 }
-std::vector<std::uint8_t> DominanceSet::dominators_of(const core::CanonicalView& one) const {
-  return state_->set.dominators_of(one);
-}
-void DominanceSet::for_each_band(std::int64_t most_bytes,
-                                 const std::function<void(const DominanceBand&)>& visit) const {
-  state_->set.for_each_band(most_bytes, visit);
-}
-std::vector<std::int64_t> DominanceSet::non_dominated() const { return state_->set.non_dominated(); }
 
 std::vector<std::int64_t> non_dominated(const CanonicalBatch& profiles, int threads) {
-  return DominanceSet(profiles, threads).non_dominated();
+  return dominance_set(profiles, threads)->non_dominated();
 }
 
 }  // namespace cairn::sim

@@ -5,6 +5,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "cairn/sim/host/draw_keys.h"
+#include "cairn/sim/host/lockstep_families.h"
+
 namespace cairn::sim {
 namespace {
 

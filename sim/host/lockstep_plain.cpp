@@ -1,4 +1,5 @@
-#include "cairn/sim/host/lockstep_lanes.h"
+#include "cairn/sim/host/family_of.h"
+#include "cairn/sim/host/lockstep_families.h"
 
 namespace cairn::sim {
 

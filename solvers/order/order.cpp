@@ -1,5 +1,7 @@
 #include "cairn/solvers/order/order.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <queue>
@@ -7,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "cairn/core/machine/thread_pool.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/order/internal/dominant.h"
 #include "cairn/solvers/order/internal/exact.h"
@@ -194,7 +195,7 @@ class Rest {
 
 }  // namespace
 
-int OrderOptions::thread_count() const { return threads > 0 ? threads : core::thread_count(); }
+int OrderOptions::thread_count() const { return threads > 0 ? threads : omp_get_max_threads(); }
 
 Solution order(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);

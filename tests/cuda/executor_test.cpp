@@ -48,12 +48,12 @@ void check_synthetic(int graphs) {
     const std::int64_t guard = random.chance(50) ? 256 : 0;
     const bool poison = random.chance(50);
     const runtime::Program program = program_of(device, graph, schedule, guard);
-    const auto host = runtime::host_executor(program, {.poison = poison, .sentinels = guard > 0});
-    const runtime::StepReport expected = host->run();
+    runtime::HostExecutor host(program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport expected = host.run();
     cuda::Executor executor(device, program, {.poison = poison, .sentinels = guard > 0});
     const runtime::StepReport report = executor.run();
     CHECK(outputs_of(executor) == outputs_of(host));
-    CHECK(executor.sink_digests() == host->sink_digests());
+    CHECK(executor.sink_digests() == host.sink_digests());
     CHECK(report.measured_peak_bytes == expected.measured_peak_bytes);
     CHECK(report.live_peak_bytes == expected.live_peak_bytes);
   }

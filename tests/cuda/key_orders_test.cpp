@@ -1,7 +1,8 @@
 #include "cairn/solvers/order/device/key_orders.h"
 
 #include "cairn/cuda/accelerator.h"
-#include "cairn/cuda/internal/key_orders.h"
+#include "cairn/cuda/internal/order.h"
+#include "cairn/solvers/order/device/accelerator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/solvers/key_trees.h"

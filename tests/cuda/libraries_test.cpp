@@ -1,3 +1,5 @@
+#include "cairn/cuda/internal/libraries.h"
+
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -12,9 +14,7 @@
 #include "cairn/core/bf16.h"
 #include "cairn/core/error.h"
 #include "cairn/core/random.h"
-#include "cairn/cuda/internal/convolution.h"
-#include "cairn/cuda/internal/gemm.h"
-#include "cairn/cuda/internal/handles.h"
+#include "cairn/cuda/internal/runtime.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 

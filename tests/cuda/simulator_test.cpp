@@ -15,18 +15,18 @@ namespace {
 using namespace cairn;
 using cairn::tests::no_device;
 
-core::Graph graph_of(tests::Random& random, int round) {
-  return tests::random_graph(random, {.min_nodes = 1, .max_nodes = round % 10 == 0 ? 3000 : 60});
+core::Graph graph_of(tests::Random& random, bool large) {
+  return tests::random_graph(random, {.min_nodes = 1, .max_nodes = large ? 3000 : 60});
 }
 
-TEST_CASE("the device simulator gives the host's outcomes and profiles") {
-  if (no_device()) return;
+/// Every tenth graph is large, but where they are few.
+void check_outcomes(int rounds, bool few) {
   tests::Random random(81);
-  for (int round = 0; round < 300; ++round) {
-    const core::Graph graph = graph_of(random, round);
+  for (int round = 0; round < rounds; ++round) {
+    const core::Graph graph = graph_of(random, round % 10 == 0 && !few);
     sim::ScheduleBatch batch(graph.node_count());
     const bool orders_alone = random.chance(40);
-    for (std::int64_t c = random.between(1, round % 7 == 0 ? 4096 : 64); c > 0; --c) {
+    for (std::int64_t c = random.between(1, round % 7 == 0 && !few ? 4096 : 64); c > 0; --c) {
       if (random.chance(20)) {
         batch.add(tests::random_invalid_schedule(random, graph));
       } else {
@@ -46,14 +46,13 @@ TEST_CASE("the device simulator gives the host's outcomes and profiles") {
   }
 }
 
-TEST_CASE("the device draws and tallies the host's candidates") {
-  if (no_device()) return;
+void check_tallies(int rounds, bool few) {
   tests::Random random(82);
-  for (int round = 0; round < 100; ++round) {
-    const core::Graph graph = graph_of(random, round);
+  for (int round = 0; round < rounds; ++round) {
+    const core::Graph graph = graph_of(random, round % 10 == 0 && !few);
     const sim::Generator generator{static_cast<std::uint64_t>(round),
                                    static_cast<std::int32_t>(round % 2 == 0 ? 0 : random.between(1, 100))};
-    const std::int64_t first = random.below(1'000'000), count = random.between(1, 3000);
+    const std::int64_t first = random.below(1'000'000), count = random.between(1, few ? 100 : 3000);
     const auto host = sim::host_simulator(graph);
     const auto device = cuda::device_simulator(graph);
     const sim::ScheduleBatch expected = host->generate(generator, first, count);
@@ -65,6 +64,23 @@ TEST_CASE("the device draws and tallies the host's candidates") {
     device->sweep(generator, first + count / 3, count - count / 3, tally);
     REQUIRE(tally == of_host);
   }
+}
+
+TEST_CASE("the device simulator gives the host's outcomes and profiles, and draws its candidates, on a few graphs",
+          "[sanitize]") {
+  if (no_device()) return;
+  check_outcomes(10, true);
+  check_tallies(10, true);
+}
+
+TEST_CASE("the device simulator gives the host's outcomes and profiles") {
+  if (no_device()) return;
+  check_outcomes(300, false);
+}
+
+TEST_CASE("the device draws and tallies the host's candidates") {
+  if (no_device()) return;
+  check_tallies(100, false);
 }
 
 TEST_CASE("without a device the device simulator says why") {

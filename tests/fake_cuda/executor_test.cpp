@@ -10,8 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/profile.h"
-#include "cairn/cuda/internal/handles.h"
-#include "cairn/cuda/internal/machine.h"
+#include "cairn/cuda/internal/runtime.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
@@ -72,8 +71,8 @@ Results results_of(AnyExecutor& executor) {
 }
 
 Results run_on_host(Program program) {
-  const auto executor = runtime::host_executor(std::move(program));
-  executor->run();
+  runtime::HostExecutor executor(std::move(program));
+  executor.run();
   return results_of(executor);
 }
 
@@ -136,8 +135,8 @@ TEST_CASE("random graphs on the device: the host's outputs, sinks and peaks, whi
     const std::int64_t guard = random.chance(50) ? kGuard : 0;
     const Program program = device_program(device, graph, schedule, guard, random.chance(50) ? 16 : 256);
     const bool poison = random.chance(50);
-    const auto host = runtime::host_executor(program, {.poison = poison, .sentinels = guard > 0});
-    const runtime::StepReport expected = host->run();
+    runtime::HostExecutor host(program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport expected = host.run();
 
     Executor executor(device, program, {.poison = poison, .sentinels = guard > 0, .launch = random.pick(kLaunches)});
     for (int run = 0; run < 2; ++run) {
@@ -260,11 +259,13 @@ TEST_CASE("within a step nothing is allocated, freed or waited for") {
   const Gpu gpu;
   Fixture f;
   Executor replayed(f.device, f.program(kGuard), {.poison = true, .sentinels = true});
-  CHECK(calls_of([&] { replayed.enqueue(); }) == std::map<std::string, std::int64_t>{{"cudaGraphLaunch", 1}});
+  CHECK(calls_of([&] { replayed.enqueue(); }) ==
+        std::map<std::string, std::int64_t>{{"cudaGetDevice", 1}, {"cudaGraphLaunch", 1}});
   Executor launched(f.device, f.program(kGuard), {.poison = true, .sentinels = true, .launch = Launch::stream});
   for (const auto& [function, count] : calls_of([&] { launched.enqueue(); })) {
     CAPTURE(function);
-    CHECK((function == "kernel" || function == "cudaMemsetAsync" || function == "cudaEventRecordWithFlags"));
+    CHECK((function == "kernel" || function == "cudaMemsetAsync" || function == "cudaEventRecordWithFlags" ||
+           function == "cudaGetDevice"));
   }
   // With times, too, once the second graph is there.
   for (Executor* executor : {&replayed, &launched}) {
@@ -592,15 +593,41 @@ TEST_CASE("executors can be moved and replaced, live side by side, and outlast a
   CHECK(results_of(third).sinks == run_on_host(third.program()).sinks);
 }
 
-TEST_CASE("an executor leaves the machine's stream as it was, after a failure too") {
+TEST_CASE("an executor leaves the caller's current device as it was, after a failure too") {
   const Gpu gpu;
-  Fixture f;
-  Executor executor(f.device, f.program(), {.launch = Launch::stream});
-  executor.run(true);
-  CHECK(f.device.machine().stream() == nullptr);
-  fake::fail_call("kernel", 3);
-  CHECK_FALSE(error_of([&] { executor.enqueue(); }).empty());
-  CHECK(f.device.machine().stream() == nullptr);
+  fake::set_device_count(3);
+  const auto current = [] {
+    int device = -1;
+    cudaGetDevice(&device);
+    return device;
+  };
+  for (const Launch launch : kLaunches) {
+    REQUIRE(cudaSetDevice(0) == cudaSuccess);
+    std::optional<Fixture> f(std::in_place);
+    const Results expected = run_on_device(f->device, f->program());
+    REQUIRE(cudaSetDevice(2) == cudaSuccess);
+    std::optional<Executor> executor(std::in_place, f->device, f->program(kGuard),
+                                     cuda::ExecutorOptions{.sentinels = true, .launch = launch});
+    CHECK(current() == 2);
+    executor->run(true);
+    executor->enqueue();
+    CHECK(current() == 2);
+    CHECK(results_of(*executor) == expected);
+    CHECK(f->device.free_bytes() > 0);
+    f->device.with_scratch(f->p.graph, true);
+    const std::string function = launch == Launch::graph ? "cudaGraphLaunch" : "kernel";
+    fake::fail_call(function, 1);
+    CHECK_FALSE(error_of([&] { executor->enqueue(); }).empty());
+    CHECK(current() == 2);
+    fake::fail_call(function, 0);
+    executor->enqueue();  // still to be done when the executor goes
+    executor.reset();
+    f.reset();
+    CHECK(current() == 2);
+    CHECK(cuda::probe().available);
+    CHECK(current() == 2);
+  }
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
 }
 
 TEST_CASE("graphs without memory, without nodes, and with empty outputs run") {

@@ -7,10 +7,14 @@
 #include <map>
 #include <string>
 
-/// A CUDA runtime on the host, for tests of what calls it: fake_runtime.cpp defines the functions of cudart, and
-/// fake_machine.cpp the kernels and libraries behind them. Device memory is host memory. Work on a stream runs when
-/// somebody waits for it and no sooner, as it may on a device. A captured graph is a list of work that is replayed.
-/// Time is counted in work: each piece takes a microsecond. For one thread.
+/// A CUDA runtime on the host, for tests of what calls it: fake_runtime.cpp defines the functions of cudart,
+/// include/ launches, and fake_machine.cpp the libraries behind them. Device memory is host memory. Work on a stream
+/// runs when somebody waits for it and no sooner, as it may on a device. A captured graph is a list of work that is
+/// replayed. Time is counted in work: each piece takes a microsecond. For one thread.
+namespace cairn::tests {
+class FiberMachine;
+}
+
 namespace cairn::tests::fake {
 
 inline constexpr std::int64_t kDeviceBytes = std::int64_t{1} << 32;
@@ -22,6 +26,9 @@ void set_device_bytes(std::int64_t bytes);
 void set_available(bool available);
 /// As cudaDriverGetVersion gives it: 1000 times the major version, 10 times the minor; 0: there is no driver.
 void set_driver_version(int version);
+/// How many devices are visible; 1 at first. Each stream and event belongs to the one that was current when it was
+/// made.
+void set_device_count(int count);
 /// Whether there is a cuDNN.
 void set_cudnn(bool available);
 
@@ -29,7 +36,7 @@ void set_cudnn(bool available);
 std::string alive();
 std::int64_t allocated_bytes();
 /// What no program may do, one a line: calls that a capture forbids, copies outside of allocations, memory that is
-/// freed while work is pending, work on the default stream.
+/// freed while work is pending, work on the default stream, calls for one device while another one is current.
 std::string faults();
 /// How often every function was called. "kernel" stands for launches, products, convolutions and sorts.
 std::map<std::string, std::int64_t> calls();
@@ -49,5 +56,7 @@ cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel);
 /// Records a fault unless the address is a multiple of `alignment`.
 void require_aligned(const void* address, std::uintptr_t alignment, const char* what);
 bool has_cudnn();
+/// Who computes what kernels compute.
+FiberMachine& machine();
 
 }  // namespace cairn::tests::fake

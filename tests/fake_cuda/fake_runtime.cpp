@@ -32,17 +32,20 @@ using WorkList = std::vector<Work>;
 
 // The runtime's handles point to these.
 struct CUstream_st {
+  int device = 0;
   std::deque<Work> pending;
   std::unique_ptr<WorkList> capture;
 };
 struct CUevent_st {
   std::shared_ptr<EventState> state;
+  int device = 0;
 };
 struct CUgraph_st {
   WorkList work;
 };
 struct CUgraphExec_st {
   WorkList work;
+  int device = 0;
 };
 
 namespace cairn::tests::fake {
@@ -61,8 +64,10 @@ struct Action {
 struct Runtime {
   std::int64_t device_bytes = kDeviceBytes;
   bool available = true, cudnn = false;
+  int device_count = 1, current = 0;
   int driver_version = CUDART_VERSION;
   std::map<const std::byte*, std::int64_t> allocations;  ///< bytes by address
+  std::map<const std::byte*, int> device_of;             ///< of allocations
   std::set<cudaStream_t> streams;
   std::set<cudaEvent_t> events;
   std::set<cudaGraph_t> graphs;
@@ -98,11 +103,18 @@ struct Runtime {
     return remember(sticky);
   }
 
+  void require_current(int device, const char* what) {
+    if (device != current)
+      fault(std::string(what) + " of device " + std::to_string(device) + " while " + std::to_string(current) +
+            " is current");
+  }
+
   cudaError_t enqueue(cudaStream_t stream, Work work) {
     if (streams.count(stream) == 0) {
       fault(stream == nullptr ? "work on the default stream" : "work on a stream that is no more");
       return remember(cudaErrorInvalidResourceHandle);
     }
+    require_current(stream->device, "work on a stream");
     if (stream->capture) {
       stream->capture->push_back(std::move(work));
       return cudaSuccess;
@@ -171,11 +183,13 @@ cudaError_t destroy(const char* function, std::set<Handle>& alive, Handle handle
     runtime().fault(std::string(function) + " of what is not alive");
     return runtime().remember(cudaErrorInvalidResourceHandle);
   }
+  if constexpr (!std::is_same_v<Handle, cudaGraph_t>) runtime().require_current(handle->device, function);
   delete handle;
   return status;
 }
 
 cudaError_t record(cudaEvent_t event, cudaStream_t stream, bool external) {
+  runtime().require_current(event->device, "a record");
   const bool captured = runtime().streams.count(stream) != 0 && stream->capture != nullptr;
   // Within a capture, an ordinary record is no more than a dependency: it takes no time.
   if (captured != external)
@@ -192,6 +206,7 @@ void reset(std::int64_t device_bytes) {
 void set_device_bytes(std::int64_t bytes) { runtime().device_bytes = bytes; }
 void set_available(bool available) { runtime().available = available; }
 void set_driver_version(int version) { runtime().driver_version = version; }
+void set_device_count(int count) { runtime().device_count = count; }
 void set_cudnn(bool available) { runtime().cudnn = available; }
 bool has_cudnn() { return runtime().cudnn; }
 
@@ -254,6 +269,7 @@ cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
       static_cast<std::byte*>(std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment));
   std::memset(memory, kGarbage, size);
   runtime().allocations[memory] = static_cast<std::int64_t>(size);
+  runtime().device_of[memory] = runtime().current;
   *devPtr = memory;
   return cudaSuccess;
 }
@@ -266,14 +282,32 @@ cudaError_t cudaFree(void* devPtr) {
     runtime().fault("cudaFree of what is no allocation");
     return runtime().remember(cudaErrorInvalidValue);
   }
+  runtime().require_current(runtime().device_of[static_cast<std::byte*>(devPtr)], "cudaFree of memory");
   std::free(devPtr);
   return status;
 }
 
-cudaError_t cudaSetDevice(int) { return runtime().enter("cudaSetDevice"); }
+cudaError_t cudaGetDevice(int* device) {
+  *device = runtime().current;
+  return runtime().enter("cudaGetDevice");
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (const cudaError_t status = runtime().enter("cudaSetDevice")) return status;
+  if (device < 0 || device >= runtime().device_count) return runtime().remember(cudaErrorInvalidDevice);
+  runtime().current = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  constexpr int kSharedBytes = 100 * 1024;  // with the 4 KiB that cuda/ spares, what tests::FiberMachine has
+  *value = attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? kSharedBytes : 0;
+  return runtime().enter("cudaDeviceGetAttribute");
+}
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   if (const cudaError_t status = runtime().enter("cudaMemGetInfo")) return status;
+  runtime().require_current(0, "cudaMemGetInfo");
   *total = static_cast<std::size_t>(runtime().device_bytes);
   *free = static_cast<std::size_t>(std::max<std::int64_t>(0, runtime().device_bytes - allocated_bytes()));
   return cudaSuccess;
@@ -301,7 +335,7 @@ cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStre
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned) {
   if (const cudaError_t status = runtime().enter("cudaStreamCreateWithFlags")) return status;
-  return create(runtime().streams, pStream, new CUstream_st);
+  return create(runtime().streams, pStream, new CUstream_st{.device = runtime().current});
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -327,7 +361,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (const cudaError_t status = runtime().enter("cudaEventCreateWithFlags")) return status;
   auto state = std::make_shared<EventState>();
   state->timed = (flags & cudaEventDisableTiming) == 0;
-  return create(runtime().events, event, new CUevent_st{std::move(state)});
+  return create(runtime().events, event, new CUevent_st{std::move(state), runtime().current});
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return destroy("cudaEventDestroy", runtime().events, event); }
@@ -373,7 +407,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return destroy("cudaGraphDestr
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* pGraphExec, cudaGraph_t graph, unsigned long long) {
   if (const cudaError_t status = runtime().enter("cudaGraphInstantiate", false)) return status;
-  return create(runtime().execs, pGraphExec, new CUgraphExec_st{graph->work});
+  return create(runtime().execs, pGraphExec, new CUgraphExec_st{graph->work, runtime().current});
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
@@ -419,7 +453,7 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = runtime().available ? 1 : 0;
+  *count = runtime().available ? runtime().device_count : 0;
   if (const cudaError_t status = runtime().enter("cudaGetDeviceCount")) return status;
   return runtime().remember(runtime().available ? cudaSuccess : cudaErrorNoDevice);
 }

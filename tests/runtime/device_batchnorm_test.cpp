@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cairn/runtime/device/batchnorm.h"
+#include "cairn/runtime/device/columns.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
@@ -13,16 +13,9 @@ using core::ElementType;
 using core::OpKind;
 using core::Shape;
 
-struct RunBatchnorm {
-  template <class Machine>
-  void operator()(Machine& machine, runtime::device::Call& call) const {
-    runtime::device::batchnorm(machine, call);
-  }
-};
-
 void check(const core::Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5) {
   INFO("shape " << args[0].shape.front() << " ... " << args[0].shape.back());
-  check_device_op(op, args, tolerance, false, RunBatchnorm());
+  check_device_op(op, args, tolerance);
 }
 
 Tensor stats_of(const Tensor& x) {
@@ -87,10 +80,9 @@ TEST_CASE("device: NaN in a column reaches its statistics", "[device]") {
   for (const std::int64_t row : {0, 1, 777, 1999}) {
     Tensor x{{2000, 8}, Values(16000, 1.0), {}};
     x.values[static_cast<std::size_t>(row * 8 + 5)] = std::numeric_limits<double>::quiet_NaN();
-    HostMachine machine(Threads::forward);
-    const Values stats =
-        stored_values(run_on(machine, make_op(OpKind::batchnorm_stats, {2, 8}), {x}, ElementType::f32, RunBatchnorm()),
-                      ElementType::f32);
+    FiberMachine machine(Threads::forward);
+    const Values stats = stored_values(run_on(machine, make_op(OpKind::batchnorm_stats, {2, 8}), {x}, ElementType::f32),
+                                       ElementType::f32);
     for (std::size_t c = 0; c < 8; ++c) {
       CHECK(std::isnan(stats[c]) == (c == 5));
       CHECK(std::isnan(stats[8 + c]) == (c == 5));
@@ -109,8 +101,8 @@ TEST_CASE("device: batch norm may take the storage of x or dy", "[device]") {
       const std::vector<Tensor> args =
           gradient ? std::vector<Tensor>{dy, x, stats, params, params} : std::vector<Tensor>{x, stats, params};
       for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
-        HostMachine machine(threads);
-        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32, RunBatchnorm());
+        FiberMachine machine(threads);
+        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32);
         for (std::size_t over = 0; over < (gradient ? 2 : 1); ++over) {
           std::vector<DeviceBytes> memory;
           std::vector<runtime::device::Tensor> tensors;
@@ -120,8 +112,7 @@ TEST_CASE("device: batch norm may take the storage of x or dy", "[device]") {
             write_values(memory.back().data(), ElementType::f32, arg);
             tensors.push_back({memory.back().data(), ElementType::f32, arg.shape});
           }
-          runtime::device::Call call{op, tensors, memory[over].data(), false, {}};
-          runtime::device::batchnorm(machine, call);
+          run_without_scratch(machine, op, tensors, memory[over].data());
           CHECK(memory[over].bytes() == expected);
         }
       }

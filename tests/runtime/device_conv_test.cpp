@@ -23,9 +23,9 @@ const std::vector<ConvCase> kConvCases = {
 /// With tiles of `bytes` of patches.
 struct InTiles {
   std::int64_t bytes;
-  template <class Machine>
-  void operator()(Machine& machine, runtime::device::Call& call) const {
-    runtime::device::conv_in_tiles(machine, call, bytes);
+  void operator()(FiberMachine& machine, runtime::device::Call& call) const {
+    runtime::device::Launcher<FiberMachine> launcher(machine, call);
+    runtime::device::conv_in_tiles(launcher, call, bytes);
   }
 };
 
@@ -104,23 +104,23 @@ TEST_CASE("device: a weight's gradient of bf16 is as precise over many tiles as 
   for (double& value : dy.values) value = std::abs(value);
   const core::Op op = make_op(OpKind::conv2d_grad_weight, c.weight(), c.attrs());
   const Values expected = run<double>(op, stored(op, {dy, x}, core::ElementType::bf16));
-  HostMachine machine;
+  FiberMachine machine(Threads::one);
   const Values actual =
-      stored_values(run_on(machine, op, {dy, x}, core::ElementType::bf16, InTiles{1}), core::ElementType::bf16);
+      stored_values(run_on(machine, op, {dy, x}, core::ElementType::bf16, false, InTiles{1}), core::ElementType::bf16);
   check_close(actual, expected, 1.0 / 200);
 }
 
 TEST_CASE("device: a lowered convolution takes its scratch once, and none for patches of 1x1 kernels", "[device]") {
   const auto scratch_of = [](OpKind kind, Shape out, Shape first, Shape second, core::OpAttrs attrs,
                              std::int64_t tile_bytes) {
-    HostMachine machine;
-    runtime::device::Sizing<HostMachine> sizing(machine);
+    FiberMachine machine(Threads::one);
+    HostLibrary library;
     core::Op op = make_op(kind, std::move(out), std::move(attrs));
     const runtime::device::Tensor args[] = {{nullptr, core::ElementType::f32, first},
                                             {nullptr, core::ElementType::f32, second}};
-    runtime::device::Call call{op, args, nullptr, false, {}};
-    runtime::device::conv_in_tiles(sizing, call, tile_bytes);
-    return call.scratch.used();
+    runtime::device::Call counting{op, args, nullptr, library, false, {}};
+    InTiles{tile_bytes}(machine, counting);
+    return counting.scratch.used();
   };
   constexpr std::int64_t kWorkspace = 256 + 64 + 7;
   CHECK(scratch_of(OpKind::conv2d, {64, 8, 8, 4}, {64, 8, 8, 8}, {4, 1, 1, 8}, {}, 1) <= kWorkspace);

@@ -42,9 +42,8 @@ TEST_CASE("device: an elementwise op may take the storage of its argument", "[de
     write_values(second.data(), core::ElementType::f32, b);
     const runtime::device::Tensor args[] = {{first.data(), core::ElementType::f32, shape},
                                             {second.data(), core::ElementType::f32, shape}};
-    HostMachine machine(threads);
-    runtime::device::Call call{op, args, second.data(), false, {}};
-    runtime::device::run_op(machine, call);
+    FiberMachine machine(threads);
+    run_without_scratch(machine, op, args, second.data());
     CHECK(std::memcmp(second.data(), expected.data(), 4 * kCount) == 0);
   }
 }

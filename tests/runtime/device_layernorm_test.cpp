@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "cairn/runtime/device/layernorm.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
@@ -13,16 +12,9 @@ using core::ElementType;
 using core::OpKind;
 using core::Shape;
 
-struct RunLayernorm {
-  template <class Machine>
-  void operator()(Machine& machine, runtime::device::Call& call) const {
-    runtime::device::layernorm(machine, call);
-  }
-};
-
 void check(const core::Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5) {
   INFO("rows of " << args[0].shape.back());
-  check_device_op(op, args, tolerance, false, RunLayernorm());
+  check_device_op(op, args, tolerance);
 }
 
 Tensor stats_of(const Tensor& x) {
@@ -81,10 +73,9 @@ TEST_CASE("device: NaN in a row reaches its statistics", "[device]") {
   for (const std::int64_t cols : {5, 64, 300, 9000}) {
     Tensor x{{3, cols}, Values(static_cast<std::size_t>(3 * cols), 1.0), {}};
     x.values[static_cast<std::size_t>(cols + cols / 2)] = std::numeric_limits<double>::quiet_NaN();
-    HostMachine machine(Threads::forward);
-    const Values stats =
-        stored_values(run_on(machine, make_op(OpKind::layernorm_stats, {3, 2}), {x}, ElementType::f32, RunLayernorm()),
-                      ElementType::f32);
+    FiberMachine machine(Threads::forward);
+    const Values stats = stored_values(run_on(machine, make_op(OpKind::layernorm_stats, {3, 2}), {x}, ElementType::f32),
+                                       ElementType::f32);
     CHECK((std::isnan(stats[2]) && std::isnan(stats[3])));
     CHECK((stats[0] == 1 && stats[4] == 1));
   }
@@ -101,8 +92,8 @@ TEST_CASE("device: layer norm may take the storage of x or dy", "[device]") {
       const std::vector<Tensor> args =
           gradient ? std::vector<Tensor>{dy, x, stats, params} : std::vector<Tensor>{x, stats, params};
       for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
-        HostMachine machine(threads);
-        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32, RunLayernorm());
+        FiberMachine machine(threads);
+        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32);
         for (std::size_t over = 0; over < (gradient ? 2 : 1); ++over) {
           std::vector<DeviceBytes> memory;
           std::vector<runtime::device::Tensor> tensors;
@@ -112,8 +103,7 @@ TEST_CASE("device: layer norm may take the storage of x or dy", "[device]") {
             write_values(memory.back().data(), ElementType::f32, arg);
             tensors.push_back({memory.back().data(), ElementType::f32, arg.shape});
           }
-          runtime::device::Call call{op, tensors, memory[over].data(), false, {}};
-          runtime::device::layernorm(machine, call);
+          run_without_scratch(machine, op, tensors, memory[over].data());
           CHECK(memory[over].bytes() == expected);
         }
       }

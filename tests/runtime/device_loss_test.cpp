@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "cairn/runtime/device/loss.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
@@ -13,16 +12,9 @@ using core::ElementType;
 using core::OpKind;
 using core::Shape;
 
-struct RunLoss {
-  template <class Machine>
-  void operator()(Machine& machine, runtime::device::Call& call) const {
-    runtime::device::loss(machine, call);
-  }
-};
-
 void check(const core::Op& op, const std::vector<Tensor>& args, double tolerance) {
   INFO("shape " << args[0].shape.front() << " ... " << args[0].shape.back());
-  check_device_op(op, args, tolerance, false, RunLoss());
+  check_device_op(op, args, tolerance);
 }
 
 void check_cross_entropy(const Shape& shape, double scale, std::mt19937& random) {
@@ -71,15 +63,14 @@ TEST_CASE("device: gradient of cross entropy may take the storage of the logits"
     const Tensor logits = random_tensor(shape, random);
     const Tensor labels = random_integers({7}, static_cast<std::int32_t>(cols), random);
     for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
-      HostMachine machine(threads);
+      FiberMachine machine(threads);
       DeviceBytes first(4 * 7 * cols), second(4 * 7);
       write_values(first.data(), ElementType::f32, logits);
       write_values(second.data(), ElementType::i32, labels);
       const runtime::device::Tensor tensors[] = {{first.data(), ElementType::f32, shape},
                                                  {second.data(), ElementType::i32, labels.shape}};
-      runtime::device::Call call{op, tensors, first.data(), false, {}};
-      runtime::device::loss(machine, call);
-      CHECK(first.bytes() == run_on(machine, op, {logits, labels}, ElementType::f32, RunLoss()));
+      run_without_scratch(machine, op, tensors, first.data());
+      CHECK(first.bytes() == run_on(machine, op, {logits, labels}, ElementType::f32));
     }
   }
 }
@@ -90,9 +81,9 @@ TEST_CASE("device: NaN among the logits reaches the loss and its row's gradient"
       Tensor logits{{3, cols}, Values(static_cast<std::size_t>(3 * cols), 1.0), {}};
       logits.values[static_cast<std::size_t>(cols + column)] = std::numeric_limits<double>::quiet_NaN();
       const Tensor labels{{3}, {}, {0, 1, 2}};
-      HostMachine machine(Threads::forward);
+      FiberMachine machine(Threads::forward);
       const auto run_as = [&](const core::Op& op) {
-        return stored_values(run_on(machine, op, {logits, labels}, ElementType::f32, RunLoss()), ElementType::f32);
+        return stored_values(run_on(machine, op, {logits, labels}, ElementType::f32), ElementType::f32);
       };
       CHECK(std::isnan(run_as(make_op(OpKind::cross_entropy, {1}))[0]));
       const Values gradient = run_as(make_op(OpKind::cross_entropy_grad, {3, cols}));
@@ -112,9 +103,9 @@ TEST_CASE("device: mean squared error agrees with the host", "[device]") {
     for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] += 100, target.values[i] += 99;
     check(make_op(OpKind::mse, {1}), {y, target}, 1e-5);
     y.values.back() = std::numeric_limits<double>::quiet_NaN();
-    HostMachine machine(Threads::forward);
-    const Values loss = stored_values(
-        run_on(machine, make_op(OpKind::mse, {1}), {y, target}, ElementType::f32, RunLoss()), ElementType::f32);
+    FiberMachine machine(Threads::forward);
+    const Values loss =
+        stored_values(run_on(machine, make_op(OpKind::mse, {1}), {y, target}, ElementType::f32), ElementType::f32);
     CHECK(std::isnan(loss[0]));
   }
 }

@@ -4,14 +4,16 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "cairn/core/bf16.h"
 #include "cairn/core/op.h"
-#include "cairn/runtime/device/dispatch.h"
+#include "cairn/runtime/device/ops.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/tensors.h"
-#include "cairn/tests/support/host_machine.h"
+#include "cairn/tests/support/fiber_machine.h"
+#include "cairn/tests/support/host_library.h"
 #include "cairn/tests/support/stored_values.h"
 
 /// Runs ops as a device does and compares with the host's kernels in double.
@@ -55,16 +57,21 @@ inline void write_values(std::byte* to, core::ElementType type, const Tensor& te
 
 /// What run_on does with a machine and a call.
 struct RunOp {
-  template <class Machine>
-  void operator()(Machine& machine, runtime::device::Call& call) const {
-    runtime::device::run_op(machine, call);
-  }
+  void operator()(FiberMachine& machine, runtime::device::Call& call) const { runtime::device::run_op(machine, call); }
 };
+
+/// Executes an op that takes none.
+inline void run_without_scratch(FiberMachine& machine, const core::Op& op,
+                                std::span<const runtime::device::Tensor> args, void* out) {
+  HostLibrary library;
+  runtime::device::Call call{op, args, out, library, false, {nullptr, 0}};
+  runtime::device::run_op(machine, call);
+}
 
 /// One op on a machine; the output and the scratch are NaN beforehand and may not be overrun. `storage` is f32 or bf16.
 template <class Run = RunOp>
-std::vector<std::byte> run_on(HostMachine& machine, core::Op op, const std::vector<Tensor>& args,
-                              core::ElementType storage, const Run& execute = {}) {
+std::vector<std::byte> run_on(FiberMachine& machine, core::Op op, const std::vector<Tensor>& args,
+                              core::ElementType storage, bool library_convolutions = false, const Run& execute = {}) {
   const std::vector<core::Shape> shapes = shapes_of(args);
   core::check_op(op, shapes);
   op.type = core::output_type(op.kind, storage);
@@ -79,12 +86,12 @@ std::vector<std::byte> run_on(HostMachine& machine, core::Op op, const std::vect
     tensors.push_back({memory[i].data(), type, args[i].shape});
     sizes.push_back({nullptr, type, args[i].shape});
   }
-  runtime::device::Sizing<HostMachine> sizing(machine);
-  runtime::device::Call counting{op, sizes, nullptr, false, {}};
-  execute(sizing, counting);
+  HostLibrary library(library_convolutions);
+  runtime::device::Call counting{op, sizes, nullptr, library, false, {}};
+  execute(machine, counting);
   const std::int64_t scratch_bytes = counting.scratch.used();
   DeviceBytes scratch(scratch_bytes), out(core::element_bytes(op.type) * core::element_count(op.shape));
-  runtime::device::Call call{op, tensors, out.data(), false, {scratch.data(), scratch_bytes}};
+  runtime::device::Call call{op, tensors, out.data(), library, false, {scratch.data(), scratch_bytes}};
   execute(machine, call);
   CHECK(call.scratch.used() == scratch_bytes);
   CHECK(scratch.margin_is_whole());
@@ -114,12 +121,14 @@ void check_device_op(const core::Op& op, const std::vector<Tensor>& args, double
     INFO("op " << core::to_string(op.kind) << " stored as " << core::to_string(storage));
     const Values expected = run<double>(op, stored(op, args, storage));
     const double allowed = type == core::ElementType::bf16 ? tolerance + 1.0 / 128 : tolerance;
-    HostMachine one(Threads::one), forward(Threads::forward), reverse(Threads::reverse);
-    for (HostMachine* machine : {&one, &forward, &reverse}) machine->library_convolutions = library_convolutions;
-    check_close(stored_values(run_on(one, op, args, storage, execute), type), expected, allowed);
-    const std::vector<std::byte> bytes = run_on(forward, op, args, storage, execute);
+    const auto run_with = [&](Threads threads) {
+      FiberMachine machine(threads);
+      return run_on(machine, op, args, storage, library_convolutions, execute);
+    };
+    check_close(stored_values(run_with(Threads::one), type), expected, allowed);
+    const std::vector<std::byte> bytes = run_with(Threads::forward);
     check_close(stored_values(bytes, type), expected, allowed);
-    CHECK(run_on(reverse, op, args, storage, execute) == bytes);
+    CHECK(run_with(Threads::reverse) == bytes);
   }
 }
 

@@ -68,7 +68,7 @@ TEST_CASE("device: maxpool treats NaN as the host does", "[device]") {
   const auto check_bits = [&](const core::Op& op, const std::vector<Tensor>& args) {
     const std::vector<float> expected = run<float>(op, args);
     for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
-      HostMachine machine(threads);
+      FiberMachine machine(threads);
       const Values values = stored_values(run_on(machine, op, args, core::ElementType::f32), core::ElementType::f32);
       REQUIRE(values.size() == expected.size());
       for (std::size_t i = 0; i < values.size(); ++i) {

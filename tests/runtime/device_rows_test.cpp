@@ -4,10 +4,9 @@
 #include <limits>
 #include <vector>
 
-#include "cairn/runtime/device/row_teams.h"
 #include "cairn/runtime/device/rows.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/support/host_machine.h"
+#include "cairn/tests/support/fiber_machine.h"
 
 namespace cairn::tests {
 namespace {
@@ -54,9 +53,13 @@ struct TwoLoops {
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t) const {
     bool right = true;
-    runtime::device::visit_rows<2>(team, rows, cols, [&](std::int64_t column, const float(&values)[2]) {
-      right = right && seen_by[column] == -1 && values[0] == values[1] && values[0] == static_cast<float>(column % 200);
-      seen_by[column] = team.rank();
+    runtime::device::visit_packs<2>(team, rows, cols, [&]<int W>(std::int64_t first, const float(&values)[2][W]) {
+      for (int i = 0; i < W; ++i) {
+        const std::int64_t column = first + i;
+        right = right && seen_by[column] == -1 && values[0][i] == values[1][i] &&
+                values[0][i] == static_cast<float>(column % 200);
+        seen_by[column] = team.rank();
+      }
     });
     team.sync();
     runtime::device::map_rows<2>(team, rows, out, cols, [&](std::int64_t column, const float(&values)[2]) {
@@ -77,7 +80,7 @@ void check_loops() {
           Row<T> out(past, cols);
           for (T* to : {out.data, second.data}) {
             std::vector<int> seen_by(static_cast<std::size_t>(cols), -1);
-            HostMachine(threads).launch(TwoLoops<T>{{first.data, second.data}, to, cols, seen_by.data()}, 1);
+            FiberMachine(threads).launch(TwoLoops<T>{{first.data, second.data}, to, cols, seen_by.data()}, 1);
             bool right = out.margins_are_whole() && second.margins_are_whole();
             for (std::int64_t c = 0; c < cols; ++c) {
               right = right && to_float(to[c]) == to_float(from_float<T>(static_cast<float>(3 * (c % 200))));
@@ -111,7 +114,7 @@ TEST_CASE("device: a row is filled and nothing else", "[device]") {
   for (const std::int64_t cols : {0, 1, 3, 4, 5, 300}) {
     for (const std::int64_t past : {0, 1, 2, 3}) {
       Row<float> row(past, cols);
-      HostMachine(Threads::forward).launch(Zeros{row.data, cols}, 1);
+      FiberMachine(Threads::forward).launch(Zeros{row.data, cols}, 1);
       CHECK(row.margins_are_whole());
       CHECK(std::all_of(row.data, row.data + cols, [](float x) { return x == 0; }));
     }

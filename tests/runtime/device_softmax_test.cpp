@@ -13,13 +13,6 @@ using core::ElementType;
 using core::OpKind;
 using core::Shape;
 
-struct RunSoftmax {
-  template <class Machine>
-  void operator()(Machine& machine, runtime::device::Call& call) const {
-    runtime::device::softmax(machine, call);
-  }
-};
-
 /// Runs a few of the teams of a launch only.
 struct SomeTeams {
   std::vector<std::int64_t> indices;
@@ -40,14 +33,14 @@ void check_softmax(const Shape& shape, bool causal, std::mt19937& random) {
   INFO("rows of " << shape.back() << (causal ? ", causal" : ""));
   Tensor x = random_tensor(shape, random);
   for (double& value : x.values) value *= 5;
-  check_device_op(make_op(OpKind::softmax, shape, {.causal = causal}), {x}, 1e-5, false, RunSoftmax());
+  check_device_op(make_op(OpKind::softmax, shape, {.causal = causal}), {x}, 1e-5);
 }
 
 void check_softmax_grad(const Shape& shape, std::mt19937& random) {
   INFO("rows of " << shape.back());
   const Tensor dy = random_tensor(shape, random);
   const Tensor y{shape, run<double>(make_op(OpKind::softmax, shape), {random_tensor(shape, random)}), {}};
-  check_device_op(make_op(OpKind::softmax_grad, shape), {dy, y}, 1e-5, false, RunSoftmax());
+  check_device_op(make_op(OpKind::softmax_grad, shape), {dy, y}, 1e-5);
 }
 
 // A thread or a few for every row, a warp, a warp with rows that begin anywhere, a block of either size.
@@ -101,9 +94,8 @@ TEST_CASE("device: causal softmax looks at no masked element", "[device]") {
       if (i % size > i / size) x.values[static_cast<std::size_t>(i)] = std::numeric_limits<double>::quiet_NaN();
     }
     for (const Threads threads : {Threads::one, Threads::forward}) {
-      HostMachine machine(threads);
-      check_close(stored_values(run_on(machine, op, {x}, ElementType::f32, RunSoftmax()), ElementType::f32), expected,
-                  1e-6);
+      FiberMachine machine(threads);
+      check_close(stored_values(run_on(machine, op, {x}, ElementType::f32), ElementType::f32), expected, 1e-6);
     }
   }
 }
@@ -131,9 +123,9 @@ TEST_CASE("device: softmax of large, infinite and undefined numbers", "[device]"
     x.values[at(3, cols / 2)] = kNan;
     x.values[at(4, 0)] = kNan;
     for (const Threads threads : {Threads::one, Threads::forward}) {
-      HostMachine machine(threads);
-      const Values y = stored_values(
-          run_on(machine, make_op(OpKind::softmax, {5, cols}), {x}, ElementType::f32, RunSoftmax()), ElementType::f32);
+      FiberMachine machine(threads);
+      const Values y =
+          stored_values(run_on(machine, make_op(OpKind::softmax, {5, cols}), {x}, ElementType::f32), ElementType::f32);
       const auto n = static_cast<double>(cols), upper = static_cast<double>(cols - cols / 2);
       bool right = true;
       for (std::int64_t c = 0; c < cols; ++c) {
@@ -156,8 +148,8 @@ TEST_CASE("device: softmax and its gradient may take the storage of an argument"
       const std::vector<Tensor> args(gradient ? 2 : 1, random_tensor(shape, random));
       const std::int64_t bytes = 4 * 7 * cols;
       for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
-        HostMachine machine(threads);
-        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32, RunSoftmax());
+        FiberMachine machine(threads);
+        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32);
         for (std::size_t over = 0; over < args.size(); ++over) {
           DeviceBytes first(bytes), second(bytes);
           write_values(first.data(), ElementType::f32, args[0]);
@@ -165,8 +157,7 @@ TEST_CASE("device: softmax and its gradient may take the storage of an argument"
           const runtime::device::Tensor tensors[] = {{first.data(), ElementType::f32, shape},
                                                      {second.data(), ElementType::f32, shape}};
           DeviceBytes& out = over == 0 ? first : second;
-          runtime::device::Call call{op, {tensors, args.size()}, out.data(), false, {}};
-          runtime::device::softmax(machine, call);
+          run_without_scratch(machine, op, {tensors, args.size()}, out.data());
           CHECK(out.bytes() == expected);
         }
       }

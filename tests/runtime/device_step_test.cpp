@@ -33,11 +33,11 @@ runtime::Program device_program(const Graph& graph, const Schedule& schedule, st
 
 /// Kept outputs of the host, with that much noise after every op.
 std::vector<Values> host_outputs(const Graph& graph, double rounding_noise) {
-  const auto host = runtime::host_executor(device_program(graph, core::baseline_schedule(graph), 256),
-                                           {.rounding_noise = rounding_noise});
-  host->run();
+  runtime::HostExecutor host(device_program(graph, core::baseline_schedule(graph), 256),
+                             {.rounding_noise = rounding_noise});
+  host.run();
   std::vector<Values> values;
-  for (const auto& output : host->outputs()) {
+  for (const auto& output : host.outputs()) {
     values.push_back(stored_values(output.bytes, core::ElementType::f32));
   }
   return values;
@@ -54,22 +54,23 @@ TEST_CASE("device: random graphs of synthetic nodes have the host's bits, peaks 
     const std::int64_t guard = random.chance(50) ? kGuard : 0;
     const runtime::Program program = device_program(graph, schedule, alignment, guard);
     const bool poison = random.chance(50);
-    const auto host = runtime::host_executor(program, {.poison = poison, .sentinels = guard > 0});
-    const runtime::StepReport report = host->run();
+    runtime::HostExecutor host(program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport report = host.run();
 
-    HostMachine machine(i % 10 == 0 ? Threads::reverse : Threads::one);
-    DeviceRun device(machine, program, poison);
+    FiberMachine machine(i % 10 == 0 ? Threads::reverse : Threads::one);
+    HostLibrary library;
+    DeviceRun device(machine, library, program, poison);
     device.step();
     const auto outputs = device.outputs();
-    const auto expected = host->outputs();
+    const auto expected = host.outputs();
     REQUIRE(outputs.size() == expected.size());
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       CHECK(std::equal(outputs[k].second.begin(), outputs[k].second.end(), expected[k].bytes.begin(),
                        expected[k].bytes.end()));
     }
     const auto digests = device.sink_digests();
-    REQUIRE(digests.size() == host->sink_digests().size());
-    for (std::size_t k = 0; k < digests.size(); ++k) CHECK(digests[k] == host->sink_digests()[k].digest);
+    REQUIRE(digests.size() == host.sink_digests().size());
+    for (std::size_t k = 0; k < digests.size(); ++k) CHECK(digests[k] == host.sink_digests()[k].digest);
     CHECK(device.measured_peak_bytes() == report.measured_peak_bytes);
     CHECK(device.live_peak_bytes() == report.live_peak_bytes);
     CHECK(device.broken_guards() == 0);
@@ -87,7 +88,7 @@ TEST_CASE("device: large synthetic tensors have the host's digests", "[device]")
     const std::span<const std::byte> inputs[] = {view, view.first(1)};
     runtime::run_synthetic(3, inputs, expected);
 
-    HostMachine machine(Threads::forward);
+    FiberMachine machine(Threads::forward);
     runtime::device::HashMemory hash{};
     std::uint64_t digest = 0;
     runtime::device::synthetic_digest(machine, {data, bytes}, &hash, &digest);
@@ -100,16 +101,17 @@ TEST_CASE("device: large synthetic tensors have the host's digests", "[device]")
 
 TEST_CASE("device: an overwritten guard is found", "[device]") {
   const Perceptron p = perceptron();
-  HostMachine machine;
-  const Graph graph = runtime::device::with_scratch(machine, p.graph, false);
+  FiberMachine machine(Threads::one);
+  HostLibrary library;
+  const Graph graph = runtime::device::with_scratch(machine, library, p.graph, false);
   const runtime::Program program = device_program(graph, core::baseline_schedule(graph), 256, kGuard);
-  DeviceRun whole(machine, program);
+  DeviceRun whole(machine, library, program);
   whole.step();
   CHECK(whole.broken_guards() == 0);
   runtime::Program broken = program;
   broken.instructions[1].output.offset += 128;  // relu writes into the guard behind its buffer
   broken.instructions[1].output.reserved -= 128;
-  DeviceRun shifted(machine, broken);
+  DeviceRun shifted(machine, library, broken);
   shifted.step();
   CHECK(shifted.broken_guards() > 0);
 }
@@ -121,16 +123,17 @@ TEST_CASE("device: every model agrees with the host, and recomputation does not 
   Random random(13);
   for (const TinyModel& tiny : tiny_models()) {
     INFO("model " << tiny.name);
-    HostMachine machine;
-    machine.library_convolutions = tiny.name == "unet";
+    FiberMachine machine(Threads::one);
+    HostLibrary library(tiny.name == "unet");
     const Graph graph = tiny.build();
     const auto expected = host_outputs(graph, 0);
     for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
       INFO("precision " << core::to_string(precision));
       const double rounding = precision == core::Precision::fp32 ? 0x1p-19 : 0x1p-8;
       const auto disturbed = host_outputs(graph, rounding);
-      const Graph stored = runtime::device::with_scratch(machine, core::with_precision(graph, precision), false);
-      DeviceRun baseline(machine, device_program(stored, core::baseline_schedule(stored), 256), true);
+      const Graph stored =
+          runtime::device::with_scratch(machine, library, core::with_precision(graph, precision), false);
+      DeviceRun baseline(machine, library, device_program(stored, core::baseline_schedule(stored), 256), true);
       baseline.step();
       const auto outputs = baseline.outputs();
       REQUIRE(outputs.size() == expected.size());
@@ -147,7 +150,7 @@ TEST_CASE("device: every model agrees with the host, and recomputation does not 
       }
       if (precision == core::Precision::fp32 && tiny.name.rfind("resnet", 0) != 0) CHECK(decided * 2 > outputs.size());
 
-      DeviceRun again(machine, device_program(stored, random_schedule(random, stored), 256, kGuard), true);
+      DeviceRun again(machine, library, device_program(stored, random_schedule(random, stored), 256, kGuard), true);
       again.step();
       CHECK(again.outputs() == outputs);
       CHECK(again.broken_guards() == 0);

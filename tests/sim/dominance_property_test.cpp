@@ -45,7 +45,7 @@ void on_every_machine(const Check& check) {
   }
   for (const bool reverse : {false, true}) {
     INFO("fibers, " << (reverse ? "backwards" : "forwards"));
-    FiberMachine machine(reverse);
+    FiberMachine machine(reverse ? tests::Threads::reverse : tests::Threads::forward);
     check(machine);
   }
 }
@@ -174,16 +174,16 @@ TEST_CASE("All pairs of all short sequences of three values", "[dominance]") {
   std::vector<Values> all;
   tests::for_each_sequence(2, 5, [&](const Values& values) { all.push_back(values); });
   const Matrix expected = literal_matrix(all);
-  const DominanceSet set(canonical_one_by_one(all), 2);
-  CHECK(matrix_by_bands(set, 10'000) == expected);
-  CHECK(set.non_dominated() == literal_non_dominated(expected));
+  const auto set = dominance_set(canonical_one_by_one(all), 2);
+  CHECK(matrix_by_bands(*set, 10'000) == expected);
+  CHECK(set->non_dominated() == literal_non_dominated(expected));
 }
 
 TEST_CASE("A band needs room for one row", "[dominance]") {
-  const DominanceSet set(canonical_one_by_one(std::vector<Values>(65, Values{1, 2})), 1);
-  CHECK_THROWS_AS(set.for_each_band(15, [](const DominanceBand&) {}), core::InputError);
+  const auto set = dominance_set(canonical_one_by_one(std::vector<Values>(65, Values{1, 2})), 1);
+  CHECK_THROWS_AS(set->for_each_band(15, [](const DominanceBand&) {}), core::InputError);
   int bands = 0;
-  set.for_each_band(16, [&](const DominanceBand& band) {
+  set->for_each_band(16, [&](const DominanceBand& band) {
     ++bands;
     CHECK(band.words[0] == ~std::uint64_t{0});
     CHECK(band.words[1] == 1);
@@ -223,10 +223,10 @@ TEST_CASE("One against many is core dominates both ways", "[dominance]") {
   }
   CHECK(dominated > all / 10);
   CHECK(dominating > all / 10);
-  const DominanceSet empty{CanonicalBatch()};
-  CHECK(empty.dominated_by(core::canonical(Values{1})).empty());
-  CHECK(empty.dominators_of(core::canonical(Values{1})).empty());
-  CHECK(empty.non_dominated().empty());
+  const auto empty = dominance_set(CanonicalBatch());
+  CHECK(empty->dominated_by(core::canonical(Values{1})).empty());
+  CHECK(empty->dominators_of(core::canonical(Values{1})).empty());
+  CHECK(empty->non_dominated().empty());
 }
 
 TEST_CASE("Dominance in bulk for the widest values that profiles have", "[dominance]") {
@@ -237,10 +237,10 @@ TEST_CASE("Dominance in bulk for the widest values that profiles have", "[domina
     for (const std::int64_t step : steps) values.push_back(step == 0 ? 0 : step == 1 ? kTop - 1 : kTop);
     all.push_back(values);
   });
-  const DominanceSet set(canonical_one_by_one(all), 1);
+  const auto set = dominance_set(canonical_one_by_one(all), 1);
   const Matrix expected = literal_matrix(all);
-  CHECK(matrix_by_bands(set, 1000) == expected);
-  CHECK(set.non_dominated() == literal_non_dominated(expected));
+  CHECK(matrix_by_bands(*set, 1000) == expected);
+  CHECK(set->non_dominated() == literal_non_dominated(expected));
 }
 
 TEST_CASE("The non-dominated profiles are those of brute force", "[dominance]") {

@@ -8,7 +8,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
 #include "cairn/sim/device/machine_simulator.h"
-#include "cairn/sim/host/lockstep.h"
+#include "cairn/sim/host/lockstep_families.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/fiber_machine.h"
@@ -100,7 +100,7 @@ TEST_CASE("host and device path agree with the reference on thousands of small g
     if (round % 50 != 0) continue;
     REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
     for (const bool reverse : {false, true}) {
-      tests::FiberMachine fibers(reverse);
+      tests::FiberMachine fibers(reverse ? tests::Threads::reverse : tests::Threads::forward);
       REQUIRE(evaluated(*std::make_unique<OnMachine<tests::FiberMachine, std::uint16_t>>(fibers, graph), batch) ==
               expected);
     }
@@ -147,7 +147,8 @@ TEST_CASE("larger graphs agree with the evaluator, in every way that lanes can b
     const sim::ScheduleBatch batch = batch_of(graph, schedules);
     REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
     if (round % 3 != 0) continue;
-    tests::FiberMachine fibers(round % 2 == 1, round % 4 < 2 ? 96 * 1024 : 1024);
+    tests::FiberMachine fibers(round % 2 == 1 ? tests::Threads::reverse : tests::Threads::forward,
+                               round % 4 < 2 ? 96 * 1024 : 1024);
     OnMachine<tests::FiberMachine, std::uint16_t> device_path(fibers, graph, round % 6 == 0 ? 5'000 : 0);
     REQUIRE(evaluated(device_path, batch) == expected);
   }
@@ -195,7 +196,7 @@ TEST_CASE("profiles are those of the reference, and none for invalid candidates"
     std::vector<core::Schedule> schedules;
     for (std::int64_t c = random.between(1, 12); c > 0; --c) schedules.push_back(random_candidate(random, graph));
     const sim::ScheduleBatch batch = batch_of(graph, schedules);
-    tests::FiberMachine fibers(round % 2 == 1);
+    tests::FiberMachine fibers(round % 2 == 1 ? tests::Threads::reverse : tests::Threads::forward);
     OnMachine<tests::FiberMachine, std::uint16_t> device_path(fibers, graph, round % 3 == 0 ? 300 : 0);
     for (const sim::Profiles& profiles :
          {sim::host_simulator(graph, 2)->profiles(batch), device_path.profiles(batch)}) {
@@ -289,7 +290,8 @@ TEST_CASE("candidates of a generator are the same one by one, in any batch and o
       REQUIRE(reference::valid(graph, expected.back()));
       REQUIRE(expected.back().length() <= graph.node_count() + generator.moves);
     }
-    tests::FiberMachine fibers(round % 2 == 1, round % 5 == 0 ? 256 : 96 * 1024);
+    tests::FiberMachine fibers(round % 2 == 1 ? tests::Threads::reverse : tests::Threads::forward,
+                               round % 5 == 0 ? 256 : 96 * 1024);
     OnMachine<tests::FiberMachine, std::uint16_t> device_path(fibers, graph, round % 4 == 0 ? 2000 : 0);
     const auto host = sim::host_simulator(graph, 2);
     const sim::Outcomes outcomes = by_evaluator(graph, expected);

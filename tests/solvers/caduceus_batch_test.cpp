@@ -153,7 +153,7 @@ TEST_CASE("caduceus graphs solved in bulk are solved alike on every machine", "[
   for (int i = 0; i < 1000; ++i) instances.push_back(random_instance(random));
   const CaduceusBatch batch = batch_of(instances);
   core::HostMachine one(1), two(2);
-  tests::FiberMachine forwards(false), backwards(true);
+  tests::FiberMachine forwards(tests::Threads::forward), backwards(tests::Threads::reverse);
   for (const CaduceusGoal goal : {CaduceusGoal::least_peak, CaduceusGoal::dominant}) {
     const CaduceusAnswers expected = solve_caduceus(batch, goal, one);
     const auto check = [&](const CaduceusAnswers& answers) {

@@ -238,7 +238,7 @@ TEST_CASE("of equal subtrees one order in each class is tried and its peak is th
 
 TEST_CASE("key orders are the same on every machine", "[sim]") {
   Random random(3);
-  tests::FiberMachine forwards(false), backwards(true);
+  tests::FiberMachine forwards(tests::Threads::forward), backwards(tests::Threads::reverse);
   core::HostMachine one(1), two(2);
   for (int i = 0; i < 40; ++i) {
     const KeyTree tree = i < 30 ? random_tree(random) : tests::random_key_tree(random, 5, 3, 3);

@@ -26,7 +26,7 @@ PumpkinAnswer on_host(const PumpkinProblem& problem, const PumpkinOptions& optio
   return solve_pumpkin(core::HostMachine(threads), problem, options);
 }
 PumpkinAnswer on_fibers(const PumpkinProblem& problem, bool reverse, const PumpkinOptions& options = {}) {
-  tests::FiberMachine machine(reverse);
+  tests::FiberMachine machine(reverse ? tests::Threads::reverse : tests::Threads::forward);
   return device::solve_pumpkin(machine, problem, options);
 }
 

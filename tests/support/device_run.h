@@ -12,17 +12,20 @@
 #include "cairn/runtime/device/step.h"
 #include "cairn/runtime/internal/liveness.h"
 #include "cairn/runtime/internal/patterns.h"
-#include "cairn/runtime/internal/residents.h"
 #include "cairn/runtime/program.h"
-#include "cairn/tests/support/host_machine.h"
+#include "cairn/runtime/residents.h"
+#include "cairn/tests/support/fiber_machine.h"
+#include "cairn/tests/support/host_library.h"
 
 namespace cairn::tests {
 
-/// Runs a program the way a device's executor does, on a HostMachine.
+/// Runs a program the way a device's executor does, on a FiberMachine.
 class DeviceRun {
  public:
-  DeviceRun(HostMachine& machine, runtime::Program program, bool poison = false, std::uint64_t seed = 1)
+  DeviceRun(FiberMachine& machine, HostLibrary& library, runtime::Program program, bool poison = false,
+            std::uint64_t seed = 1)
       : machine_(machine),
+        library_(library),
         program_(std::move(program)),
         lives_(runtime::liveness(program_, program_.guard_bytes > 0)),
         layout_(program_.graph.residents()),
@@ -52,14 +55,14 @@ class DeviceRun {
   DeviceRun& operator=(const DeviceRun&) = delete;
 
   void step() {
-    runtime::device::Step step(program_, lives_, poison_, memory_);
+    runtime::device::Step step(program_, lives_, poison_, memory_, library_);
     step.begin(machine_);
     for (const runtime::Instruction& instruction : program_.instructions) step.issue(machine_, instruction);
   }
 
-  std::vector<std::pair<core::NodeId, std::vector<std::byte>>> outputs() const {
+  std::vector<std::pair<core::NodeId, std::vector<std::byte>>> outputs() {
     std::vector<std::pair<core::NodeId, std::vector<std::byte>>> result;
-    const runtime::device::Step step(program_, lives_, poison_, memory_);
+    const runtime::device::Step step(program_, lives_, poison_, memory_, library_);
     for (const runtime::KeptOutput& kept : program_.kept) {
       const std::byte* at = step.address(kept.location);
       result.emplace_back(kept.node, std::vector<std::byte>(at, at + kept.location.bytes));
@@ -83,7 +86,8 @@ class DeviceRun {
   static std::size_t words(std::int64_t bytes) { return static_cast<std::size_t>(bytes) / 16 + 1; }
   static std::byte* bytes_of(Memory& memory) { return reinterpret_cast<std::byte*>(memory.data()); }
 
-  HostMachine& machine_;
+  FiberMachine& machine_;
+  HostLibrary& library_;
   runtime::Program program_;
   runtime::Liveness lives_;
   runtime::ResidentLayout layout_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,12 +13,19 @@
 
 namespace cairn::tests {
 
-/// A Machine of sim/machine.h whose teams have as many threads as on a device, as coroutines: where a sync is missing,
-/// forwards and backwards differ. Shared memory is as scarce as there, and holds rubbish at first.
+/// How the teams of a FiberMachine run.
+enum class Threads {
+  one,      ///< a Team of one
+  forward,  ///< as many as on a device, one after the other from sync to sync
+  reverse,  ///< the same in the opposite order: where a sync is missing, the results differ from `forward`
+};
+
+/// A Machine whose teams have as many threads as on a device, as coroutines. Shared memory is as scarce as there, and
+/// holds rubbish at first, which is NaN for a float.
 class FiberMachine : public core::HostMachine {
  public:
-  explicit FiberMachine(bool reverse = false, std::int64_t shared_limit = 96 * 1024)
-      : core::HostMachine(1), reverse_(reverse), shared_limit_(shared_limit) {}
+  explicit FiberMachine(Threads threads = Threads::forward, std::int64_t shared_limit = 96 * 1024)
+      : core::HostMachine(1), threads_(threads), shared_limit_(shared_limit) {}
 
   std::int64_t shared_limit() const { return shared_limit_; }
   template <class F>
@@ -27,27 +35,48 @@ class FiberMachine : public core::HostMachine {
 
   template <class F>
   void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) {
+    if (F::kThreads == 1 || threads_ == Threads::one) return launch_teams_of_one(functor, teams, shared_bytes);
+    const bool reverse = threads_ == Threads::reverse;
+    for_teams<F>(teams, shared_bytes, [&](std::byte* shared, std::int64_t index) {
+      fibers_.run(F::kThreads, shared, reverse, [&](const FiberTeams::Team& team) { functor(team, index); });
+    });
+  }
+  /// launch() where threads are Threads::one; a program that calls no other is compiled for no other team.
+  template <class F>
+  void launch_teams_of_one(const F& functor, std::int64_t teams, std::int64_t shared_bytes) {
+    for_teams<F>(teams, shared_bytes,
+                 [&](std::byte* shared, std::int64_t index) { functor(core::SerialTeam(shared), index); });
+  }
+
+  std::int64_t sort_workspace(std::int64_t count) const { return 16 + count; }
+  void sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, std::int32_t* sorted_places, std::int64_t count,
+                   std::int64_t limit, void* workspace) {
+    std::memset(workspace, 0xFF, static_cast<std::size_t>(sort_workspace(count)));
+    if (std::any_of(keys, keys + count, [=](std::int32_t key) { return key < 0 || key >= limit; })) {
+      throw std::logic_error("a key out of range");
+    }
+    core::HostMachine::sort_by_key(keys, sorted_keys, sorted_places, count, limit, workspace);
+  }
+
+ private:
+  template <class F, class Body>
+  void for_teams(std::int64_t teams, std::int64_t shared_bytes, const Body& body) {
     static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= 4096 - 16);
     static_assert(F::kThreads == 1 || (F::kThreads >= 32 && F::kThreads <= 1024 && F::kThreads % 32 == 0));
     const std::int64_t teams_of_block = F::kThreads == 1 ? 128 : F::kThreads == 32 ? core::kWarpsOfBlock : 1;
     if (teams < 0 || shared_bytes < 0 || shared_bytes * teams_of_block > shared_limit_ ||
         (F::kThreads == 1 && shared_bytes > 0))
       throw std::logic_error("a launch that a device would refuse");
+    constexpr std::uint16_t kRubbish = 0xFFA5;  // two of these, too, are a NaN
     std::vector<std::max_align_t> memory(static_cast<std::size_t>(shared_bytes) / sizeof(std::max_align_t) + 1);
-    auto* shared = reinterpret_cast<std::byte*>(memory.data());
+    auto* words = reinterpret_cast<std::uint16_t*>(memory.data());
     for (std::int64_t i = 0; i < teams; ++i) {
-      const std::int64_t index = reverse_ ? teams - 1 - i : i;
-      std::memset(shared, 0xA5, static_cast<std::size_t>(shared_bytes));
-      if constexpr (F::kThreads == 1) {
-        functor(core::SerialTeam(), index);
-      } else {
-        fibers_.run(F::kThreads, shared, reverse_, [&](const FiberTeams::Team& team) { functor(team, index); });
-      }
+      std::fill_n(words, (shared_bytes + 1) / 2, kRubbish);
+      body(reinterpret_cast<std::byte*>(words), threads_ == Threads::reverse ? teams - 1 - i : i);
     }
   }
 
- private:
-  bool reverse_;
+  Threads threads_;
   std::int64_t shared_limit_;
   FiberTeams fibers_;
 };

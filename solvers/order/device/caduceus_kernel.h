@@ -31,7 +31,7 @@ class Carver {
   CAIRN_HD std::int64_t bytes() const { return bytes_; }
 
  private:
-  static constexpr std::int64_t kAlignment = 8;
+  static constexpr std::int64_t kAlignment = 16;
   std::byte* memory_;
   std::int64_t bytes_ = 0;
 };

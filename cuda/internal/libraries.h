@@ -1,0 +1,162 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "cairn/runtime/device/library.h"
+
+/// The vendor's libraries: cuBLASLt and, where it is installed, cuDNN.
+namespace cairn::cuda {
+
+/// A library opened at run time, so that the program starts without it and does not pay for its loading before it is
+/// needed (cuBLASLt alone costs 60 ms). It stays open to the end of the process: such libraries have threads and exit
+/// handlers of their own.
+class SharedLibrary {
+ public:
+  /// A function, as a pointer of whatever type it is assigned to; nullptr where the library has none of this name.
+  struct Symbol {
+    void* address;
+    template <typename Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(address);
+    }
+  };
+
+  /// `file`.`major`, or `file` of the same major version; first where the loader looks, then in the folder of the
+  /// toolkit of this build. `name` is what people call it.
+  SharedLibrary(std::string name, const std::string& file, int major);
+
+  Symbol find(const char* symbol);
+  /// What the library says of itself: 10000 times the major version and more.
+  void require_version(std::size_t version);
+  /// One line that says what is missing and how to mend it; empty when nothing is.
+  std::string why_not() const;
+
+ private:
+  std::string name_;
+  int major_;
+  void* library_ = nullptr;
+  std::string reason_;
+};
+
+/// What was chosen for each shape, once, so that the same op has the same bits whenever it is computed.
+template <class Shape, class Plan>
+class Plans {
+ public:
+  template <class Choose>
+  const Plan& of(const Shape& shape, const Choose& choose) {
+    auto found = plans_.find(shape);
+    if (found == plans_.end()) found = plans_.emplace(shape, choose(shape)).first;
+    return found->second;
+  }
+
+ private:
+  std::map<Shape, Plan> plans_;
+};
+
+/// Whether execute(buffers, stream) is accepted, tried once on buffers of these sizes that are freed again: a library
+/// may refuse what it said it could do. True, too, where memory does not suffice for a trial. Throws DeviceError where
+/// what it enqueued fails.
+bool runs_once(std::span<const std::int64_t> bytes,
+               const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);
+
+/// Matrix products by cuBLASLt. The algorithm of a shape is chosen once, so that the same product has the same bits
+/// whenever it is computed. For one thread at a time.
+class Gemms {
+ public:
+  /// Loads cuBLAS. No product will need more than `workspace_limit_bytes` of workspace.
+  /// Throws DeviceError where cuBLAS or a device is missing.
+  explicit Gemms(std::int64_t workspace_limit_bytes);
+  Gemms(Gemms&&) noexcept;
+  Gemms& operator=(Gemms&&) noexcept;
+  ~Gemms();
+
+  /// Bytes of workspace that run() needs for this shape, whose algorithm is chosen by the first call; tens of
+  /// microseconds then. Throws DeviceError that names the shape when cuBLAS has no algorithm for it, InputError when
+  /// the shape is none (extents below 1, or bias together with accumulate).
+  std::int64_t workspace(const runtime::device::GemmShape& shape);
+
+  /// Enqueues the product. Every tensor begins at a multiple of 16 bytes, the workspace at a multiple of 256. May be
+  /// captured into a graph. Throws DeviceError that names the shape.
+  void run(const runtime::device::GemmShape& shape, const runtime::device::GemmOperands& operands, void* workspace,
+           cudaStream_t stream);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Convolutions by cuDNN, where it is installed. The plan of a shape is chosen once, among those that give the same
+/// bits every time. For one thread at a time.
+class Convolutions {
+ public:
+  /// Loads cuDNN and starts it: some tenths of a second. No convolution will need more than `workspace_limit_bytes` of
+  /// workspace.
+  explicit Convolutions(std::int64_t workspace_limit_bytes);
+  Convolutions(Convolutions&&) noexcept;
+  Convolutions& operator=(Convolutions&&) noexcept;
+  ~Convolutions();
+
+  bool available() const;
+  /// One line that says why cuDNN cannot be used and how to mend; empty when it can.
+  const std::string& why_not() const;
+
+  /// Bytes of workspace that run() needs for this shape; nullopt when there is no cuDNN, or it has no deterministic
+  /// plan for the shape that also runs. The first call for a shape chooses the plan and executes it once:
+  /// milliseconds, and seconds where cuDNN compiles a kernel for it.
+  std::optional<std::int64_t> workspace(const runtime::device::ConvShape& shape);
+
+  /// Enqueues the convolution of a shape for which workspace() gives a size. Every tensor begins at a multiple of 16
+  /// bytes, the workspace at a multiple of 256. May be captured into a graph once workspace() was called.
+  /// Throws DeviceError that names the shape.
+  void run(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands, void* workspace,
+           cudaStream_t stream);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What a device keeps of them.
+struct Libraries {
+  explicit Libraries(std::int64_t workspace_limit_bytes)
+      : gemms(workspace_limit_bytes), convolutions(workspace_limit_bytes) {}
+
+  Gemms gemms;
+  Convolutions convolutions;
+};
+
+/// They on a stream, as ops ask for them.
+class StreamLibrary final : public runtime::device::Library {
+ public:
+  StreamLibrary(Libraries& libraries, cudaStream_t stream) : libraries_(libraries), stream_(stream) {}
+
+  std::int64_t gemm_workspace(const runtime::device::GemmShape& shape) override {
+    return libraries_.gemms.workspace(shape);
+  }
+  void gemm(const runtime::device::GemmShape& shape, const runtime::device::GemmOperands& operands,
+            void* workspace) override {
+    libraries_.gemms.run(shape, operands, workspace, stream_);
+  }
+  std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) override {
+    return libraries_.convolutions.workspace(shape);
+  }
+  void conv(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands,
+            void* workspace) override {
+    libraries_.convolutions.run(shape, operands, workspace, stream_);
+  }
+
+ private:
+  Libraries& libraries_;
+  cudaStream_t stream_;
+};
+
+}  // namespace cairn::cuda

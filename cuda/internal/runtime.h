@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "cairn/core/error.h"
+
+/// The CUDA runtime: its errors, its current device, and owners of what it hands out. These are move-only, empty by
+/// default, and never throw when they let go.
+namespace cairn::cuda {
+
+/// Throws DeviceError "<what>: <CUDA's own words>" unless `status` is success; no error is left behind for the next
+/// cudaGetLastError.
+inline void check(cudaError_t status, std::string_view what) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  throw core::DeviceError(std::string(what) + ": " + cudaGetErrorString(status));
+}
+
+/// The device that everything here is for: the first visible one. It need not be the caller's current device.
+inline constexpr int kDevice = 0;
+
+/// Makes kDevice the thread's current device for as long as it lives, then the one before it again. What allocates,
+/// launches or lets go on behalf of a caller does so within one.
+class OnDevice {
+ public:
+  OnDevice() : OnDevice(std::nothrow) { check(status_, "choosing the device"); }
+  /// For destructors and the like: goes on where it fails.
+  explicit OnDevice(std::nothrow_t) noexcept : status_(cudaGetDevice(&before_)) {
+    if (status_ == cudaSuccess && before_ != kDevice) {
+      status_ = cudaSetDevice(kDevice);
+      changed_ = status_ == cudaSuccess;
+    }
+    if (status_ != cudaSuccess) cudaGetLastError();
+  }
+  ~OnDevice() {
+    if (changed_ && cudaSetDevice(before_) != cudaSuccess) cudaGetLastError();
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  cudaError_t status() const { return status_; }
+
+ private:
+  int before_ = kDevice;
+  bool changed_ = false;
+  cudaError_t status_;
+};
+
+template <auto kDestroy>
+struct RuntimeDeleter {
+  template <typename T>
+  void operator()(T* handle) const noexcept {
+    if (kDestroy(handle) != cudaSuccess) cudaGetLastError();  // left behind, it would be blamed on the next call
+  }
+};
+
+template <typename Handle, auto kDestroy>
+using RuntimeOwner = std::unique_ptr<std::remove_pointer_t<Handle>, RuntimeDeleter<kDestroy>>;
+
+using Stream = RuntimeOwner<cudaStream_t, &cudaStreamDestroy>;
+using Event = RuntimeOwner<cudaEvent_t, &cudaEventDestroy>;
+using CapturedGraph = RuntimeOwner<cudaGraph_t, &cudaGraphDestroy>;
+using GraphExec = RuntimeOwner<cudaGraphExec_t, &cudaGraphExecDestroy>;
+using DeviceMemory = RuntimeOwner<std::byte*, &cudaFree>;
+using PinnedMemory = RuntimeOwner<std::byte*, &cudaFreeHost>;
+
+/// A stream that does not wait for the default stream. Throws DeviceError.
+inline Stream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a CUDA stream");
+  return Stream(stream);
+}
+
+/// `flags` as cudaEventCreateWithFlags has them: cudaEventDefault for an event that takes the time. Throws DeviceError.
+inline Event make_event(unsigned flags = cudaEventDisableTiming) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, flags), "a CUDA event");
+  return Event(event);
+}
+
+/// Not initialised, aligned to 256 bytes; no bytes are no memory. Throws DeviceError that names the size.
+inline DeviceMemory device_memory(std::int64_t bytes) {
+  void* memory = nullptr;
+  if (bytes > 0)
+    check(cudaMalloc(&memory, static_cast<std::size_t>(bytes)), std::to_string(bytes) + " bytes of device memory");
+  return DeviceMemory(static_cast<std::byte*>(memory));
+}
+
+/// Page-locked host memory, which the device copies without a detour; otherwise as device_memory.
+inline PinnedMemory pinned_memory(std::int64_t bytes) {
+  void* memory = nullptr;
+  if (bytes > 0)
+    check(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), std::to_string(bytes) + " bytes of pinned memory");
+  return PinnedMemory(static_cast<std::byte*>(memory));
+}
+
+}  // namespace cairn::cuda

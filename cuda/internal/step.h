@@ -1,0 +1,28 @@
+#pragma once
+
+#include "cairn/cuda/internal/machine.h"
+#include "cairn/runtime/device/step.h"
+
+namespace cairn::cuda {
+
+/// runtime::device::Step on a GPU. Its functions are instantiated in a file that nvcc compiles, so that their callers
+/// need not be.
+class MachineStep {
+ public:
+  /// All arguments must outlive the step.
+  MachineStep(Machine& machine, runtime::device::Library& library, const runtime::Program& program,
+              const runtime::Liveness& lives, bool poison, const runtime::device::StepMemory& memory)
+      : machine_(machine), step_(program, lives, poison, memory, library) {}
+
+  void begin();
+  void issue(const runtime::Instruction& instruction, bool dirty_scratch = false);
+  /// runtime::device::find_touched.
+  void find_touched(const std::byte* arena, std::int64_t bytes, int paint, std::int64_t* ends);
+  std::byte* address(const runtime::Location& location) const { return step_.address(location); }
+
+ private:
+  Machine& machine_;
+  runtime::device::Step step_;
+};
+
+}  // namespace cairn::cuda

@@ -1,0 +1,73 @@
+#include "cairn/cuda/internal/libraries.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/cuda/internal/runtime.h"
+
+namespace cairn::cuda {
+namespace {
+
+std::string last_error() {
+  const char* text = dlerror();
+  return text != nullptr ? text : "unknown error of the loader";
+}
+
+}  // namespace
+
+SharedLibrary::SharedLibrary(std::string name, const std::string& file, int major)
+    : name_(std::move(name)), major_(major) {
+  for (const std::string folder : {"", CAIRN_CUDA_LIBRARY_DIR "/"}) {
+    for (const std::string& path : {folder + file + "." + std::to_string(major), folder + file}) {
+      library_ = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+      if (library_ != nullptr) {
+        reason_.clear();
+        return;
+      }
+      // The first name's reason is the one to tell: where that library is found but broken, it says what is missing.
+      const std::string reason = last_error();
+      if (reason_.empty()) reason_ = reason;
+    }
+  }
+}
+
+SharedLibrary::Symbol SharedLibrary::find(const char* symbol) {
+  if (library_ == nullptr) return {nullptr};
+  void* address = dlsym(library_, symbol);
+  if (address == nullptr && reason_.empty()) reason_ = last_error();
+  return {address};
+}
+
+void SharedLibrary::require_version(std::size_t version) {
+  constexpr std::size_t kPerMajor = 10000;
+  const std::size_t major = version / kPerMajor;
+  if (major != static_cast<std::size_t>(major_)) reason_ = "it is of version " + std::to_string(major);
+}
+
+std::string SharedLibrary::why_not() const {
+  if (reason_.empty()) return {};
+  return name_ + " " + std::to_string(major_) + " cannot be loaded (" + reason_ +
+         "): install it or put its folder on LD_LIBRARY_PATH";
+}
+
+bool runs_once(std::span<const std::int64_t> bytes,
+               const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute) {
+  std::vector<DeviceMemory> memory;
+  std::vector<std::byte*> buffers;
+  try {
+    for (const std::int64_t size : bytes) buffers.push_back(memory.emplace_back(device_memory(size)).get());
+  } catch (const core::DeviceError&) {
+    return true;
+  }
+  const Stream stream = make_stream();
+  const bool accepted = execute(buffers, stream.get());
+  const cudaError_t left_behind = cudaGetLastError();
+  check(cudaStreamSynchronize(stream.get()), "the first run of a library's plan");
+  return accepted && left_behind == cudaSuccess;
+}
+
+}  // namespace cairn::cuda

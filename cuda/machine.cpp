@@ -1,0 +1,63 @@
+#include "cairn/cuda/internal/machine.h"
+
+namespace cairn::cuda {
+namespace {
+
+Stream stream_on_device() {
+  const OnDevice on;
+  return make_stream();
+}
+
+/// Most bytes of dynamic shared memory that a launch may ask for, a few KB below the device's own limit.
+std::int64_t most_shared_bytes() {
+  // What reductions keep beside, in static shared memory, and what the system reserves for itself.
+  constexpr std::int64_t kReserve = 4096;
+  int bytes = 0;
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, kDevice), "the shared memory's size");
+  return bytes - kReserve;
+}
+
+}  // namespace
+
+void ArrayDeleter::operator()(std::byte* memory) const noexcept {
+  const OnDevice on(std::nothrow);
+  if (cudaStreamSynchronize(stream) != cudaSuccess) cudaGetLastError();
+  if (cudaFree(memory) != cudaSuccess) cudaGetLastError();
+}
+
+Machine::Machine() : own_stream_(stream_on_device()), stream_(own_stream_.get()), shared_limit_(most_shared_bytes()) {}
+
+Machine::Machine(cudaStream_t stream) : stream_(stream), shared_limit_(most_shared_bytes()) {}
+
+Machine::~Machine() {
+  const OnDevice on(std::nothrow);
+  workspace_ = {};
+  own_stream_.reset();
+}
+
+std::int64_t Machine::free_bytes() const {
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "the device's free memory");
+  return static_cast<std::int64_t>(free);
+}
+
+void Machine::copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const {
+  const char* what = kind == cudaMemcpyHostToDevice ? "a copy to the device" : "a copy from the device";
+  if (bytes > 0) check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream_), what);
+  check(cudaStreamSynchronize(stream_), what);
+}
+
+void Machine::fill(void* address, int byte, std::int64_t bytes) const {
+  if (bytes == 0) return;
+  check(cudaMemsetAsync(address, byte, static_cast<std::size_t>(bytes), stream_), "filling memory");
+}
+
+std::byte* Machine::workspace(std::int64_t bytes) {
+  if (bytes > workspace_.size()) {
+    workspace_ = {};
+    workspace_ = array<std::byte>(bytes);
+  }
+  return workspace_.data();
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,8 @@
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/conv.h"
+#include "cairn/runtime/device/pool.h"
+
+namespace cairn::runtime::device {
+template void conv(Launcher<cuda::Machine>&, Call&);
+template void pool(Launcher<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

@@ -1,0 +1,10 @@
+#include "cairn/cuda/internal/machine.cuh"
+#include "cairn/runtime/device/layernorm.h"
+#include "cairn/runtime/device/loss.h"
+#include "cairn/runtime/device/softmax.h"
+
+namespace cairn::runtime::device {
+template void layernorm(Launcher<cuda::Machine>&, Call&);
+template void loss(Launcher<cuda::Machine>&, Call&);
+template void softmax(Launcher<cuda::Machine>&, Call&);
+}  // namespace cairn::runtime::device

@@ -1,0 +1,238 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "cairn/core/bf16.h"
+#include "cairn/core/host_device.h"
+
+/// Several neighbouring elements at a time between memory and arithmetic. A storage type T is float or core::Bf16;
+/// arithmetic is in float. What is moved is a pack of 16 bytes, or a single element where rows do not begin at 16
+/// bytes.
+namespace cairn::runtime::device {
+
+/// The elements that one memory access of 16 bytes moves. T is a storage type: float or core::Bf16.
+template <class T>
+struct alignas(16) Pack {
+  static constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
+  T value[kWidth];
+};
+
+CAIRN_HD inline float to_float(float x) { return x; }
+CAIRN_HD inline float to_float(core::Bf16 x) { return static_cast<float>(x); }
+
+template <class T>
+CAIRN_HD T from_float(float x) {
+  return T(x);
+}
+
+/// Whether rows of `cols` elements, one behind the other from an aligned start, all begin at 16 bytes.
+template <class T>
+CAIRN_HD bool rows_are_packed(std::int64_t cols) {
+  return cols % Pack<T>::kWidth == 0;
+}
+
+/// body(width), a std::integral_constant: that of a pack if `packed`, else 1.
+template <class T, class F>
+void with_width(bool packed, const F& body) {
+  if (packed) {
+    body(std::integral_constant<int, Pack<T>::kWidth>{});
+  } else {
+    body(std::integral_constant<int, 1>{});
+  }
+}
+
+/// W elements as they were loaded: in whole words, so that what waits for its turn takes no more registers than bytes.
+/// Undefined at first. May alias the elements.
+template <class T, int W>
+struct Loaded;
+template <int W>
+struct alignas(W * sizeof(float)) Loaded<float, W> {
+  float value[W];
+};
+template <>
+struct [[gnu::may_alias]] alignas(16) Loaded<core::Bf16, Pack<core::Bf16>::kWidth> {
+  std::uint32_t word[4];  ///< the first of two elements is in the lower half
+};
+template <>
+struct [[gnu::may_alias]] alignas(2) Loaded<core::Bf16, 1> {
+  std::uint16_t half;
+};
+
+namespace detail {
+
+CAIRN_HD inline float float_of_bits(std::uint32_t bits) {
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+/// Two bf16 in a word, rounded as Bf16(float) does.
+CAIRN_HD inline std::uint32_t two_halves(float lower, float upper) {
+#ifdef CAIRN_DEVICE_PASS
+  std::uint32_t word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(upper), "f"(lower));
+  return word;
+#else
+  return static_cast<std::uint32_t>(core::Bf16(upper).bits) << 16 | core::Bf16(lower).bits;
+#endif
+}
+
+}  // namespace detail
+
+/// Elements [W index, W index + W) of a tensor that begins at their size. An index of elements would do, but nvcc joins
+/// words to one access only where it sees that an address is a multiple of it.
+template <int W, class T>
+CAIRN_HD Loaded<T, W> load(const T* tensor, std::int64_t index) {
+  static_assert(sizeof(Loaded<T, W>) == W * sizeof(T));
+  return reinterpret_cast<const Loaded<T, W>*>(tensor)[index];
+}
+
+/// Stores them there as they were loaded.
+template <class T, int W>
+CAIRN_HD void store(T* tensor, std::int64_t index, const Loaded<T, W>& loaded) {
+  reinterpret_cast<Loaded<T, W>*>(tensor)[index] = loaded;
+}
+
+template <int W>
+CAIRN_HD void to_floats(const Loaded<float, W>& loaded, float (&values)[W]) {
+  CAIRN_UNROLL
+  for (int i = 0; i < W; ++i) values[i] = loaded.value[i];
+}
+CAIRN_HD inline void to_floats(const Loaded<core::Bf16, 8>& loaded, float (&values)[8]) {
+  CAIRN_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    values[2 * i] = detail::float_of_bits(loaded.word[i] << 16);
+    values[2 * i + 1] = detail::float_of_bits(loaded.word[i] & 0xFFFF0000U);
+  }
+}
+CAIRN_HD inline void to_floats(const Loaded<core::Bf16, 1>& loaded, float (&values)[1]) {
+  values[0] = detail::float_of_bits(static_cast<std::uint32_t>(loaded.half) << 16);
+}
+
+/// The same of N tensors.
+template <class T, int N, int W>
+CAIRN_HD void to_floats(const Loaded<T, W> (&loaded)[N], float (&values)[N][W]) {
+  CAIRN_UNROLL
+  for (int n = 0; n < N; ++n) to_floats(loaded[n], values[n]);
+}
+/// The same by place: values[i] are the i-th elements of all N.
+template <int N, class T, int W>
+CAIRN_HD void to_columns(const Loaded<T, W> (&loaded)[N], float (&values)[W][N]) {
+  float of_tensor[N][W];
+  to_floats(loaded, of_tensor);
+  CAIRN_UNROLL
+  for (int i = 0; i < W; ++i) {
+    CAIRN_UNROLL
+    for (int n = 0; n < N; ++n) values[i][n] = of_tensor[n][i];
+  }
+}
+
+/// Elements [W index, W index + W) of a tensor of floats that begins at 16 bytes or, for W = 1, anywhere.
+template <int W>
+CAIRN_HD void load_floats(const float* tensor, std::int64_t index, float (&values)[W]) {
+  constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
+  CAIRN_UNROLL
+  for (int i = 0; i < W / kWidth; ++i) {
+    const Loaded<float, kWidth> part = load<kWidth>(tensor, index * (W / kWidth) + i);
+    CAIRN_UNROLL
+    for (int k = 0; k < kWidth; ++k) values[i * kWidth + k] = part.value[k];
+  }
+}
+
+/// Rounds W values and stores them at elements [W index, W index + W).
+template <int W>
+CAIRN_HD void store_floats(float* tensor, std::int64_t index, const float (&values)[W]) {
+  Loaded<float, W> rounded;
+  CAIRN_UNROLL
+  for (int i = 0; i < W; ++i) rounded.value[i] = values[i];
+  store(tensor, index, rounded);
+}
+CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const float (&values)[8]) {
+  Loaded<core::Bf16, 8> rounded;
+  CAIRN_UNROLL
+  for (int i = 0; i < 4; ++i) rounded.word[i] = detail::two_halves(values[2 * i], values[2 * i + 1]);
+  store(tensor, index, rounded);
+}
+CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const float (&values)[1]) {
+  tensor[index] = core::Bf16(values[0]);
+}
+
+/// W floats, which may be several packs, at elements [W index, W index + W).
+template <int W>
+CAIRN_HD void store_packs(float* tensor, std::int64_t index, const float (&values)[W]) {
+  constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
+  CAIRN_UNROLL
+  for (int i = 0; i < W / kWidth; ++i) {
+    float part[kWidth];
+    CAIRN_UNROLL
+    for (int k = 0; k < kWidth; ++k) part[k] = values[i * kWidth + k];
+    store_floats(tensor, index * (W / kWidth) + i, part);
+  }
+}
+
+/// body(p, loaded) for the packs [begin, end) of N tensors, shared out among the team's threads. All loads of kUnroll
+/// packs come before the first of them is worked on: the compiler cannot move them there, as the body may write to a
+/// tensor.
+template <int kUnroll, int N, class T, class Index, class Team, class F>
+CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin, Index end, const F& body) {
+  constexpr int kWidth = Pack<T>::kWidth;
+  for (Index first = begin + team.rank(); first < end; first += kUnroll * team.size()) {
+    Loaded<T, kWidth> packs[kUnroll][N] = {};
+    CAIRN_UNROLL
+    for (int u = 0; u < kUnroll; ++u) {
+      const Index p = first + u * team.size();
+      if (p < end) {
+        CAIRN_UNROLL
+        for (int n = 0; n < N; ++n) packs[u][n] = load<kWidth>(in[n], p);
+      }
+    }
+    CAIRN_UNROLL
+    for (int u = 0; u < kUnroll; ++u) {
+      const Index p = first + u * team.size();
+      if (p < end) body(p, packs[u]);
+    }
+  }
+}
+
+/// W neighbouring elements, moved by one access, or by as many of 16 bytes as it takes.
+template <class T, int W>
+struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
+  T value[W];
+};
+
+/// Chunk `index` of a tensor that starts at the alignment of a chunk.
+template <int W, class T>
+CAIRN_HD Chunk<T, W> load_chunk(const T* tensor, std::int64_t index) {
+  return reinterpret_cast<const Chunk<T, W>*>(tensor)[index];
+}
+template <int W, class T>
+CAIRN_HD void store_chunk(T* tensor, std::int64_t index, const Chunk<T, W>& chunk) {
+  reinterpret_cast<Chunk<T, W>*>(tensor)[index] = chunk;
+}
+
+/// total += the chunks at index, index + stride, ...: `count` of them in this order. Each of the kAhead registers is
+/// filled again as soon as its chunk is added, one round before it is needed: compilers for devices move loads that are
+/// only grouped down to their use, where the next would wait for the last.
+template <int kAhead, int W, class T>
+CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
+                         Chunk<float, W>& total) {
+  Chunk<T, W> ahead[kAhead] = {};
+  CAIRN_UNROLL
+  for (int k = 0; k < kAhead; ++k) {
+    if (k < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
+  }
+  for (; count > 0; count -= kAhead) {
+    index += kAhead * stride;
+    CAIRN_UNROLL
+    for (int k = 0; k < kAhead; ++k) {
+      CAIRN_UNROLL
+      for (int i = 0; i < W; ++i) total.value[i] += to_float(ahead[k].value[i]);
+      ahead[k] = {};
+      if (k + kAhead < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
+    }
+  }
+}
+
+}  // namespace cairn::runtime::device

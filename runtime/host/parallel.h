@@ -1,0 +1,80 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+/// Loops over OpenMP threads whose results do not depend on the number of threads: work is cut into blocks by size
+/// alone, and sums are taken in the order of the blocks.
+namespace cairn::runtime::kernels {
+
+using BlockFunction = void (*)(const void* context, std::int64_t begin, std::int64_t end);
+
+/// Calls `function(context, begin, end)` for [0, block), [block, 2 block), ... below n. It must not throw.
+void run_blocks(std::int64_t n, std::int64_t block, BlockFunction function, const void* context);
+
+template <class F>
+void for_blocks(std::int64_t n, std::int64_t block, const F& body) {
+  run_blocks(
+      n, block,
+      [](const void* context, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(context))(begin, end); },
+      std::addressof(body));
+}
+
+inline constexpr std::int64_t kElementBlock = 16384;  ///< elements of one block of an elementwise loop
+inline constexpr std::int64_t kColumnBlock = 32;      ///< columns of one block of a sum over rows
+
+/// Rows of a block that holds about kElementBlock elements.
+inline std::int64_t row_block(std::int64_t cols) { return std::max<std::int64_t>(1, kElementBlock / cols); }
+
+/// body(i) for every i below n.
+template <class F>
+void for_elements(std::int64_t n, const F& body) {
+  for_blocks(n, kElementBlock, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) body(i);
+  });
+}
+
+/// body(r) for every row r; `cols` is the work of one row in elements.
+template <class F>
+void for_rows(std::int64_t rows, std::int64_t cols, const F& body) {
+  for_blocks(rows, row_block(cols), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) body(r);
+  });
+}
+
+/// Sum of body(begin, end) over at most 64 blocks of [0, n).
+template <class F>
+auto sum_blocks(std::int64_t n, const F& body) {
+  using Value = std::invoke_result_t<F, std::int64_t, std::int64_t>;
+  constexpr std::int64_t kMaxBlocks = 64;
+  const std::int64_t block = std::max<std::int64_t>(1, (n + kMaxBlocks - 1) / kMaxBlocks);
+  std::array<Value, kMaxBlocks> partial{};
+  for_blocks(n, block, [&](std::int64_t begin, std::int64_t end) {
+    partial[static_cast<std::size_t>(begin / block)] = body(begin, end);
+  });
+  Value total{};
+  for (const Value& value : partial) total += value;
+  return total;
+}
+
+/// Sum of term(i) for i below n on one thread, in double, in eight interleaved lanes that the compiler can vectorise.
+template <class F>
+double sum_lanes(std::int64_t n, const F& term) {
+  constexpr std::int64_t kLanes = 8;
+  std::array<double, kLanes> lanes{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[static_cast<std::size_t>(lane)] += static_cast<double>(term(i + lane));
+    }
+  }
+  double total = 0;
+  for (const double lane : lanes) total += lane;
+  for (; i < n; ++i) total += static_cast<double>(term(i));
+  return total;
+}
+
+}  // namespace cairn::runtime::kernels

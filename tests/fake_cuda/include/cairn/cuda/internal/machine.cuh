@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cairn/cuda/internal/machine.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/support/fiber_machine.h"
+
+/// In place of the file of this name in cuda/internal/: launches come to the fake runtime, whose kernels run on the
+/// host's Teams. The .cu files of cuda/ are compiled with it as they are.
+namespace cairn::cuda {
+
+template <class F>
+void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes) const {
+  if (teams == 0) return;
+  const auto kernel = [=] {
+#ifdef CAIRN_FAKE_FIBERS
+    tests::fake::machine().launch(functor, teams, shared_bytes);
+#else
+    tests::fake::machine().launch_teams_of_one(functor, teams, shared_bytes);
+#endif
+  };
+  check(tests::fake::enqueue_kernel(stream_, kernel), "the launch of a kernel");
+}
+
+template <class F>
+std::int64_t Machine::resident_teams(std::int64_t shared_bytes) const {
+  return tests::fake::machine().resident_teams<F>(shared_bytes);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,125 @@
+// What cuda/ computes on Machines as they are, on the fake runtime: it finds memory that is freed while a kernel may
+// still use it, and calls for a device that is not the current one.
+#include "cairn/cuda/simulator.h"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/cuda/dominance.h"
+#include "cairn/cuda/internal/libraries.h"
+#include "cairn/cuda/internal/machine.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/sim/dominance_cases.h"
+#include "cairn/tests/support/random_graph.h"
+
+namespace cairn::tests {
+namespace {
+
+/// Three devices, of which the caller uses the last; at the end it still does, and nothing is left on any.
+struct ThirdOfThree {
+  ThirdOfThree() {
+    fake::reset();
+    fake::set_device_count(3);
+    REQUIRE(cudaSetDevice(2) == cudaSuccess);
+  }
+  ~ThirdOfThree() {
+    int current = -1;
+    cudaGetDevice(&current);
+    CHECK(current == 2);
+    CHECK(fake::alive() == "");
+    CHECK(fake::faults() == "");
+    cudaSetDevice(0);
+  }
+  ThirdOfThree(const ThirdOfThree&) = delete;
+  ThirdOfThree& operator=(const ThirdOfThree&) = delete;
+};
+
+}  // namespace
+
+TEST_CASE("the device's simulator gives the host's answers, whatever the caller's device is, as its buffers grow") {
+  Random random(91);
+  for (int round = 0; round < 30; ++round) {
+    const ThirdOfThree devices;
+    const core::Graph graph = random_graph(random, {.min_nodes = 1, .max_nodes = 40});
+    const auto host = sim::host_simulator(graph, 1);
+    const auto device = cuda::device_simulator(graph);
+    const sim::Generator generator{static_cast<std::uint64_t>(round), round % 2 == 0 ? 0 : 20};
+    for (const std::int64_t count : {1, 3, 40, 200}) {
+      const sim::ScheduleBatch batch = host->generate(generator, 5, count);
+      const sim::ScheduleBatch drawn = device->generate(generator, 5, count);
+      for (std::int64_t c = 0; c < count; ++c) REQUIRE(drawn.schedule(c) == batch.schedule(c));
+      sim::Outcomes expected, outcomes, of_drawn;
+      host->evaluate(batch, expected);
+      device->evaluate(batch, outcomes);
+      device->evaluate(generator, 5, count, of_drawn);
+      REQUIRE(outcomes == expected);
+      REQUIRE(of_drawn == expected);
+      REQUIRE(device->profiles(batch).value == host->profiles(batch).value);
+      sim::Tally tally(sim::tally_options(graph)), of_host(sim::tally_options(graph));
+      host->sweep(generator, 5, count, of_host);
+      device->sweep(generator, 5, count, tally);
+      REQUIRE(tally == of_host);
+    }
+  }
+}
+
+TEST_CASE("the device's bulk dominance gives the host's answers, whatever the caller's device is") {
+  Random random(92);
+  for (const std::int64_t count : {0, 1, 64, 200}) {
+    const ThirdOfThree devices;
+    const std::vector<Values> profiles = population(random, count, 12);
+    const Ragged ragged(profiles);
+    const sim::CanonicalBatch batch = cuda::canonical_batch(ragged.values, ragged.offsets);
+    REQUIRE(batch == canonical_one_by_one(profiles));
+    const auto host = sim::dominance_set(batch, 1);
+    const auto device = cuda::dominance_set(batch);
+    REQUIRE(device->size() == count);
+    REQUIRE(device->non_dominated() == host->non_dominated());
+    if (count > 0) REQUIRE(device->dominated_by(batch[0]) == host->dominated_by(batch[0]));
+    if (count > 0) REQUIRE(device->dominators_of(batch[0]) == host->dominators_of(batch[0]));
+    const std::int64_t sets[] = {0, count};
+    REQUIRE(cuda::merge_segments(batch, sets) == sim::merge_segments(batch, sets));
+  }
+}
+
+TEST_CASE("an array waits for the kernels that use it before its memory goes") {
+  const ThirdOfThree devices;
+  cuda::Machine machine;
+  const auto bound = machine.bind();
+  auto array = machine.array<std::byte>(1000);
+  machine.fill(array.data(), 1, 1000);
+  array = machine.array<std::byte>(2000);
+  CHECK(fake::calls()["cudaStreamSynchronize"] == 1);
+}
+
+TEST_CASE("a library's plan is tried once, on memory that is freed again") {
+  const ThirdOfThree devices;
+  const cuda::OnDevice on;
+  const std::array<std::int64_t, 3> bytes = {100, 0, 5000};
+  int kernels = 0;
+  const auto accepts = [&](std::span<std::byte* const> buffers, cudaStream_t stream) {
+    CHECK((buffers[0] != nullptr && buffers[1] == nullptr && buffers[2] != nullptr));
+    return fake::enqueue_kernel(stream, [&] { ++kernels; }) == cudaSuccess;
+  };
+  CHECK(cuda::runs_once(bytes, accepts));
+  CHECK(kernels == 1);
+  CHECK(fake::alive() == "");
+  CHECK_FALSE(cuda::runs_once(bytes, [](auto, cudaStream_t) { return false; }));
+  // What refuses may leave an error behind instead.
+  fake::fail_call("kernel", 1, cudaErrorInvalidConfiguration);
+  CHECK_FALSE(cuda::runs_once(bytes, [&](auto buffers, cudaStream_t stream) {
+    accepts(buffers, stream);
+    return true;
+  }));
+  CHECK(fake::last_error() == cudaSuccess);
+  // Too large to try: nothing speaks against it.
+  const std::array<std::int64_t, 1> huge = {2 * fake::kDeviceBytes};
+  CHECK(cuda::runs_once(huge, [](auto, cudaStream_t) { return false; }));
+  CHECK(fake::alive() == "");
+}
+
+}  // namespace cairn::tests

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "cairn/core/bf16.h"
+#include "cairn/runtime/device/elements.h"
+#include "cairn/runtime/device/library.h"
+
+namespace cairn::tests {
+
+/// Products and convolutions by their definitions, on the host.
+class HostLibrary final : public runtime::device::Library {
+ public:
+  /// Without convolutions, these are lowered to products.
+  explicit HostLibrary(bool convolves = false) : convolves_(convolves) {}
+
+  std::int64_t gemm_workspace(const runtime::device::GemmShape& shape) override { return 64 + shape.n % 7; }
+  void gemm(const runtime::device::GemmShape& shape, const runtime::device::GemmOperands& operands,
+            void* workspace) override {
+    std::memset(workspace, 0xFF, static_cast<std::size_t>(gemm_workspace(shape)));
+    if (shape.type == core::ElementType::bf16) {
+      multiply<core::Bf16>(shape, operands);
+    } else {
+      multiply<float>(shape, operands);
+    }
+  }
+
+  std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) override {
+    if (!convolves_) return std::nullopt;
+    return 128 + shape.out_c % 5;
+  }
+  void conv(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands,
+            void* workspace) override {
+    std::memset(workspace, 0xFF, static_cast<std::size_t>(*conv_workspace(shape)));
+    if (shape.type == core::ElementType::bf16) {
+      convolve<core::Bf16>(shape, operands);
+    } else {
+      convolve<float>(shape, operands);
+    }
+  }
+
+ private:
+  template <class T>
+  static void multiply(const runtime::device::GemmShape& s, const runtime::device::GemmOperands& o) {
+    const T* a = static_cast<const T*>(o.a);
+    const T* b = static_cast<const T*>(o.b);
+    const T* bias = static_cast<const T*>(o.bias);
+    T* c = static_cast<T*>(o.c);
+    std::vector<double> row(static_cast<std::size_t>(s.n));
+    for (std::int64_t batch = 0; batch < s.batch; ++batch, a += s.m * s.k, b += s.k * s.n, c += s.m * s.n) {
+      for (std::int64_t i = 0; i < s.m; ++i) {
+        std::fill(row.begin(), row.end(), 0.0);
+        for (std::int64_t l = 0; l < s.k; ++l) {
+          const double factor = runtime::device::to_float(s.trans_a ? a[l * s.m + i] : a[i * s.k + l]);
+          for (std::int64_t j = 0; j < s.n; ++j) {
+            row[static_cast<std::size_t>(j)] +=
+                factor * static_cast<double>(runtime::device::to_float(s.trans_b ? b[j * s.k + l] : b[l * s.n + j]));
+          }
+        }
+        for (std::int64_t j = 0; j < s.n; ++j) {
+          double value = static_cast<double>(o.alpha) * row[static_cast<std::size_t>(j)];
+          if (s.bias) value += static_cast<double>(runtime::device::to_float(bias[j]));
+          if (s.accumulate) value += static_cast<double>(runtime::device::to_float(c[i * s.n + j]));
+          c[i * s.n + j] = runtime::device::from_float<T>(static_cast<float>(value));
+        }
+      }
+    }
+  }
+
+  /// body(pixel of y, pixel of x, place in the kernel) for every pair that a convolution joins.
+  template <class F>
+  static void for_pairs(const runtime::device::ConvShape& s, const F& body) {
+    for (std::int64_t n = 0; n < s.images; ++n) {
+      for (std::int64_t oy = 0; oy < s.out_h; ++oy) {
+        for (std::int64_t ox = 0; ox < s.out_w; ++ox) {
+          for (std::int64_t ky = 0; ky < s.kernel_h; ++ky) {
+            for (std::int64_t kx = 0; kx < s.kernel_w; ++kx) {
+              const std::int64_t y = oy * s.stride - s.pad + ky, x = ox * s.stride - s.pad + kx;
+              if (y < 0 || y >= s.in_h || x < 0 || x >= s.in_w) continue;
+              body((n * s.out_h + oy) * s.out_w + ox, (n * s.in_h + y) * s.in_w + x, ky * s.kernel_w + kx);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  template <class T>
+  static void convolve(const runtime::device::ConvShape& s, const runtime::device::ConvOperands& o) {
+    using runtime::device::ConvKind;
+    using runtime::device::to_float;
+    const std::int64_t places = s.kernel_h * s.kernel_w;
+    const std::int64_t x_count = s.images * s.in_h * s.in_w * s.in_c;
+    const std::int64_t y_count = s.images * s.out_h * s.out_w * s.out_c;
+    const std::int64_t w_count = s.out_c * places * s.in_c;
+    const std::int64_t count = s.kind == ConvKind::forward      ? y_count
+                               : s.kind == ConvKind::grad_input ? x_count
+                                                                : w_count;
+    std::vector<double> out(static_cast<std::size_t>(count), 0.0);
+    const T* first = static_cast<const T*>(o.first);
+    const T* second = static_cast<const T*>(o.second);
+    for_pairs(s, [&](std::int64_t y, std::int64_t x, std::int64_t place) {
+      for (std::int64_t oc = 0; oc < s.out_c; ++oc) {
+        for (std::int64_t ic = 0; ic < s.in_c; ++ic) {
+          const std::int64_t at_x = x * s.in_c + ic, at_y = y * s.out_c + oc,
+                             at_w = (oc * places + place) * s.in_c + ic;
+          switch (s.kind) {
+            case ConvKind::forward:
+              out[static_cast<std::size_t>(at_y)] += double(to_float(first[at_x])) * double(to_float(second[at_w]));
+              break;
+            case ConvKind::grad_input:
+              out[static_cast<std::size_t>(at_x)] += double(to_float(first[at_y])) * double(to_float(second[at_w]));
+              break;
+            case ConvKind::grad_weight:
+              out[static_cast<std::size_t>(at_w)] += double(to_float(first[at_y])) * double(to_float(second[at_x]));
+              break;
+          }
+        }
+      }
+    });
+    T* to = static_cast<T*>(o.out);
+    for (std::int64_t i = 0; i < count; ++i) {
+      to[i] = runtime::device::from_float<T>(static_cast<float>(out[static_cast<std::size_t>(i)]));
+    }
+  }
+
+  bool convolves_;
+};
+
+}  // namespace cairn::tests
