@@ -17,6 +17,12 @@ class InputError : public Error {
   using Error::Error;
 };
 
+/// A stop flag (Ctrl-C) or a limit of time ended what has no result before its end. The command exits with 130.
+class InterruptedError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The machine cannot do it: no device, or not enough memory. The command exits with 5.
 class DeviceError : public Error {
  public:

@@ -110,20 +110,20 @@ void write_file(const std::string& path, std::string_view content) {
   file.commit();
 }
 
-Graph load_graph(const std::string& path) { return parse_graph(read_file(path), path); }
+Graph load_graph(const std::string& path, const Limit& limit) { return parse_graph(read_file(path), path, limit); }
 
-Graph parse_graph(std::string_view text, const std::string& origin) {
+Graph parse_graph(std::string_view text, const std::string& origin, const Limit& limit) {
   text = without_bom(text);
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) throw InputError(fmt::format("{}: is empty", origin));
   const std::string_view first_line = text.substr(begin, text.find('\n', begin) - begin);
-  if (looks_like_simrd(first_line)) return formats::graph_from_simrd(text, origin);
+  if (looks_like_simrd(first_line)) return formats::graph_from_simrd(text, origin, limit);
   if (looks_like_csv(first_line)) {
     throw InputError(
         fmt::format("{}: is a list of buffers (MiniMalloc CSV), not a graph; use `cairn plan --buffers`", origin));
   }
 
-  const formats::Json file = formats::parse_json(text, origin);
+  const formats::Json file = formats::parse_json(text, origin, limit);
   if (!file.is_object()) {
     throw InputError(fmt::format("{}: is no graph: it holds {}", origin, formats::describe(file)));
   }

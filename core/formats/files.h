@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 
 /// Every file Cairn reads or writes (DESIGN section 3). Readers throw InputError whose one line names the file and the
 /// line, node or key, and says how to mend it. Writers write beside the target and rename: never a half-written file;
-/// they throw InputError when the path cannot be written.
+/// they throw InputError when the path cannot be written. Readers of what may be long take a Limit, with bytes as work,
+/// and throw InterruptedError where it ends them.
 namespace cairn::core {
 
 /// Whole file as text. Throws InputError.
@@ -46,9 +48,9 @@ class FileWriter {
 
 /// Reads a graph in any known format, recognised by content: Cairn JSON, networkx node-link JSON (both dialects), simrd
 /// traces. O(bytes).
-Graph load_graph(const std::string& path);
+Graph load_graph(const std::string& path, const Limit& limit = {});
 /// The same from memory; `origin` stands for the file in errors.
-Graph parse_graph(std::string_view text, const std::string& origin);
+Graph parse_graph(std::string_view text, const std::string& origin, const Limit& limit = {});
 
 std::string graph_to_json(const Graph& graph);
 std::string graph_to_dot(const Graph& graph);
@@ -72,8 +74,8 @@ Plan parse_plan(std::string_view text, const std::string& origin, const Graph& g
 
 /// MiniMalloc CSV: columns `id`, `lower`, `upper`, `size` by name, in any order. An `alignment` other than 1 and
 /// `gaps` are refused, for they would change what fits; other columns are ignored.
-std::vector<BufferSpec> load_minimalloc_csv(const std::string& path);
-std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin);
+std::vector<BufferSpec> load_minimalloc_csv(const std::string& path, const Limit& limit = {});
+std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin, const Limit& limit = {});
 /// The same with an `offset` column, from plan_buffers' result.
 std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& plan);
 /// The buffers of a schedule's plan as MiniMalloc CSV with `offset`; id = node name and step.

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 
 #include "cairn/core/error.h"
@@ -51,15 +54,49 @@ std::string parser_reason(std::string_view what) {
   return fmt::format(" ({})", reason.substr(0, reason.find("; last read:")));
 }
 
+/// The text as the parser reads it, with a look at the watch every 64 KiB.
+class WatchedText {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  WatchedText(const char* at, const char* begin, ReadWatch& watch) : at_(at), begin_(begin), watch_(&watch) {}
+
+  const char& operator*() const { return *at_; }
+  WatchedText& operator++() {
+    constexpr std::uintptr_t kEvery = 1 << 16;
+    if (reinterpret_cast<std::uintptr_t>(++at_) % kEvery == 0) watch_->read(static_cast<std::size_t>(at_ - begin_));
+    return *this;
+  }
+  bool operator==(const WatchedText& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  const char* begin_;
+  ReadWatch* watch_;
+};
+
 }  // namespace
 
-Json parse_json(std::string_view text, std::string_view origin) {
+void ReadWatch::read(std::size_t position) {
+  watch_.charge(static_cast<std::int64_t>(position) - watch_.work());
+  if (!watch_.expired()) return;
+  throw InterruptedError(watch_.interrupted() ? fmt::format("{}: reading it was interrupted", origin_)
+                                              : fmt::format("{}: not read within the limit; raise it", origin_));
+}
+
+Json parse_json(std::string_view text, std::string_view origin, const Limit& limit) {
   check_depth(text, origin);
   // The parser takes it for the end of the text.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
     throw InputError(fmt::format("{}: byte {} is 0, which no JSON holds; is it a binary file?", origin, zero));
   try {
-    return Json::parse(text.begin(), text.end());
+    ReadWatch watch(limit, origin);
+    return Json::parse(WatchedText(text.data(), text.data(), watch),
+                       WatchedText(text.data() + text.size(), text.data(), watch));
   } catch (const Json::parse_error& error) {
     // `byte` counts from 1 and points behind the end where the text stops too early.
     const std::size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());

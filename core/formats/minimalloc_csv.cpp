@@ -9,6 +9,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/formats/internal/json.h"
 #include "cairn/core/text.h"
 
 namespace cairn::core {
@@ -33,6 +34,7 @@ class CsvReader {
     if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
   }
 
+  std::size_t position() const { return at_; }
   /// False at the end of the text.
   bool next(Row& row) {
     while (at_ < text_.size()) {
@@ -137,11 +139,12 @@ constexpr std::string_view kHeader = "id,lower,upper,size,offset\n";
 
 }  // namespace
 
-std::vector<BufferSpec> load_minimalloc_csv(const std::string& path) {
-  return parse_minimalloc_csv(read_file(path), path);
+std::vector<BufferSpec> load_minimalloc_csv(const std::string& path, const Limit& limit) {
+  return parse_minimalloc_csv(read_file(path), path, limit);
 }
 
-std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin) {
+std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin, const Limit& limit) {
+  formats::ReadWatch watch(limit, origin);
   CsvReader reader(text, origin);
   Row row;
   if (!reader.next(row)) throw InputError(fmt::format("{}: is empty", origin));
@@ -158,6 +161,7 @@ std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::s
   std::unordered_set<std::string> ids;
   std::int64_t bytes = 0;
   while (reader.next(row)) {
+    watch.read(reader.position());
     if (row.fields.size() != width) {
       fail(origin, row.line, fmt::format("has {} columns, but the first line names {}", row.fields.size(), width));
     }

@@ -64,7 +64,8 @@ struct Trace {
 /// First pass: lines to operations on storages, with references counted to the end of the trace.
 class TraceReader {
  public:
-  TraceReader(std::string_view text, std::string_view origin) : text_(text), place_{.origin = origin, .list = "line"} {}
+  TraceReader(std::string_view text, std::string_view origin, const Limit& limit)
+      : text_(text), place_{.origin = origin, .list = "line"}, watch_(limit, origin) {}
 
   Trace read() {
     // Without the annotation the whole file is the step.
@@ -75,6 +76,7 @@ class TraceReader {
       const std::string_view line = text_.substr(begin, end - begin);
       if (line.find_first_not_of(" \t\r") != std::string_view::npos) read_line(line);
       begin = end + 1;
+      watch_.read(begin);
     }
     if (!in_step_) place_.fail("the trace ends, but its START annotation never came");
     return std::move(trace_);
@@ -248,6 +250,7 @@ class TraceReader {
 
   std::string_view text_;
   Place place_;
+  ReadWatch watch_;
   Json line_;
   bool in_step_ = false;
   bool backward_ = false;
@@ -438,8 +441,8 @@ class TraceToGraph {
 
 }  // namespace
 
-Graph graph_from_simrd(std::string_view text, std::string_view origin) {
-  Graph graph = TraceToGraph(TraceReader(text, origin).read(), origin).convert();
+Graph graph_from_simrd(std::string_view text, std::string_view origin, const Limit& limit) {
+  Graph graph = TraceToGraph(TraceReader(text, origin, limit).read(), origin).convert();
   if (graph.node_count() == 0) {
     throw InputError(fmt::format("{}: the trace ends before any operation of its step; is it truncated?", origin));
   }

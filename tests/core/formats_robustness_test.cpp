@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <string>
 
@@ -140,6 +141,30 @@ TEST_CASE("devices, pipes and open descriptors are written to, not replaced", "[
   ::close(held);
   CHECK(read_file(file) == "abc");
   fs::remove_all(folder);
+}
+
+TEST_CASE("long reads end when they are told to, with the file's name", "[formats]") {
+  const std::string filler(1 << 18, ' ');
+  std::string csv = "id,lower,upper,size\n", trace;
+  for (int i = 0; i < 20'000; ++i) {
+    csv += fmt::format("b{},0,1,4\n", i);
+    trace += fmt::format(R"({{"INSTRUCTION":"CONSTANT","NAME":"x{}"}})", i) + "\n";
+  }
+  const std::string json = R"({"format":"cairn.graph","version":1,)" + filler + R"("nodes":[]})";
+  const std::atomic<bool> stop = true;
+  for (const Limit& limit : {Limit{.stop = &stop}, Limit{.work = 10'000}, Limit{.seconds = -1}}) {
+    for (const std::string& text : {json, trace}) {
+      try {
+        parse_graph(text, "long.file", limit);
+        FAIL("was read to its end");
+      } catch (const InterruptedError& error) {
+        CHECK(std::string(error.what()).starts_with("long.file: "));
+      }
+    }
+    CHECK_THROWS_AS(parse_minimalloc_csv(csv, "b.csv", limit), InterruptedError);
+  }
+  CHECK(parse_graph(json, "long.file", {.work = 1 << 20}).node_count() == 0);
+  CHECK(parse_minimalloc_csv(csv, "b.csv").size() == 20'000);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
 
 namespace cairn::core::formats {
 
@@ -29,8 +30,20 @@ struct Place {
 /// Throws InputError where brackets nest so deep that walking the document would exhaust the stack. O(bytes).
 void check_depth(std::string_view text, std::string_view origin);
 
-/// Throws InputError that gives line and column where `text` is no JSON.
-Json parse_json(std::string_view text, std::string_view origin);
+/// Ends a long read.
+class ReadWatch {
+ public:
+  ReadWatch(const Limit& limit, std::string_view origin) : watch_(limit), origin_(origin) {}
+  /// Takes note that `position` bytes have been read in all. Throws InterruptedError once the limit is reached.
+  void read(std::size_t position);
+
+ private:
+  Stopwatch watch_;
+  std::string_view origin_;
+};
+
+/// Throws InputError that gives line and column where `text` is no JSON, InterruptedError where the limit ends it.
+Json parse_json(std::string_view text, std::string_view origin, const Limit& limit = {});
 
 /// One line, invalid UTF-8 replaced.
 std::string dump(const OrderedJson& value);
@@ -65,6 +78,6 @@ Graph build_graph(GraphBuilder& builder, std::string_view origin);
 
 Graph graph_from_cairn_json(const Json& file, std::string_view origin);
 Graph graph_from_node_link(const Json& file, std::string_view origin);
-Graph graph_from_simrd(std::string_view text, std::string_view origin);
+Graph graph_from_simrd(std::string_view text, std::string_view origin, const Limit& limit);
 
 }  // namespace cairn::core::formats

@@ -1,0 +1,263 @@
+// What solvers promise about scopes, bounds and options of their own, whichever solver it is.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/registry.h"
+#include "cairn/solvers/remat/tw_remat.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::Graph;
+using core::Schedule;
+namespace reference = core::reference;
+
+const std::vector<Scope> kScopes = {
+    {},
+    {OrderRule::free, 1},
+    {OrderRule::free, 2},
+    {OrderRule::free, 3},
+    {OrderRule::input, 0},
+    {OrderRule::input, 1},
+    {OrderRule::input, 2},
+    {OrderRule::input, 3},
+};
+
+/// The message of the InputError that `call` throws.
+template <class Call>
+std::string refusal(const Call& call) {
+  try {
+    call();
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+bool mentions(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
+
+/// A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit: Figure 1 of Kumar et al.
+Graph figure_1() {
+  core::GraphBuilder builder;
+  const std::vector<std::vector<core::NodeId>> inputs{{}, {0}, {1}, {1, 2}, {0, 3}};
+  for (int i = 0; i < 5; ++i) {
+    builder.add({.name = std::string(1, static_cast<char>('A' + i)), .size = 1, .cost = 1, .inputs = inputs[i]});
+  }
+  return builder.build();
+}
+
+TEST_CASE("scopes are sets of schedules: containment and intersection", "[contracts]") {
+  tests::Random random(21);
+  int inside = 0;
+  for (int i = 0; i < 300; ++i) {
+    const Graph graph = tests::random_graph(random);
+    const Schedule schedule = i % 4 == 0 ? core::baseline_schedule(graph) : tests::random_schedule(random, graph);
+    for (const Scope& a : kScopes) {
+      for (const Scope& b : kScopes) {
+        const bool in_a = a.contains(graph, schedule), in_b = b.contains(graph, schedule);
+        if (a.contains(b) && in_b) REQUIRE(in_a);
+        REQUIRE(intersection(a, b).contains(graph, schedule) == (in_a && in_b));
+        REQUIRE(a.contains(intersection(a, b)));
+        inside += in_a && a != kAnySchedule;
+      }
+    }
+  }
+  CHECK(inside > 0);
+  CHECK_FALSE(Scope{OrderRule::free, 2}.contains(kAnySchedule));
+  CHECK(describe(kAnySchedule) == "any schedule");
+  CHECK(describe(kWithoutRecomputation) == "without recomputation");
+  CHECK(describe({OrderRule::input, 2}) == "input order kept, at most 2 occurrences of a node");
+}
+
+TEST_CASE("in every scope, bounds are below the optimum, and what is called optimal or infeasible is", "[contracts]") {
+  tests::Random random(22);
+  tests::RandomGraphOptions small;
+  small.max_nodes = 6;
+  int optimal = 0, infeasible = 0, refused = 0;
+  for (int i = 0; i < 120; ++i) {
+    const Graph graph = tests::random_graph(random, small);
+    const std::int64_t anyhow = reference::least_peak(graph);
+    const std::int64_t once = reference::least_peak_without_recomputation(graph);
+    const std::int64_t baseline = reference::peak(graph, core::baseline_schedule(graph));
+    const std::int64_t budget = random.between(anyhow - 1, baseline);
+    const auto best = reference::cheapest_within(graph, budget);
+    // The least peak in a scope lies between that of a larger and that of a smaller one.
+    const auto least_at_most = [&](const Scope& scope) {
+      return scope == kAnySchedule ? anyhow : scope.order == OrderRule::free ? once : baseline;
+    };
+    const auto least_at_least = [&](const Scope& scope) {
+      if (scope == Scope{OrderRule::input, 1}) return baseline;
+      return scope.max_occurrences == 1 ? once : anyhow;
+    };
+    for (const SolverInfo& solver : registry()) {
+      if (solver.graphs != "any") continue;
+      for (const Scope& scope : kScopes) {
+        for (const auto limit : {std::optional<std::int64_t>(), std::optional(budget)}) {
+          INFO("graph " << i << " solver " << std::string(solver.name) << ", " << describe(scope) << ", budget "
+                        << limit.value_or(-1));
+          SolveOptions options;
+          options.budget = limit;
+          options.scope = scope;
+          options.limit.work = 2'000;
+          if (!solver.honours(scope)) {
+            ++refused;
+            REQUIRE_THROWS_AS(solver.solve(graph, options), core::InputError);
+            continue;
+          }
+          const Solution solution = solver.solve(graph, options);
+          REQUIRE(scope.contains(solution.scope));
+          REQUIRE(solution.scope.contains(graph, solution.schedule));
+          REQUIRE(reference::valid(graph, solution.schedule));
+          REQUIRE(reference::peak(graph, solution.schedule) == solution.peak);
+          for (const Bound& bound : {solution.peak_bound, solution.cost_bound}) {
+            REQUIRE(bound.scope.contains(solution.scope));
+          }
+          REQUIRE(solution.peak_bound.value <= least_at_most(solution.peak_bound.scope));
+          REQUIRE(solution.peak_bound.value <= solution.least_peak);
+          REQUIRE(solution.cost_bound.value <= solution.cost);
+          if (best) REQUIRE(solution.cost_bound.value <= reference::cost(graph, *best));
+          if (solution.status == Status::infeasible) {
+            ++infeasible;
+            REQUIRE(budget < least_at_most(solution.scope));
+          }
+          if (solution.status == Status::optimal) {
+            ++optimal;
+            if (limit) {
+              REQUIRE(solution.peak <= budget);
+              REQUIRE(solution.cost == solution.cost_bound.value);
+            } else {
+              REQUIRE(solution.peak <= least_at_most(solution.scope));
+              REQUIRE(solution.peak >= least_at_least(solution.scope));
+            }
+          }
+        }
+      }
+    }
+  }
+  CHECK(optimal > 0);
+  CHECK(infeasible > 0);
+  CHECK(refused > 0);
+}
+
+TEST_CASE("a cost bound makes a schedule with recomputation optimal, in scopes that it covers", "[contracts]") {
+  const Graph graph = figure_1();
+  const Schedule recomputed{{0, 1, 2, 3, 0, 4}};
+  SolveOptions options;
+  options.budget = 3;
+  const core::Stopwatch watch(options.limit);
+  Incumbent incumbent(graph, options, watch);
+  incumbent.offer(recomputed);
+  CHECK(incumbent.finish(false).status == Status::feasible);
+  incumbent.raise_cost_bound({6, kWithoutRecomputation});  // says nothing of schedules that recompute
+  CHECK_FALSE(incumbent.cannot_improve());
+  incumbent.raise_cost_bound({6, kAnySchedule});
+  CHECK(incumbent.cannot_improve());
+  const Solution solution = incumbent.finish(false);
+  CHECK(solution.status == Status::optimal);
+  CHECK(solution.cost_bound.value == 6);
+  CHECK(solution.cost_bound.scope == kAnySchedule);
+
+  // Outside the scope it is not even taken.
+  Incumbent once(graph, options, watch, kWithoutRecomputation);
+  CHECK(once.offer(recomputed).peak == 3);
+  CHECK(once.schedule().steps.empty());
+  once.offer(core::baseline_schedule(graph));
+  CHECK(once.least_peak() == 4);
+}
+
+TEST_CASE("a scope that a solver cannot keep to is refused in a line that names those that can", "[contracts]") {
+  const Graph graph = figure_1();
+  SolveOptions options;
+  options.scope.max_occurrences = 2;
+  const std::string often = refusal([&] { find_solver("tw").solve(graph, options); });
+  CHECK(mentions(often, "at most 2 occurrences"));
+  CHECK(mentions(often, "greedy"));
+  CHECK_FALSE(mentions(often, "tw,"));
+  options.scope = {OrderRule::input, 0};
+  const std::string order = refusal([&] { find_solver("order").solve(graph, options); });
+  CHECK(mentions(order, "input order kept"));
+  CHECK(mentions(order, "none"));
+  options.scope.max_occurrences = -1;
+  CHECK(mentions(refusal([&] { find_solver("auto").solve(graph, options); }), "-1"));
+  for (const Scope& scope : kScopes) CHECK(find_solver("auto").honours(scope));
+}
+
+TEST_CASE("auto keeps to the scope, with the bounds of those that it calls", "[contracts]") {
+  const Graph graph = figure_1();
+  SolveOptions options;
+  options.limit.work = 100'000;
+  options.budget = 3;
+  options.scope = kWithoutRecomputation;
+  Solution solution = find_solver("auto").solve(graph, options);
+  CHECK(solution.status == Status::infeasible);
+  CHECK(solution.peak_bound.value == 4);
+  CHECK(solution.peak_bound.scope == kWithoutRecomputation);
+  options.budget.reset();
+  CHECK(find_solver("auto").solve(graph, options).status == Status::optimal);
+  options.budget = 3;
+  for (const Scope& scope : {Scope{OrderRule::free, 2}, Scope{OrderRule::input, 0}, Scope{OrderRule::input, 2}}) {
+    options.scope = scope;
+    solution = find_solver("auto").solve(graph, options);
+    CHECK(solution.schedule.steps == std::vector<core::NodeId>{0, 1, 2, 3, 0, 4});
+    CHECK(solution.scope == scope);
+  }
+}
+
+TEST_CASE("a solver's own options are checked against its table and reach it", "[contracts]") {
+  for (const SolverInfo& solver : registry()) {
+    for (const SolverOption& option : solver.options) {
+      INFO(std::string(solver.name) << " " << std::string(option.name));
+      CHECK(option.least <= option.initial);
+      CHECK(option.initial <= option.most);
+      CHECK_FALSE(option.help.empty());
+    }
+  }
+  const SolverInfo& tw = find_solver("tw");
+  tests::Random random(23);
+  tests::RandomGraphOptions larger;
+  larger.min_nodes = 20;
+  larger.max_nodes = 30;
+  for (int i = 0; i < 20; ++i) {
+    const Graph graph = tests::random_graph(random, larger);
+    TwRematOptions direct;
+    direct.limit.work = 100'000;
+    direct.k = 1 + i % 5;
+    direct.retain = false;
+    SolveOptions options;
+    options.limit.work = 100'000;
+    tw.set_option(options, fmt::format("k={}", direct.k));
+    tw.set_option(options, "retain=0");
+    CHECK(tw.solve(graph, options).schedule == tw_remat(graph, direct).schedule);
+  }
+  SolveOptions options;
+  const std::string unknown = refusal([&] { tw.set_option(options, "retian=0"); });
+  CHECK(mentions(unknown, "'tw'"));
+  CHECK(mentions(unknown, "did you mean 'retain'?"));
+  for (const char* wrong : {"k=", "k", "k=-1", "k=1.5", "k=9999999999999999999", "retain=2"}) {
+    CHECK(mentions(refusal([&] { tw.set_option(options, wrong); }), "must be a whole number"));
+  }
+  CHECK(mentions(refusal([&] { find_solver("auto").set_option(options, "k=1"); }), "it has none"));
+  CHECK(options.own.empty());
+  options.own["k"] = -1;
+  CHECK(mentions(refusal([&] { tw.solve(figure_1(), options); }), "'-1'"));
+  CHECK(mentions(refusal([&] { find_solver("greedy").solve(figure_1(), options); }), "solver 'greedy' has no option"));
+}
+
+TEST_CASE("a solver whose engine is missing says how to get it", "[contracts]") {
+  SolverInfo solver = find_solver("none");
+  CHECK(solver.why_missing().empty());
+  solver.missing = [] { return std::string("HiGHS is not installed; 'pip install highsbox' installs it"); };
+  CHECK(mentions(refusal([&] { solver.solve(figure_1(), {}); }), "'pip install highsbox'"));
+  for (const SolverInfo& known : registry()) CHECK(known.why_missing().empty());
+}
+
+}  // namespace
+}  // namespace cairn::solvers
