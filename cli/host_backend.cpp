@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <thread>
 #include <utility>
 
 #include "cairn/cli/backend.h"
 #include "cairn/cli/common.h"
 #include "cairn/core/error.h"
+#include "cairn/core/machine/thread_pool.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/measure.h"
 #include "cairn/runtime/program.h"
@@ -27,9 +27,7 @@ std::string processor() {
 class HostBackend : public Backend {
  public:
   std::string name() const override { return "host"; }
-  std::string device() const override {
-    return fmt::format("{}, {} threads", processor(), std::thread::hardware_concurrency());
-  }
+  std::string device() const override { return fmt::format("{}, {} threads", processor(), core::thread_count()); }
 
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     if (precision != core::Precision::fp32)
@@ -50,12 +48,12 @@ class HostBackend : public Backend {
     options.before_step = [](const runtime::Instruction& instruction) {
       if (catch_interrupt()) throw Failure(kInterrupted, fmt::format("interrupted at step {}", instruction.step));
     };
-    runtime::HostExecutor executor(
+    const auto executor = runtime::host_executor(
         runtime::compile(request.graph, request.schedule, request.plan, {.guard_bytes = request.guard_bytes}), options);
     Execution execution;
-    execution.report = median_report(request.repeats, [&] { return executor.run(true); });
-    execution.outputs = keep_bytes(executor.outputs());
-    execution.sinks = executor.sink_digests();
+    execution.report = median_report(request.repeats, [&] { return executor->run(true); });
+    execution.outputs = keep_bytes(executor->outputs());
+    execution.sinks = executor->sink_digests();
     return execution;
   }
 
@@ -63,8 +61,8 @@ class HostBackend : public Backend {
     constexpr double kSeconds = 0.02;
     const core::Schedule schedule = core::baseline_schedule(graph);
     const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
-    runtime::HostExecutor executor(runtime::compile(graph, schedule, plan), {});
-    return median_of_runs(executor, kSeconds);
+    const auto executor = runtime::host_executor(runtime::compile(graph, schedule, plan));
+    return median_of_runs(*executor, kSeconds);
   }
 
   std::int64_t cache_bytes() const override { return std::int64_t{8} << 20; }

@@ -4,7 +4,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   list(APPEND cairn_warnings -Wno-restrict)  # warns of overlaps inside std::string that are not there (GCC bug 105651)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  list(APPEND cairn_warnings -Wno-psabi)  # vectors as arguments: only within a file (sim/internal/vectors.h)
+  list(APPEND cairn_warnings -Wno-psabi)  # vectors as arguments: only within a file (sim/host/vectors.h)
 endif()
 if(CAIRN_WERROR)
   list(APPEND cairn_warnings -Werror)

@@ -16,7 +16,7 @@
 #include "cairn/cuda/internal/step.h"
 #include "cairn/runtime/internal/execution.h"
 #include "cairn/runtime/internal/liveness.h"
-#include "cairn/runtime/residents.h"
+#include "cairn/runtime/internal/residents.h"
 
 namespace cairn::cuda {
 namespace {

@@ -35,7 +35,7 @@ runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t 
 /// for: kernels and library workspaces live in the arena. Each op is in an NVTX range "kind node" while it is launched
 /// or captured, with "again" where it is a recomputation. Whatever the calling thread's current device is, it is the
 /// same after every call as before.
-class Executor {
+class Executor final : public runtime::Executor {
  public:
   /// Allocates, fills and uploads; then runs one step with a check after every node, so that a kernel that fails is
   /// known by its node, and captures the step. Waits for the device.
@@ -43,23 +43,23 @@ class Executor {
   /// (names the node), InputError for a program that was not compiled for this device, core::Error where an id or label
   /// is out of range or the first step overwrites a sentinel.
   Executor(Device& device, runtime::Program program, const ExecutorOptions& options = {});
-  ~Executor();
+  ~Executor() override;
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
 
-  const runtime::Program& program() const;
+  const runtime::Program& program() const override;
 
   /// One training step; waits for it. Seconds are the device's own, from the first kernel to the end of the last; with
   /// time_ops also those of every instruction, measured within the replayed graph. The same bits every time.
   /// Throws DeviceError when the step fails, core::Error when a sentinel was overwritten (names the node).
-  runtime::StepReport run(bool time_ops = false);
+  runtime::StepReport run(bool time_ops = false) override;
 
   /// Enqueues one step on the stream and returns at once.
   void enqueue();
 
-  /// As runtime::HostExecutor::outputs, copied to the host. Waits for the stream. Valid until the next call.
-  std::vector<runtime::Output> outputs();
-  std::vector<runtime::SinkDigest> sink_digests();
+  /// As runtime::Executor::outputs, copied to the host. Waits for the stream. Valid until the next call.
+  std::vector<runtime::Output> outputs() override;
+  std::vector<runtime::SinkDigest> sink_digests() override;
 
   /// Bytes that the constructor will allocate on the device beside the arena: resident tensors and a little of its own.
   static std::int64_t bytes_beside_arena(const runtime::Program& program, bool sentinels);

@@ -1,4 +1,4 @@
-#include "cairn/runtime/arena.h"
+#include "cairn/runtime/internal/arena.h"
 
 #include <fmt/format.h>
 

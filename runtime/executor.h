@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "cairn/runtime/arena.h"
 #include "cairn/runtime/program.h"
 
 namespace cairn::runtime {
@@ -46,30 +45,33 @@ struct SinkDigest {
   bool operator==(const SinkDigest&) const = default;
 };
 
-/// Runs programs on the host. Owns the arena and the resident tensors; nothing is allocated while a step runs.
-class HostExecutor {
+/// Runs one program on one machine; owns its memory there. Within a step nothing is allocated. For one thread at a
+/// time.
+class Executor {
  public:
-  /// Throws DeviceError when arena and residents do not fit into memory, InputError for a bad program.
-  explicit HostExecutor(Program program, const ExecuteOptions& options = {});
-  ~HostExecutor();
-  HostExecutor(HostExecutor&&) noexcept;
-  HostExecutor& operator=(HostExecutor&&) noexcept;
+  virtual ~Executor() = default;
 
-  const Program& program() const;
+  virtual const Program& program() const = 0;
 
-  /// One training step. The same bits every time. Throws core::Error when a sentinel was overwritten (names the node).
-  StepReport run(bool time_ops = false);
+  /// One training step; waits for it. The same bits every time. Throws DeviceError when the step fails, core::Error
+  /// when a sentinel was overwritten (names the node).
+  virtual StepReport run(bool time_ops = false) = 0;
 
   /// Every kept output (losses, gradients), ascending by node; a node that writes a resident shows the resident's
-  /// bytes. Valid until the next run.
-  std::vector<Output> outputs() const;
+  /// bytes. Valid until the next call.
+  virtual std::vector<Output> outputs() = 0;
 
-  /// Of every node without readers that is not kept, ascending by node. Valid until the next run.
-  const std::vector<SinkDigest>& sink_digests() const;
+  /// Of every node without readers that is not kept, ascending by node.
+  virtual std::vector<SinkDigest> sink_digests() = 0;
 
- private:
-  struct State;
-  std::unique_ptr<State> state_;
+ protected:
+  Executor() = default;
+  Executor(const Executor&) = default;
+  Executor& operator=(const Executor&) = default;
 };
+
+/// Runs programs on this machine's CPU, with core::thread_count() threads.
+/// Throws DeviceError when arena and residents do not fit into memory, InputError for a bad program.
+std::unique_ptr<Executor> host_executor(Program program, const ExecuteOptions& options = {});
 
 }  // namespace cairn::runtime

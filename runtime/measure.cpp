@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "cairn/core/precision.h"
-#include "cairn/runtime/residents.h"
+#include "cairn/runtime/internal/residents.h"
 
 namespace cairn::runtime {
 namespace {

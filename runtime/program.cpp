@@ -6,8 +6,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
-#include "cairn/runtime/host/kernels.h"
-#include "cairn/runtime/residents.h"
+#include "cairn/runtime/internal/residents.h"
 
 namespace cairn::runtime {
 namespace {
@@ -167,6 +166,32 @@ class Compiler {
 };
 
 }  // namespace
+
+bool can_overwrite(core::OpKind kind, std::size_t arg) {
+  using core::OpKind;
+  switch (kind) {
+    case OpKind::add:
+    case OpKind::scale:
+    case OpKind::relu:
+    case OpKind::relu_grad:
+    case OpKind::gelu:
+    case OpKind::gelu_grad:
+    case OpKind::dropout:
+    case OpKind::softmax:
+    case OpKind::softmax_grad:
+    case OpKind::mse_grad:
+      return true;
+    case OpKind::batchnorm:
+    case OpKind::layernorm:
+    case OpKind::cross_entropy_grad:
+      return arg == 0;
+    case OpKind::batchnorm_grad_input:
+    case OpKind::layernorm_grad_input:
+      return arg == 0 || arg == 1;
+    default:
+      return false;
+  }
+}
 
 std::int64_t host_scratch(const Graph& graph, NodeId v) {
   return core::op_work(*graph.op(v), core::arg_shapes(graph, v)).scratch;

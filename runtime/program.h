@@ -59,6 +59,10 @@ using ScratchNeed = std::function<std::int64_t(const core::Graph&, core::NodeId)
 /// That of the host's kernels (core::op_work).
 std::int64_t host_scratch(const core::Graph& graph, core::NodeId v);
 
+/// Whether the kernels of this kind, on any backend, still compute the same when the output takes the storage of
+/// argument `arg`.
+bool can_overwrite(core::OpKind kind, std::size_t arg);
+
 struct CompileOptions {
   std::int64_t guard_bytes = 0;  ///< gaps that the plan left behind every buffer
   bool tf32 = false;             ///< Program::tf32
@@ -67,7 +71,7 @@ struct CompileOptions {
 };
 
 /// Checks the plan against the schedule (core::check_plan), guards included, and that the kernels can execute it:
-/// scratch large enough, addresses aligned, in place only where runtime::can_overwrite. Then resolves
+/// scratch large enough, addresses aligned, in place only where can_overwrite allows it. Then resolves
 /// addresses. Throws InputError. O(T + sum of in-degrees + the cost of check_plan).
 Program compile(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
                 const CompileOptions& options = {});

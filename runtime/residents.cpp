@@ -1,4 +1,4 @@
-#include "cairn/runtime/residents.h"
+#include "cairn/runtime/internal/residents.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,8 @@
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/precision.h"
-#include "cairn/runtime/host/integers.h"
-#include "cairn/runtime/host/parallel.h"
 #include "cairn/runtime/internal/element.h"
+#include "cairn/runtime/internal/loops.h"
 
 namespace cairn::runtime {
 namespace {
@@ -85,7 +84,7 @@ class Filler {
 
   template <class T, class F>
   static void set(T* values, std::int64_t count, const F& value) {
-    kernels::for_elements(count, [=](std::int64_t i) {
+    for_elements(count, [=](std::int64_t i) {
       if constexpr (std::is_same_v<T, core::Bf16>) {
         values[i] = core::Bf16(static_cast<float>(value(i)));
       } else {
@@ -135,6 +134,14 @@ std::int64_t index_limit(const core::Graph& graph, core::NodeId v) {
   }
 }
 
+void check_range(std::string_view what, const std::int32_t* values, std::int64_t count, std::int64_t limit) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (values[i] < 0 || values[i] >= limit) {
+      throw core::Error(fmt::format("{} {} at position {} is outside 0 to {}", what, values[i], i, limit - 1));
+    }
+  }
+}
+
 void check_indices(const core::Graph& graph, std::int32_t index, std::span<const std::byte> bytes) {
   const core::Resident& resident = graph.residents()[index];
   if (resident.type != core::ElementType::i32) return;
@@ -145,7 +152,7 @@ void check_indices(const core::Graph& graph, std::int32_t index, std::span<const
     if (op == nullptr || std::find(op->args.begin(), op->args.end(), core::Operand::resident(index)) == op->args.end())
       continue;
     try {
-      kernels::check_range("value", values, count, index_limit(graph, v));
+      check_range("value", values, count, index_limit(graph, v));
     } catch (const core::Error& error) {
       throw core::Error(fmt::format("node '{}' reads resident '{}': {}", graph.name(v), resident.name, error.what()));
     }

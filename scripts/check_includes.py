@@ -31,7 +31,7 @@ RULE = {
     "solvers/order": "core core/machine sim solvers/common solvers/order/device",
     "solvers/remat": "core solvers/common solvers/decomposition",
     "solvers": "core sim solvers/common solvers/plan solvers/decomposition solvers/order solvers/remat",
-    "runtime": "core",
+    "runtime": "core core/machine",
     "runtime/host": "core core/machine runtime",
     "runtime/device": "core core/machine runtime",
     "cuda": "core core/machine sim sim/device solvers/order/device runtime runtime/device",

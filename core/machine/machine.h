@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "cairn/core/machine/team.h"
+#include "cairn/core/machine/thread_pool.h"
 
 /// What a device computes is written once, as templates over a Machine and its Teams (core/machine/team.h): the
 /// simulator's part in sim/device/, algorithms on orders in solvers/order/device/, ops in runtime/device/. HostMachine
@@ -69,14 +69,19 @@ class HostMachine {
   template <class T>
   using ArrayOf = Array<T>;
 
-  /// As many threads as there are cores for 0.
-  explicit HostMachine(int threads = 0);
+  /// core::thread_count() for 0.
+  explicit HostMachine(int threads = 0) : threads_(threads > 0 ? threads : core::thread_count()) {}
   int threads() const { return threads_; }
 
   /// body(begin, end, thread) for pieces that cover [0, count), each of at least `grain` but the last; `thread` is less
   /// than threads(). What a body throws is thrown again once all have stopped.
-  void for_each(std::int64_t count, std::int64_t grain,
-                const std::function<void(std::int64_t, std::int64_t, int)>& body) const;
+  template <class F>
+  void for_each(std::int64_t count, std::int64_t grain, const F& body) const {
+    // Enough pieces that the last ones to end do not leave the others idle for long.
+    constexpr std::int64_t kPiecesOfThread = 32;
+    const std::int64_t piece = threads_ == 1 ? count : std::max(grain, count / (threads_ * kPiecesOfThread) + 1);
+    if (count > 0) core::parallel_blocks(count, piece, threads_, body);
+  }
 
   template <class F>
   void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) const {

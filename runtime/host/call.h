@@ -1,9 +1,17 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+
 #include "cairn/core/op.h"
 #include "cairn/runtime/host/kernels.h"
 #include "cairn/runtime/internal/extents.h"
+#include "cairn/runtime/internal/loops.h"
 
+/// What the files of kernels share. A kernel is named after its core::OpKind and instantiated for float and double
+/// where it is defined.
 namespace cairn::runtime::kernels {
 
 /// One execution of a checked op: what every kernel gets.
@@ -21,7 +29,6 @@ struct Call {
 
 }  // namespace cairn::runtime::kernels
 
-/// Instantiates a kernel of families.h for both element types.
 #define CAIRN_INSTANTIATE_KERNEL(kernel)    \
   template void kernel(const Call<float>&); \
   template void kernel(const Call<double>&)

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "cairn/runtime/host/families.h"
+#include "cairn/runtime/host/call.h"
 #include "cairn/runtime/host/gemm.h"
-#include "cairn/runtime/host/parallel.h"
 
 /// Convolutions as matrix products over tiles of output pixels. A tile's patches (kernel_h x kernel_w x in_channels
 /// inputs of each pixel) are gathered into scratch, or scattered from it; 1x1 kernels need neither.

@@ -1,5 +1,4 @@
-#include "cairn/runtime/host/families.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/host/call.h"
 #include "cairn/runtime/internal/element.h"
 
 namespace cairn::runtime::kernels {
@@ -63,6 +62,30 @@ void dropout(const Call<T>& call) {
                [=](std::int64_t i) { out[i] = mask.keeps(static_cast<std::uint64_t>(i)) ? x[i] * factor : T(0); });
 }
 
+template <class T>
+void mse(const Call<T>& call) {
+  const T* y = call.arg(0);
+  const T* target = call.arg(1);
+  const std::int64_t count = elements(call.shape(0));
+  const double total = sum_blocks(count, [=](std::int64_t begin, std::int64_t end) {
+    return sum_lanes(end - begin, [=](std::int64_t i) {
+      const double d = static_cast<double>(y[begin + i]) - static_cast<double>(target[begin + i]);
+      return d * d;
+    });
+  });
+  call.out[0] = static_cast<T>(total / static_cast<double>(count));
+}
+
+template <class T>
+void mse_grad(const Call<T>& call) {
+  const T* y = call.arg(0);
+  const T* target = call.arg(1);
+  T* out = call.out;
+  const std::int64_t count = elements(call.shape(0));
+  const T factor = static_cast<T>(2 / static_cast<double>(count));
+  for_elements(count, [=](std::int64_t i) { out[i] = factor * (y[i] - target[i]); });
+}
+
 CAIRN_INSTANTIATE_KERNEL(add);
 CAIRN_INSTANTIATE_KERNEL(scale);
 CAIRN_INSTANTIATE_KERNEL(relu);
@@ -70,5 +93,7 @@ CAIRN_INSTANTIATE_KERNEL(relu_grad);
 CAIRN_INSTANTIATE_KERNEL(gelu);
 CAIRN_INSTANTIATE_KERNEL(gelu_grad);
 CAIRN_INSTANTIATE_KERNEL(dropout);
+CAIRN_INSTANTIATE_KERNEL(mse);
+CAIRN_INSTANTIATE_KERNEL(mse_grad);
 
 }  // namespace cairn::runtime::kernels

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "cairn/runtime/host/families.h"
-#include "cairn/runtime/host/integers.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/host/call.h"
+#include "cairn/runtime/internal/residents.h"
 
 namespace cairn::runtime::kernels {
 

@@ -10,13 +10,13 @@
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
 #include "cairn/runtime/host/kernels.h"
-#include "cairn/runtime/host/parallel.h"
 #include "cairn/runtime/host/synthetic.h"
 #include "cairn/runtime/internal/element.h"
 #include "cairn/runtime/internal/execution.h"
 #include "cairn/runtime/internal/liveness.h"
+#include "cairn/runtime/internal/loops.h"
 #include "cairn/runtime/internal/patterns.h"
-#include "cairn/runtime/residents.h"
+#include "cairn/runtime/internal/residents.h"
 
 namespace cairn::runtime {
 namespace {
@@ -39,36 +39,64 @@ Program checked(Program program, const ExecuteOptions& options) {
   return program;
 }
 
-}  // namespace
-
-struct HostExecutor::State {
-  State(Program program_in, const ExecuteOptions& options_in)
-      : program(checked(std::move(program_in), options_in)),
-        options(options_in),
-        lives(liveness(program, options.sentinels)),
-        residents(program.graph.residents(), options.seed),
-        arena(program.arena_bytes) {
+class HostExecutor final : public Executor {
+ public:
+  HostExecutor(Program program, const ExecuteOptions& options)
+      : program_(checked(std::move(program), options)),
+        options_(options),
+        lives_(liveness(program_, options.sentinels)),
+        residents_(program_.graph.residents(), options.seed),
+        arena_(program_.arena_bytes) {
     std::uint32_t most_inputs = 0;
-    for (const Instruction& instruction : program.instructions) {
+    for (const Instruction& instruction : program_.instructions) {
       most_inputs = std::max(most_inputs, instruction.input_count);
       add_shapes(instruction);
     }
-    tensors.resize(most_inputs);
-    byte_inputs.resize(most_inputs);
-    sinks = sinks_of(program.graph);
+    tensors_.resize(most_inputs);
+    byte_inputs_.resize(most_inputs);
+    sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
   }
 
+  const Program& program() const override { return program_; }
+
+  StepReport run(bool time_ops) override {
+    StepReport report;
+    if (time_ops) report.op_seconds.resize(program_.instructions.size());
+    begin();
+    const auto start = std::chrono::steady_clock::now();
+    for (const Instruction& instruction : program_.instructions) {
+      const auto op_start = std::chrono::steady_clock::now();
+      execute(instruction);
+      if (time_ops) report.op_seconds[static_cast<std::size_t>(instruction.step)] = seconds_since(op_start);
+    }
+    report.seconds = seconds_since(start);
+    report.measured_peak_bytes = measured_peak_bytes(program_, options_.poison, arena_.high_water(), arena_.touched());
+    report.live_peak_bytes = lives_.live_peak_bytes;
+    return report;
+  }
+
+  std::vector<Output> outputs() override {
+    std::vector<Output> outputs;
+    for (const KeptOutput& kept : program_.kept) {
+      outputs.push_back({kept.node, {address(kept.location), static_cast<std::size_t>(kept.location.bytes)}});
+    }
+    return outputs;
+  }
+
+  std::vector<SinkDigest> sink_digests() override { return sinks_; }
+
+ private:
   void add_shapes(const Instruction& instruction) {
-    const core::Op* op = program.graph.op(instruction.node);
+    const core::Op* op = program_.graph.op(instruction.node);
     for (std::uint32_t i = 0; i < instruction.input_count; ++i) {
       if (op == nullptr) {
-        shapes.emplace_back();
+        shapes_.emplace_back();
       } else if (op->args[i].kind == core::Operand::Kind::resident) {
-        shapes.emplace_back(program.graph.residents()[op->args[i].index].shape);
+        shapes_.emplace_back(program_.graph.residents()[op->args[i].index].shape);
       } else {
-        shapes.emplace_back(program.graph.op(op->args[i].index)->shape);
+        shapes_.emplace_back(program_.graph.op(op->args[i].index)->shape);
       }
     }
   }
@@ -76,9 +104,9 @@ struct HostExecutor::State {
   std::byte* address(const Location& location) {
     switch (location.kind) {
       case Location::Kind::arena:
-        return arena.at(location.offset, location.reserved);
+        return arena_.at(location.offset, location.reserved);
       case Location::Kind::resident:
-        return residents.at(location.resident).data();
+        return residents_.at(location.resident).data();
       case Location::Kind::none:
         break;
     }
@@ -86,38 +114,38 @@ struct HostExecutor::State {
   }
 
   void begin() {
-    arena.reset_high_water();
-    if (options.poison && arena.bytes() > 0) {
-      std::memset(arena.at(0, 0), kPoison, static_cast<std::size_t>(arena.bytes()));
+    arena_.reset_high_water();
+    if (options_.poison && arena_.bytes() > 0) {
+      std::memset(arena_.at(0, 0), kPoison, static_cast<std::size_t>(arena_.bytes()));
     }
   }
 
   void execute(const Instruction& instruction) {
-    if (options.before_step) options.before_step(instruction);
-    fill_guards(lives.filled_before(instruction.step));
-    if (const core::Op* op = program.graph.op(instruction.node)) {
+    if (options_.before_step) options_.before_step(instruction);
+    fill_guards(lives_.filled_before(instruction.step));
+    if (const core::Op* op = program_.graph.op(instruction.node)) {
       run_kernel(*op, instruction);
     } else {
       run_synthetic_kernel(instruction);
     }
-    if (options.rounding_noise > 0) disturb_output(instruction);
+    if (options_.rounding_noise > 0) disturb_output(instruction);
     check_guards(instruction);
     digest_sink(instruction);
     deaths(instruction);
-    fill_guards(lives.filled_after(instruction.step));
+    fill_guards(lives_.filled_after(instruction.step));
   }
 
   void run_kernel(const core::Op& op, const Instruction& instruction) {
     for (std::uint32_t i = 0; i < instruction.input_count; ++i) {
       const std::uint32_t at = instruction.input_begin + i;
-      tensors[i] = {address(program.inputs[at]), shapes[at]};
+      tensors_[i] = {address(program_.inputs[at]), shapes_[at]};
     }
     try {
-      run_op<float>(op, std::span(tensors.data(), instruction.input_count),
+      run_op<float>(op, std::span(tensors_.data(), instruction.input_count),
                     reinterpret_cast<float*>(address(instruction.output)),
                     reinterpret_cast<float*>(address(instruction.scratch)));
     } catch (const core::Error& error) {
-      throw core::Error(fmt::format("node '{}': {}", program.graph.name(instruction.node), error.what()));
+      throw core::Error(fmt::format("node '{}': {}", program_.graph.name(instruction.node), error.what()));
     }
   }
 
@@ -127,116 +155,84 @@ struct HostExecutor::State {
       std::memset(address(instruction.scratch), kDirtyScratch, static_cast<std::size_t>(instruction.scratch.bytes));
     }
     for (std::uint32_t i = 0; i < instruction.input_count; ++i) {
-      const Location& input = program.inputs[instruction.input_begin + i];
-      byte_inputs[i] = {address(input), static_cast<std::size_t>(input.bytes)};
+      const Location& input = program_.inputs[instruction.input_begin + i];
+      byte_inputs_[i] = {address(input), static_cast<std::size_t>(input.bytes)};
     }
-    run_synthetic(instruction.node, std::span(byte_inputs.data(), instruction.input_count),
+    run_synthetic(instruction.node, std::span(byte_inputs_.data(), instruction.input_count),
                   {address(instruction.output), static_cast<std::size_t>(instruction.output.bytes)});
   }
 
   void disturb_output(const Instruction& instruction) {
-    if (program.graph.op(instruction.node) == nullptr) return;
+    if (program_.graph.op(instruction.node) == nullptr) return;
     disturb(address(instruction.output), instruction.output.bytes, instruction.node);
   }
 
   void disturb(std::byte* bytes, std::int64_t count, std::int32_t stream) const {
     auto* values = reinterpret_cast<float*>(bytes);
-    kernels::for_elements(count / static_cast<std::int64_t>(sizeof(float)), [=, this](std::int64_t i) {
+    for_elements(count / static_cast<std::int64_t>(sizeof(float)), [=, this](std::int64_t i) {
       const double u =
           2 * unit_interval(random_bits(1, static_cast<std::uint64_t>(stream), static_cast<std::uint64_t>(i))) - 1;
-      values[i] = static_cast<float>(static_cast<double>(values[i]) * (1 + options.rounding_noise * u));
+      values[i] = static_cast<float>(static_cast<double>(values[i]) * (1 + options_.rounding_noise * u));
     });
   }
 
   void disturb_residents() {
-    const auto all = program.graph.residents();
+    const auto all = program_.graph.residents();
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto index = static_cast<std::int32_t>(i);
       if (all[i].type != core::ElementType::f32 || !is_executed(all[i])) continue;
-      disturb(residents.at(index).data(), all[i].bytes(), -1 - index);
+      disturb(residents_.at(index).data(), all[i].bytes(), -1 - index);
     }
   }
 
   void digest_sink(const Instruction& instruction) {
-    const auto sink = std::lower_bound(sinks.begin(), sinks.end(), instruction.node,
+    const auto sink = std::lower_bound(sinks_.begin(), sinks_.end(), instruction.node,
                                        [](const SinkDigest& a, core::NodeId node) { return a.node < node; });
-    if (sink == sinks.end() || sink->node != instruction.node) return;
+    if (sink == sinks_.end() || sink->node != instruction.node) return;
     sink->digest = synthetic_digest({address(instruction.output), static_cast<std::size_t>(instruction.output.bytes)});
   }
 
-  std::int64_t measured_peak() const {
-    return measured_peak_bytes(program, options.poison, arena.high_water(), arena.touched());
-  }
-
   void deaths(const Instruction& instruction) {
-    if (!options.poison) return;
+    if (!options_.poison) return;
     for (std::uint32_t i = 0; i < instruction.free_count; ++i) {
-      const Location& buffer = program.frees[instruction.free_begin + i];
+      const Location& buffer = program_.frees[instruction.free_begin + i];
       std::memset(address(buffer), kPoison, static_cast<std::size_t>(buffer.reserved));
     }
   }
 
   void fill_guards(std::span<const Guard> guards) {
     for (const Guard& guard : guards) {
-      std::memset(guard_bytes(guard), kSentinel, static_cast<std::size_t>(program.guard_bytes));
+      std::memset(guard_bytes(guard), kSentinel, static_cast<std::size_t>(program_.guard_bytes));
     }
   }
 
   void check_guards(const Instruction& instruction) {
-    for (const Guard& guard : lives.checked(instruction.step)) {
+    for (const Guard& guard : lives_.checked(instruction.step)) {
       const std::byte* bytes = guard_bytes(guard);
-      if (std::all_of(bytes, bytes + program.guard_bytes, [](std::byte b) { return b == std::byte{kSentinel}; })) {
+      if (std::all_of(bytes, bytes + program_.guard_bytes, [](std::byte b) { return b == std::byte{kSentinel}; })) {
         continue;
       }
-      throw core::Error(broken_guard_message(program, instruction, guard));
+      throw core::Error(broken_guard_message(program_, instruction, guard));
     }
   }
 
-  std::byte* guard_bytes(const Guard& guard) { return arena.at(guard.offset, program.guard_bytes); }
+  std::byte* guard_bytes(const Guard& guard) { return arena_.at(guard.offset, program_.guard_bytes); }
 
-  Program program;
-  ExecuteOptions options;
-  Liveness lives;
-  Residents residents;
-  Arena arena;
-  std::vector<std::span<const std::int64_t>> shapes;    ///< of Program::inputs; empty for synthetic nodes
-  std::vector<TensorRef<float>> tensors;                ///< arguments of the current step
-  std::vector<std::span<const std::byte>> byte_inputs;  ///< the same for a synthetic node
-  std::vector<SinkDigest> sinks;                        ///< ascending by node
+  Program program_;
+  ExecuteOptions options_;
+  Liveness lives_;
+  Residents residents_;
+  Arena arena_;
+  std::vector<std::span<const std::int64_t>> shapes_;    ///< of Program::inputs; empty for synthetic nodes
+  std::vector<TensorRef<float>> tensors_;                ///< arguments of the current step
+  std::vector<std::span<const std::byte>> byte_inputs_;  ///< the same for a synthetic node
+  std::vector<SinkDigest> sinks_;                        ///< ascending by node
 };
 
-HostExecutor::HostExecutor(Program program, const ExecuteOptions& options)
-    : state_(std::make_unique<State>(std::move(program), options)) {}
-HostExecutor::~HostExecutor() = default;
-HostExecutor::HostExecutor(HostExecutor&&) noexcept = default;
-HostExecutor& HostExecutor::operator=(HostExecutor&&) noexcept = default;
+}  // namespace
 
-const Program& HostExecutor::program() const { return state_->program; }
-
-StepReport HostExecutor::run(bool time_ops) {
-  StepReport report;
-  if (time_ops) report.op_seconds.resize(state_->program.instructions.size());
-  state_->begin();
-  const auto start = std::chrono::steady_clock::now();
-  for (const Instruction& instruction : state_->program.instructions) {
-    const auto op_start = std::chrono::steady_clock::now();
-    state_->execute(instruction);
-    if (time_ops) report.op_seconds[static_cast<std::size_t>(instruction.step)] = seconds_since(op_start);
-  }
-  report.seconds = seconds_since(start);
-  report.measured_peak_bytes = state_->measured_peak();
-  report.live_peak_bytes = state_->lives.live_peak_bytes;
-  return report;
-}
-
-const std::vector<SinkDigest>& HostExecutor::sink_digests() const { return state_->sinks; }
-
-std::vector<Output> HostExecutor::outputs() const {
-  std::vector<Output> outputs;
-  for (const KeptOutput& kept : state_->program.kept) {
-    outputs.push_back({kept.node, {state_->address(kept.location), static_cast<std::size_t>(kept.location.bytes)}});
-  }
-  return outputs;
+std::unique_ptr<Executor> host_executor(Program program, const ExecuteOptions& options) {
+  return std::make_unique<HostExecutor>(std::move(program), options);
 }
 
 }  // namespace cairn::runtime

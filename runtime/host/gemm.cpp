@@ -6,7 +6,7 @@
 #include <array>
 
 #include "cairn/runtime/host/kernels.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/internal/loops.h"
 
 namespace cairn::runtime::kernels {
 namespace {
@@ -136,8 +136,7 @@ void warm_up_kernels() {
   constexpr std::int64_t kSide = 104;  // large enough to be BLAS's
   static const std::array<float, kSide * kSide> zeros{};
   kernels::keep_blas_single_threaded();
-#pragma omp parallel
-  {
+  core::on_every_thread([] {
     std::array<float, kSide * kSide> c;
     kernels::gemm<float>({.m = kSide,
                           .n = kSide,
@@ -148,7 +147,7 @@ void warm_up_kernels() {
                           .ldb = kSide,
                           .c = c.data(),
                           .ldc = kSide});
-  }
+  });
 }
 
 }  // namespace cairn::runtime

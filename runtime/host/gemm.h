@@ -23,8 +23,8 @@ struct Gemm {
 template <class T>
 void gemm(const Gemm<T>& call);
 
-/// Cut into blocks of rows or columns of C, whichever are more, over the OpenMP threads. The cut depends on m, n and k
-/// alone: the same bits with any number of threads.
+/// Cut into blocks of rows or columns of C, whichever are more, over the threads of the pool. The cut depends on m, n
+/// and k alone: the same bits with any number of threads.
 template <class T>
 void parallel_gemm(const Gemm<T>& call);
 

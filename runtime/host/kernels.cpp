@@ -1,92 +1,61 @@
 #include "cairn/runtime/host/kernels.h"
 
-#include <iterator>
+#include <cstddef>
 
-#include "cairn/runtime/host/families.h"
+#include "cairn/runtime/host/call.h"
+
+// Every kernel, in the order of core::OpKind.
+// clang-format off
+#define CAIRN_HOST_KERNELS(KERNEL) \
+  KERNEL(matmul) KERNEL(reduce_rows) \
+  KERNEL(add) KERNEL(scale) KERNEL(relu) KERNEL(relu_grad) KERNEL(gelu) KERNEL(gelu_grad) \
+  KERNEL(conv2d) KERNEL(conv2d_grad_input) KERNEL(conv2d_grad_weight) \
+  KERNEL(batchnorm_stats) KERNEL(batchnorm) KERNEL(batchnorm_grad_params) KERNEL(batchnorm_grad_input) \
+  KERNEL(layernorm_stats) KERNEL(layernorm) KERNEL(layernorm_grad_params) KERNEL(layernorm_grad_input) \
+  KERNEL(maxpool) KERNEL(maxpool_grad) KERNEL(mean_pool) KERNEL(mean_pool_grad) KERNEL(upsample) KERNEL(upsample_grad) \
+  KERNEL(concat) KERNEL(slice) KERNEL(permute) \
+  KERNEL(softmax) KERNEL(softmax_grad) KERNEL(embedding) KERNEL(embedding_grad) \
+  KERNEL(cross_entropy) KERNEL(cross_entropy_grad) KERNEL(mse) KERNEL(mse_grad) KERNEL(dropout)
+// clang-format on
 
 namespace cairn::runtime {
+
+namespace kernels {
+#define CAIRN_DECLARE(kind) \
+  template <class T>        \
+  void kind(const Call<T>& call);
+CAIRN_HOST_KERNELS(CAIRN_DECLARE)
+}  // namespace kernels
+
 namespace {
 
 template <class T>
-struct KernelTable {
-  using Kernel = void (*)(const kernels::Call<T>&);
-  // In the order of OpKind.
-  static constexpr Kernel kTable[] = {
-      kernels::matmul<T>,
-      kernels::reduce_rows<T>,
-      kernels::add<T>,
-      kernels::scale<T>,
-      kernels::relu<T>,
-      kernels::relu_grad<T>,
-      kernels::gelu<T>,
-      kernels::gelu_grad<T>,
-      kernels::conv2d<T>,
-      kernels::conv2d_grad_input<T>,
-      kernels::conv2d_grad_weight<T>,
-      kernels::batchnorm_stats<T>,
-      kernels::batchnorm<T>,
-      kernels::batchnorm_grad_params<T>,
-      kernels::batchnorm_grad_input<T>,
-      kernels::layernorm_stats<T>,
-      kernels::layernorm<T>,
-      kernels::layernorm_grad_params<T>,
-      kernels::layernorm_grad_input<T>,
-      kernels::maxpool<T>,
-      kernels::maxpool_grad<T>,
-      kernels::mean_pool<T>,
-      kernels::mean_pool_grad<T>,
-      kernels::upsample<T>,
-      kernels::upsample_grad<T>,
-      kernels::concat<T>,
-      kernels::slice<T>,
-      kernels::permute<T>,
-      kernels::softmax<T>,
-      kernels::softmax_grad<T>,
-      kernels::embedding<T>,
-      kernels::embedding_grad<T>,
-      kernels::cross_entropy<T>,
-      kernels::cross_entropy_grad<T>,
-      kernels::mse<T>,
-      kernels::mse_grad<T>,
-      kernels::dropout<T>,
-  };
-  static_assert(std::size(kTable) == core::kOpKindCount);
+struct Entry {
+  core::OpKind kind;
+  void (*kernel)(const kernels::Call<T>&);
 };
+
+#define CAIRN_ENTRY(kind) Entry<T>{core::OpKind::kind, kernels::kind<T>},
+template <class T>
+constexpr Entry<T> kKernels[] = {CAIRN_HOST_KERNELS(CAIRN_ENTRY)};
+
+constexpr bool in_order() {
+  std::size_t next = 0;
+  for (const Entry<float>& entry : kKernels<float>) {
+    if (static_cast<std::size_t>(entry.kind) != next++) return false;
+  }
+  return next == core::kOpKindCount;
+}
+static_assert(in_order());
 
 }  // namespace
 
 template <class T>
 void run_op(const core::Op& op, std::span<const TensorRef<T>> args, T* out, T* scratch) {
-  KernelTable<T>::kTable[static_cast<std::size_t>(op.kind)](kernels::Call<T>{op, args, out, scratch});
+  kKernels<T>[static_cast<std::size_t>(op.kind)].kernel(kernels::Call<T>{op, args, out, scratch});
 }
 
 template void run_op<float>(const core::Op&, std::span<const TensorRef<float>>, float*, float*);
 template void run_op<double>(const core::Op&, std::span<const TensorRef<double>>, double*, double*);
-
-bool can_overwrite(core::OpKind kind, std::size_t arg) {
-  using core::OpKind;
-  switch (kind) {
-    case OpKind::add:
-    case OpKind::scale:
-    case OpKind::relu:
-    case OpKind::relu_grad:
-    case OpKind::gelu:
-    case OpKind::gelu_grad:
-    case OpKind::dropout:
-    case OpKind::softmax:
-    case OpKind::softmax_grad:
-    case OpKind::mse_grad:
-      return true;
-    case OpKind::batchnorm:
-    case OpKind::layernorm:
-    case OpKind::cross_entropy_grad:
-      return arg == 0;
-    case OpKind::batchnorm_grad_input:
-    case OpKind::layernorm_grad_input:
-      return arg == 0 || arg == 1;
-    default:
-      return false;
-  }
-}
 
 }  // namespace cairn::runtime

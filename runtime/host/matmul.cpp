@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <array>
 
-#include "cairn/runtime/host/families.h"
+#include "cairn/runtime/host/call.h"
 #include "cairn/runtime/host/gemm.h"
-#include "cairn/runtime/host/parallel.h"
 
 namespace cairn::runtime::kernels {
 

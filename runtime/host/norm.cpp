@@ -1,8 +1,7 @@
 #include <array>
 #include <cmath>
 
-#include "cairn/runtime/host/families.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/host/call.h"
 #include "cairn/runtime/internal/element.h"
 
 /// Batch norm: x is [rows, C], stats [2, C] (mean, rstd), params [2, C] (gamma, beta).

@@ -2,8 +2,7 @@
 #include <array>
 #include <cstdint>
 
-#include "cairn/runtime/host/families.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/host/call.h"
 
 namespace cairn::runtime::kernels {
 namespace {

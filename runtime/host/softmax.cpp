@@ -1,9 +1,36 @@
-#include "cairn/runtime/host/softmax.h"
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 
-#include "cairn/runtime/host/families.h"
-#include "cairn/runtime/host/parallel.h"
+#include "cairn/runtime/host/call.h"
+#include "cairn/runtime/internal/residents.h"
 
+/// Softmax, and cross entropy with the softmax in it.
 namespace cairn::runtime::kernels {
+namespace {
+
+/// out = exp(x - max x), cols >= 1 elements; returns their sum. `out` may be x.
+template <class T>
+double exponentials(const T* x, std::int64_t cols, T* out) {
+  const T largest = *std::max_element(x, x + cols);
+  double sum = 0;
+  for (std::int64_t c = 0; c < cols; ++c) {
+    out[c] = std::exp(x[c] - largest);
+    sum += static_cast<double>(out[c]);
+  }
+  return sum;
+}
+
+/// log(sum of exp(x)).
+template <class T>
+double log_sum_exp(const T* x, std::int64_t cols) {
+  const T largest = *std::max_element(x, x + cols);
+  double sum = 0;
+  for (std::int64_t c = 0; c < cols; ++c) sum += static_cast<double>(std::exp(x[c] - largest));
+  return std::log(sum) + static_cast<double>(largest);
+}
+
+}  // namespace
 
 template <class T>
 void softmax(const Call<T>& call) {
@@ -30,7 +57,41 @@ void softmax_grad(const Call<T>& call) {
   });
 }
 
+template <class T>
+void cross_entropy(const Call<T>& call) {
+  const T* logits = call.arg(0);
+  const std::int32_t* labels = call.args[1].integers();
+  const std::int64_t cols = last_extent(call.shape(0));
+  const std::int64_t rows = row_count(call.shape(0));
+  check_range("label", labels, rows, cols);
+  const double total = sum_blocks(rows, [=](std::int64_t begin, std::int64_t end) {
+    double sum = 0;
+    for (std::int64_t r = begin; r < end; ++r) {
+      sum += log_sum_exp(logits + r * cols, cols) - static_cast<double>(logits[r * cols + labels[r]]);
+    }
+    return sum;
+  });
+  call.out[0] = static_cast<T>(total / static_cast<double>(rows));
+}
+
+template <class T>
+void cross_entropy_grad(const Call<T>& call) {
+  const std::int32_t* labels = call.args[1].integers();
+  const std::int64_t cols = last_extent(call.shape(0));
+  const std::int64_t rows = row_count(call.shape(0));
+  check_range("label", labels, rows, cols);
+  for_rows(rows, cols, [&](std::int64_t r) {
+    T* out = call.out + r * cols;
+    const double sum = exponentials(call.arg(0) + r * cols, cols, out);
+    const T factor = static_cast<T>(1 / (sum * static_cast<double>(rows)));
+    for (std::int64_t c = 0; c < cols; ++c) out[c] *= factor;
+    out[labels[r]] -= T(1) / static_cast<T>(rows);
+  });
+}
+
 CAIRN_INSTANTIATE_KERNEL(softmax);
 CAIRN_INSTANTIATE_KERNEL(softmax_grad);
+CAIRN_INSTANTIATE_KERNEL(cross_entropy);
+CAIRN_INSTANTIATE_KERNEL(cross_entropy_grad);
 
 }  // namespace cairn::runtime::kernels

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
-#include "cairn/runtime/host/parallel.h"
 #include "cairn/runtime/internal/element.h"
+#include "cairn/runtime/internal/loops.h"
 
 namespace cairn::runtime {
 namespace {
@@ -22,7 +22,7 @@ std::size_t word_bytes(std::size_t bytes, std::int64_t word) {
 }  // namespace
 
 std::uint64_t synthetic_digest(std::span<const std::byte> bytes) {
-  return kernels::sum_blocks(word_count(bytes.size()), [=](std::int64_t begin, std::int64_t end) {
+  return sum_blocks(word_count(bytes.size()), [=](std::int64_t begin, std::int64_t end) {
     std::uint64_t sum = 0;
     for (std::int64_t j = begin; j < end; ++j) {
       std::uint64_t word = 0;
@@ -37,7 +37,7 @@ void run_synthetic(std::int32_t node, std::span<const std::span<const std::byte>
   if (output.empty()) return;
   std::uint64_t hash = synthetic_seed(node);
   for (const auto& input : inputs) hash = synthetic_join(hash, synthetic_digest(input));
-  kernels::for_elements(word_count(output.size()), [=](std::int64_t j) {
+  for_elements(word_count(output.size()), [=](std::int64_t j) {
     const std::uint64_t word = mix(hash, static_cast<std::uint64_t>(j));
     std::memcpy(output.data() + j * kWord, &word, word_bytes(output.size(), j));
   });

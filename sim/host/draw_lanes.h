@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "cairn/sim/device/random_order.h"
-#include "cairn/sim/host/draw_keys.h"
+#include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/host/vectors.h"
 
-// Included by one file a processor family, as sim/internal/lockstep_lanes.h.
+// Included by one file a processor family, as lockstep_lanes.h.
 namespace cairn::sim {
 namespace {
 

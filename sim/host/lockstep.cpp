@@ -5,9 +5,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "cairn/sim/host/draw_keys.h"
-#include "cairn/sim/host/lockstep_families.h"
-
 namespace cairn::sim {
 namespace {
 

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/rewind.h"
 
+/// What the host's simulator does for several candidates at once, side by side in the processor's vectors.
 namespace cairn::sim {
 
 /// A candidate's steps, all of them nodes of the graph.
@@ -41,5 +43,42 @@ class Lockstep {
 /// fit into a cache, or sums of costs not into 64 bits.
 template <class Id>
 std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest);
+
+/// The keys by which sim/generator.h sorts nodes, of as many candidates at once as there are lanes. Keeps work arrays
+/// of some lanes * n words: use one a thread.
+class DrawKeys {
+ public:
+  virtual ~DrawKeys() = default;
+  virtual int lanes() const = 0;
+  /// Candidates first .. first + lanes() - 1.
+  virtual void draw(std::uint64_t seed, std::int64_t first) = 0;
+  /// Of one lane, by node: valid until the next call.
+  virtual const std::uint32_t* keys(int lane) = 0;
+};
+
+/// The fastest for this processor.
+template <class Id>
+std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<Id>& graph);
+
+/// What is compiled once for each family of processors; the caller must see to it that this one belongs to it.
+struct ProcessorFamily {
+  template <class Id>
+  using MakeLockstep = std::unique_ptr<Lockstep<Id>> (*)(const device::TablesView<Id>& graph, std::int32_t longest);
+  template <class Id>
+  using MakeDrawKeys = std::unique_ptr<DrawKeys> (*)(const device::TablesView<Id>& graph);
+
+  int vector_bytes;
+  MakeLockstep<std::uint16_t> lockstep16;
+  MakeLockstep<std::uint32_t> lockstep32;
+  MakeDrawKeys<std::uint16_t> draw_keys16;
+  MakeDrawKeys<std::uint32_t> draw_keys32;
+};
+
+ProcessorFamily any_processor();
+ProcessorFamily avx2();
+ProcessorFamily avx512();
+
+/// Those that this processor belongs to, the fastest first.
+std::span<const ProcessorFamily> families();
 
 }  // namespace cairn::sim

@@ -1,4 +1,4 @@
-#include "cairn/sim/host/lockstep_families.h"
+#include "cairn/sim/host/lockstep.h"
 // The standard library and what others compile too come before the target is named: they stay fit for every processor.
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include "cairn/sim/device/random_order.h"
 #pragma GCC target("avx2")
-#include "cairn/sim/host/family_of.h"
+#include "cairn/sim/host/lockstep_lanes.h"
 
 namespace cairn::sim {
 

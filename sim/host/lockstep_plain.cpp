@@ -1,5 +1,4 @@
-#include "cairn/sim/host/family_of.h"
-#include "cairn/sim/host/lockstep_families.h"
+#include "cairn/sim/host/lockstep_lanes.h"
 
 namespace cairn::sim {
 

@@ -1,7 +1,5 @@
 #include "cairn/solvers/order/order.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <queue>
@@ -9,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cairn/core/machine/thread_pool.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/order/internal/dominant.h"
 #include "cairn/solvers/order/internal/exact.h"
@@ -195,7 +194,7 @@ class Rest {
 
 }  // namespace
 
-int OrderOptions::thread_count() const { return threads > 0 ? threads : omp_get_max_threads(); }
+int OrderOptions::thread_count() const { return threads > 0 ? threads : core::thread_count(); }
 
 Solution order(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);

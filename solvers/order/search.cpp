@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
-#include <thread>
 #include <utility>
 
+#include "cairn/core/machine/thread_pool.h"
 #include "cairn/core/random.h"
 #include "cairn/solvers/order/internal/anneal.h"
 #include "cairn/solvers/order/internal/beam.h"
@@ -148,22 +148,10 @@ void advance_all(std::vector<Worker>& workers, std::int64_t work, core::Stopwatc
   core::Limit limit = watch.rest();
   limit.work = std::min(limit.work / static_cast<std::int64_t>(workers.size()), work);
   std::vector<core::Stopwatch> watches(workers.size(), core::Stopwatch(limit));
-  std::vector<std::exception_ptr> errors(workers.size());
-  const auto advance = [&](std::size_t i) {
-    try {
-      workers[i].advance(watches[i]);
-    } catch (...) {
-      errors[i] = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < workers.size(); ++i) threads.emplace_back(advance, i);
-    advance(0);
-  }
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  core::parallel_blocks(static_cast<std::int64_t>(workers.size()), 1, static_cast<int>(workers.size()),
+                        [&](std::int64_t i, std::int64_t, int) {
+                          workers[static_cast<std::size_t>(i)].advance(watches[static_cast<std::size_t>(i)]);
+                        });
   std::int64_t done = 0;
   for (const core::Stopwatch& each : watches) done += each.work();
   watch.charge(done);

@@ -30,8 +30,7 @@ runtime::Program program_of(cuda::Device& device, const Graph& graph, const Sche
   return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard_bytes));
 }
 
-template <class Executor>
-Outputs outputs_of(Executor& executor) {
+Outputs outputs_of(runtime::Executor& executor) {
   Outputs outputs;
   for (const auto& output : executor.outputs()) {
     outputs.emplace_back(output.node, std::vector<std::byte>(output.bytes.begin(), output.bytes.end()));
@@ -48,12 +47,12 @@ void check_synthetic(int graphs) {
     const std::int64_t guard = random.chance(50) ? 256 : 0;
     const bool poison = random.chance(50);
     const runtime::Program program = program_of(device, graph, schedule, guard);
-    runtime::HostExecutor host(program, {.poison = poison, .sentinels = guard > 0});
-    const runtime::StepReport expected = host.run();
+    const auto host = runtime::host_executor(program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport expected = host->run();
     cuda::Executor executor(device, program, {.poison = poison, .sentinels = guard > 0});
     const runtime::StepReport report = executor.run();
-    CHECK(outputs_of(executor) == outputs_of(host));
-    CHECK(executor.sink_digests() == host.sink_digests());
+    CHECK(outputs_of(executor) == outputs_of(*host));
+    CHECK(executor.sink_digests() == host->sink_digests());
     CHECK(report.measured_peak_bytes == expected.measured_peak_bytes);
     CHECK(report.live_peak_bytes == expected.live_peak_bytes);
   }

@@ -27,9 +27,9 @@ core::Plan plan_of(const Graph& graph) {
 }
 
 std::vector<double> on_host(const Graph& graph) {
-  runtime::HostExecutor executor(runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph)));
-  executor.run();
-  return stored_values(executor.outputs().front().bytes, ElementType::f32);
+  const auto executor = runtime::host_executor(runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph)));
+  executor->run();
+  return stored_values(executor->outputs().front().bytes, ElementType::f32);
 }
 
 std::vector<std::byte> on_device(cuda::Device& device, const Graph& given, bool tf32) {

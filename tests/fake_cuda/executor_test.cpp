@@ -60,8 +60,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-template <class AnyExecutor>
-Results results_of(AnyExecutor& executor) {
+Results results_of(runtime::Executor& executor) {
   Results results;
   for (const runtime::Output& output : executor.outputs()) {
     results.outputs.emplace_back(output.node, Bytes(output.bytes.begin(), output.bytes.end()));
@@ -71,9 +70,9 @@ Results results_of(AnyExecutor& executor) {
 }
 
 Results run_on_host(Program program) {
-  runtime::HostExecutor executor(std::move(program));
-  executor.run();
-  return results_of(executor);
+  const auto executor = runtime::host_executor(std::move(program));
+  executor->run();
+  return results_of(*executor);
 }
 
 Results run_on_device(Device& device, Program program, const cuda::ExecutorOptions& options = {}) {
@@ -135,8 +134,8 @@ TEST_CASE("random graphs on the device: the host's outputs, sinks and peaks, whi
     const std::int64_t guard = random.chance(50) ? kGuard : 0;
     const Program program = device_program(device, graph, schedule, guard, random.chance(50) ? 16 : 256);
     const bool poison = random.chance(50);
-    runtime::HostExecutor host(program, {.poison = poison, .sentinels = guard > 0});
-    const runtime::StepReport expected = host.run();
+    const auto host = runtime::host_executor(program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport expected = host->run();
 
     Executor executor(device, program, {.poison = poison, .sentinels = guard > 0, .launch = random.pick(kLaunches)});
     for (int run = 0; run < 2; ++run) {
@@ -144,7 +143,7 @@ TEST_CASE("random graphs on the device: the host's outputs, sinks and peaks, whi
       CHECK(report.measured_peak_bytes == expected.measured_peak_bytes);
       CHECK(report.live_peak_bytes == expected.live_peak_bytes);
       CHECK(report.op_seconds.size() == (run == 1 ? schedule.steps.size() : 0));
-      CHECK(results_of(executor) == results_of(host));
+      CHECK(results_of(executor) == results_of(*host));
     }
     if (guard == 0) {
       CHECK(expected.measured_peak_bytes == program.arena_bytes);

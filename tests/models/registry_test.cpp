@@ -344,14 +344,14 @@ TEST_CASE("running the whole forward pass again changes no bit of loss and gradi
 
     const auto executor = [&](const core::Schedule& schedule) {
       const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256});
-      return runtime::HostExecutor(runtime::compile(graph, schedule, plan));
+      return runtime::host_executor(runtime::compile(graph, schedule, plan));
     };
-    runtime::HostExecutor first = executor(once);
-    runtime::HostExecutor second = executor(twice);
-    first.run();
-    second.run();
-    const auto expected = first.outputs();
-    const auto found = second.outputs();
+    const auto first = executor(once);
+    const auto second = executor(twice);
+    first->run();
+    second->run();
+    const auto expected = first->outputs();
+    const auto found = second->outputs();
     REQUIRE(expected.size() == found.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       INFO(graph.name(expected[i].node));

@@ -48,9 +48,9 @@ namespace cairn::tests {
 namespace {
 
 long allocations_of_a_step(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
-  runtime::HostExecutor executor(std::move(program), options);
+  const auto executor = runtime::host_executor(std::move(program), options);
   const long before = allocations;
-  executor.run();
+  executor->run();
   return allocations - before;
 }
 

@@ -33,11 +33,11 @@ runtime::Program device_program(const Graph& graph, const Schedule& schedule, st
 
 /// Kept outputs of the host, with that much noise after every op.
 std::vector<Values> host_outputs(const Graph& graph, double rounding_noise) {
-  runtime::HostExecutor host(device_program(graph, core::baseline_schedule(graph), 256),
-                             {.rounding_noise = rounding_noise});
-  host.run();
+  const auto host = runtime::host_executor(device_program(graph, core::baseline_schedule(graph), 256),
+                                           {.rounding_noise = rounding_noise});
+  host->run();
   std::vector<Values> values;
-  for (const auto& output : host.outputs()) {
+  for (const auto& output : host->outputs()) {
     values.push_back(stored_values(output.bytes, core::ElementType::f32));
   }
   return values;
@@ -54,23 +54,23 @@ TEST_CASE("device: random graphs of synthetic nodes have the host's bits, peaks 
     const std::int64_t guard = random.chance(50) ? kGuard : 0;
     const runtime::Program program = device_program(graph, schedule, alignment, guard);
     const bool poison = random.chance(50);
-    runtime::HostExecutor host(program, {.poison = poison, .sentinels = guard > 0});
-    const runtime::StepReport report = host.run();
+    const auto host = runtime::host_executor(program, {.poison = poison, .sentinels = guard > 0});
+    const runtime::StepReport report = host->run();
 
     FiberMachine machine(i % 10 == 0 ? Threads::reverse : Threads::one);
     HostLibrary library;
     DeviceRun device(machine, library, program, poison);
     device.step();
     const auto outputs = device.outputs();
-    const auto expected = host.outputs();
+    const auto expected = host->outputs();
     REQUIRE(outputs.size() == expected.size());
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       CHECK(std::equal(outputs[k].second.begin(), outputs[k].second.end(), expected[k].bytes.begin(),
                        expected[k].bytes.end()));
     }
     const auto digests = device.sink_digests();
-    REQUIRE(digests.size() == host.sink_digests().size());
-    for (std::size_t k = 0; k < digests.size(); ++k) CHECK(digests[k] == host.sink_digests()[k].digest);
+    REQUIRE(digests.size() == host->sink_digests().size());
+    for (std::size_t k = 0; k < digests.size(); ++k) CHECK(digests[k] == host->sink_digests()[k].digest);
     CHECK(device.measured_peak_bytes() == report.measured_peak_bytes);
     CHECK(device.live_peak_bytes() == report.live_peak_bytes);
     CHECK(device.broken_guards() == 0);

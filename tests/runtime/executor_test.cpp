@@ -1,14 +1,14 @@
 #include "cairn/runtime/executor.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "cairn/core/error.h"
-#include "cairn/runtime/residents.h"
+#include "cairn/core/machine/thread_pool.h"
+#include "cairn/runtime/internal/residents.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
@@ -19,7 +19,6 @@ namespace {
 using core::Graph;
 using core::NodeId;
 using runtime::ExecuteOptions;
-using runtime::HostExecutor;
 using runtime::Instruction;
 using runtime::Location;
 using runtime::Program;
@@ -42,7 +41,7 @@ struct Diamond {
   }
 };
 
-std::string error_of(HostExecutor& executor) {
+std::string error_of(runtime::Executor& executor) {
   try {
     executor.run();
   } catch (const core::Error& error) {
@@ -109,20 +108,20 @@ TEST_CASE("recomputation, in-place ops and another plan change no bit") {
 
 TEST_CASE("the same bits in every run and with any number of threads") {
   const Perceptron p = perceptron(64, 130, 200, 33);
-  const int threads_before = omp_get_max_threads();
-  omp_set_num_threads(1);
+  const int threads_before = core::thread_count();
+  core::set_thread_count(1);
   const auto expected = execute(compiled(p.graph, core::baseline_schedule(p.graph)));
-  omp_set_num_threads(2);
-  HostExecutor executor(compiled(p.graph, with_recomputation(p)));
+  core::set_thread_count(2);
+  const auto executor = runtime::host_executor(compiled(p.graph, with_recomputation(p)));
   for (int i = 0; i < 5; ++i) {
-    executor.run();
-    const auto outputs = executor.outputs();
+    executor->run();
+    const auto outputs = executor->outputs();
     REQUIRE(outputs.size() == expected.size());
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       CHECK(Bytes(outputs[k].bytes.begin(), outputs[k].bytes.end()) == expected[k].second);
     }
   }
-  omp_set_num_threads(threads_before);
+  core::set_thread_count(threads_before);
 }
 
 TEST_CASE("random graphs: every schedule gives the same kept outputs, measured is planned, live is the bound") {
@@ -133,8 +132,8 @@ TEST_CASE("random graphs: every schedule gives the same kept outputs, measured i
     for (const std::int64_t alignment : {1, 16}) {
       const core::Schedule schedule = random_schedule(random, graph);
       const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = alignment});
-      HostExecutor executor(runtime::compile(graph, schedule, plan), {.poison = true});
-      const runtime::StepReport report = executor.run();
+      const auto executor = runtime::host_executor(runtime::compile(graph, schedule, plan), {.poison = true});
+      const runtime::StepReport report = executor->run();
       CHECK(report.measured_peak_bytes == plan.bytes);
       CHECK(report.live_peak_bytes == plan.lower_bound);
       CHECK(execute(runtime::compile(graph, schedule, plan), {.poison = true}) == expected);
@@ -194,14 +193,14 @@ TEST_CASE("sentinels name the node that writes too far") {
   for (const std::size_t step : {0, 2, 4}) {
     Program broken = d.program(kGuard);
     broken.instructions[step].output.bytes += 1;
-    HostExecutor executor(broken, {.sentinels = true});
-    const std::string error = error_of(executor);
+    const auto executor = runtime::host_executor(broken, {.sentinels = true});
+    const std::string error = error_of(*executor);
     const std::string& culprit = d.graph.name(broken.instructions[step].node);
     CHECK(error.find(fmt::format("node '{}', wrote behind the end", culprit)) != std::string::npos);
   }
-  HostExecutor sound(d.program(kGuard), {.sentinels = true});
-  CHECK(error_of(sound).empty());
-  CHECK(error_of(sound).empty());
+  const auto sound = runtime::host_executor(d.program(kGuard), {.sentinels = true});
+  CHECK(error_of(*sound).empty());
+  CHECK(error_of(*sound).empty());
 }
 
 TEST_CASE("sentinels guard scratch and in-place chains that shrink") {
@@ -222,12 +221,12 @@ TEST_CASE("sentinels guard scratch and in-place chains that shrink") {
 
   Program far_scratch = program;
   far_scratch.instructions[3].scratch.bytes += 1;
-  HostExecutor executor(far_scratch, {.sentinels = true});
-  CHECK(error_of(executor).find("'d', wrote behind the end of the buffer of node 'd'") != std::string::npos);
+  const auto executor = runtime::host_executor(far_scratch, {.sentinels = true});
+  CHECK(error_of(*executor).find("'d', wrote behind the end of the buffer of node 'd'") != std::string::npos);
 }
 
 TEST_CASE("sentinels need a program with guards") {
-  CHECK_THROWS_AS(HostExecutor(Diamond().program(), {.sentinels = true}), core::InputError);
+  CHECK_THROWS_AS(runtime::host_executor(Diamond().program(), {.sentinels = true}), core::InputError);
 }
 
 TEST_CASE("nodes of size 0 run, are read and are kept") {
@@ -242,16 +241,16 @@ TEST_CASE("nodes of size 0 run, are read and are kept") {
 
 TEST_CASE("a graph that needs no memory at all") {
   const Graph graph = build_graph({make_node("only")});
-  HostExecutor executor(compiled(graph, core::baseline_schedule(graph), 1), {.poison = true});
-  CHECK(executor.run().measured_peak_bytes == 0);
-  CHECK(executor.outputs().empty());
+  const auto executor = runtime::host_executor(compiled(graph, core::baseline_schedule(graph), 1), {.poison = true});
+  CHECK(executor->run().measured_peak_bytes == 0);
+  CHECK(executor->outputs().empty());
 }
 
 TEST_CASE("an absurd arena is refused, saying what was asked and what there is") {
   Program program = Diamond().program();
   program.arena_bytes = std::int64_t{1} << 60;
   try {
-    HostExecutor executor(program);
+    const auto executor = runtime::host_executor(program);
     FAIL("accepted");
   } catch (const core::DeviceError& error) {
     CHECK(std::string(error.what()).find("available") != std::string::npos);
@@ -261,10 +260,10 @@ TEST_CASE("an absurd arena is refused, saying what was asked and what there is")
 TEST_CASE("a program that reaches outside its arena is refused") {
   Program program = Diamond().program();
   program.instructions[1].output.offset = program.arena_bytes;
-  CHECK_THROWS_AS(HostExecutor(program), core::InputError);
+  CHECK_THROWS_AS(runtime::host_executor(program), core::InputError);
   program = Diamond().program();
   program.inputs[0] = {Location::Kind::resident, 0, 3, 4, 4};
-  CHECK_THROWS_AS(HostExecutor(program), core::InputError);
+  CHECK_THROWS_AS(runtime::host_executor(program), core::InputError);
 }
 
 TEST_CASE("before_step sees every instruction, and op times are given when asked for") {
@@ -277,12 +276,12 @@ TEST_CASE("before_step sees every instruction, and op times are given when asked
     recomputed += instruction.recomputation ? 1 : 0;
   };
   const core::Schedule schedule = with_recomputation(p);
-  HostExecutor executor(compiled(p.graph, schedule), options);
-  const runtime::StepReport report = executor.run(true);
+  const auto executor = runtime::host_executor(compiled(p.graph, schedule), options);
+  const runtime::StepReport report = executor->run(true);
   CHECK(seen == schedule.steps);
   CHECK(recomputed == 2);
   CHECK(report.op_seconds.size() == schedule.steps.size());
-  CHECK(executor.run().op_seconds.empty());
+  CHECK(executor->run().op_seconds.empty());
 }
 
 TEST_CASE("a kernel's error names its node") {
@@ -299,8 +298,8 @@ TEST_CASE("a kernel's error names its node") {
   op.args = {core::Operand::resident(ids), core::Operand::resident(table)};
   add_op(builder, "lookup", op);
   const Graph graph = builder.build();
-  HostExecutor executor(compiled(graph, core::baseline_schedule(graph)));
-  CHECK(error_of(executor).find("node 'lookup': id ") == 0);
+  const auto executor = runtime::host_executor(compiled(graph, core::baseline_schedule(graph)));
+  CHECK(error_of(*executor).find("node 'lookup': id ") == 0);
 }
 
 TEST_CASE("a node that writes a resident is read from there") {
@@ -332,8 +331,8 @@ TEST_CASE("the measured peak is what was written, not what was planned") {
   Program program = diamond.program();
   const std::int64_t needed = program.arena_bytes;
   program.arena_bytes += 4096;  // a plan that claims more than it uses
-  HostExecutor roomy(program);
-  CHECK(roomy.run().measured_peak_bytes == needed);
+  const auto roomy = runtime::host_executor(program);
+  CHECK(roomy->run().measured_peak_bytes == needed);
 
   // A step that writes further up than any buffer reaches is seen too.
   ExecuteOptions options;
@@ -341,26 +340,26 @@ TEST_CASE("the measured peak is what was written, not what was planned") {
   options.before_step = [&](const Instruction& instruction) {
     if (instruction.node == diamond.last && base != nullptr) base[needed + 1000] = std::byte{7};
   };
-  HostExecutor careless(program, options);
-  careless.run();
-  const Location kept = careless.program().kept.front().location;
-  base = const_cast<std::byte*>(careless.outputs().front().bytes.data()) - kept.offset;
-  CHECK(careless.run().measured_peak_bytes == needed + 1001);
+  const auto careless = runtime::host_executor(program, options);
+  careless->run();
+  const Location kept = careless->program().kept.front().location;
+  base = const_cast<std::byte*>(careless->outputs().front().bytes.data()) - kept.offset;
+  CHECK(careless->run().measured_peak_bytes == needed + 1001);
 }
 
 TEST_CASE("what nobody reads or keeps is digested, and the digest sees a clobbered input") {
   const Graph graph = build_graph({make_node("a", 64, {}), make_node("b", 64, {}), make_node("sink", 64, {0, 1})});
   Program program = compiled(graph, core::baseline_schedule(graph), 1, 0);
-  HostExecutor good(program);
-  good.run();
-  REQUIRE(good.sink_digests().size() == 1);
-  CHECK(good.sink_digests().front().node == 2);
+  const auto good = runtime::host_executor(program);
+  good->run();
+  REQUIRE(good->sink_digests().size() == 1);
+  CHECK(good->sink_digests().front().node == 2);
   // b laid over a: the sink reads b twice.
   program.instructions[1].output.offset = program.instructions[0].output.offset;
   for (Location& input : program.inputs) input.offset = program.instructions[0].output.offset;
-  HostExecutor bad(program);
-  bad.run();
-  CHECK_FALSE(bad.sink_digests() == good.sink_digests());
+  const auto bad = runtime::host_executor(program);
+  bad->run();
+  CHECK_FALSE(bad->sink_digests() == good->sink_digests());
 }
 
 }  // namespace cairn::tests

@@ -114,10 +114,10 @@ using Bytes = std::vector<std::byte>;
 /// Copies of every kept output after one step.
 inline std::vector<std::pair<core::NodeId, Bytes>> execute(runtime::Program program,
                                                            const runtime::ExecuteOptions& options = {}) {
-  runtime::HostExecutor executor(std::move(program), options);
-  executor.run();
+  const auto executor = runtime::host_executor(std::move(program), options);
+  executor->run();
   std::vector<std::pair<core::NodeId, Bytes>> outputs;
-  for (const runtime::Output& output : executor.outputs()) {
+  for (const runtime::Output& output : executor->outputs()) {
     outputs.emplace_back(output.node, Bytes(output.bytes.begin(), output.bytes.end()));
   }
   return outputs;

@@ -1,15 +1,15 @@
 // Every op against its definition, written out as plain loops in double.
 #include "cairn/runtime/host/kernels.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
 
 #include "cairn/core/error.h"
+#include "cairn/core/machine/thread_pool.h"
 #include "cairn/runtime/internal/element.h"
+#include "cairn/runtime/program.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/conv_case.h"
 #include "cairn/tests/runtime/tensors.h"
@@ -453,18 +453,18 @@ TEST_CASE("the same bits with any number of threads") {
       {make_op(OpKind::matmul, {300, 200}, {.m = 300, .n = 200, .k = 170}),
        {random_tensor({300, 170}, generator), random_tensor({170, 200}, generator)}},
   };
-  const int threads_before = omp_get_max_threads();
+  const int threads_before = core::thread_count();
   for (const Job& job : jobs) {
-    omp_set_num_threads(1);
+    core::set_thread_count(1);
     const std::vector<float> one = run<float>(job.op, job.args);
     for (const int threads : {2, 3, 5}) {
-      omp_set_num_threads(threads);
+      core::set_thread_count(threads);
       const std::vector<float> many = run<float>(job.op, job.args);
       INFO(core::to_string(job.op.kind) << " with " << threads << " threads");
       CHECK(std::memcmp(one.data(), many.data(), one.size() * sizeof(float)) == 0);
     }
   }
-  omp_set_num_threads(threads_before);
+  core::set_thread_count(threads_before);
 }
 
 }  // namespace cairn::tests

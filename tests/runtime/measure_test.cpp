@@ -26,9 +26,9 @@ TEST_CASE("a sample runs the op of its node alone, several times") {
       const Graph sample = runtime::sample_graph(graph, v, 3);
       REQUIRE(sample.node_count() == 3);
       CHECK(sample.op(2)->kind == graph.op(v)->kind);
-      runtime::HostExecutor executor(compiled(sample, core::baseline_schedule(sample)));
-      CHECK(executor.run(true).op_seconds.size() == 3);
-      CHECK(executor.outputs().size() == 3);
+      const auto executor = runtime::host_executor(compiled(sample, core::baseline_schedule(sample)));
+      CHECK(executor->run(true).op_seconds.size() == 3);
+      CHECK(executor->outputs().size() == 3);
     }
   }
 }
@@ -77,10 +77,11 @@ TEST_CASE("the median") {
 TEST_CASE("rounding noise disturbs every kept output a little, the same way every time") {
   const Perceptron p = perceptron();
   const auto run = [&](double noise) {
-    runtime::HostExecutor executor(compiled(p.graph, core::baseline_schedule(p.graph)), {.rounding_noise = noise});
-    executor.run();
+    const auto executor =
+        runtime::host_executor(compiled(p.graph, core::baseline_schedule(p.graph)), {.rounding_noise = noise});
+    executor->run();
     std::vector<Bytes> outputs;
-    for (const auto& output : executor.outputs()) outputs.emplace_back(output.bytes.begin(), output.bytes.end());
+    for (const auto& output : executor->outputs()) outputs.emplace_back(output.bytes.begin(), output.bytes.end());
     return outputs;
   };
   const auto plain = run(0), disturbed = run(0x1p-10);

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/runtime/arena.h"
 #include "cairn/runtime/host/synthetic.h"
-#include "cairn/runtime/residents.h"
+#include "cairn/runtime/internal/arena.h"
+#include "cairn/runtime/internal/residents.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
 

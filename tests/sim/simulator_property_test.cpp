@@ -8,7 +8,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
 #include "cairn/sim/device/machine_simulator.h"
-#include "cairn/sim/host/lockstep_families.h"
+#include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/fiber_machine.h"

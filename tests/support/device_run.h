@@ -12,8 +12,8 @@
 #include "cairn/runtime/device/step.h"
 #include "cairn/runtime/internal/liveness.h"
 #include "cairn/runtime/internal/patterns.h"
+#include "cairn/runtime/internal/residents.h"
 #include "cairn/runtime/program.h"
-#include "cairn/runtime/residents.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/host_library.h"
 

@@ -3,24 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 
-/// Loops over OpenMP threads whose results do not depend on the number of threads: work is cut into blocks by size
-/// alone, and sums are taken in the order of the blocks.
-namespace cairn::runtime::kernels {
+#include "cairn/core/machine/thread_pool.h"
 
-using BlockFunction = void (*)(const void* context, std::int64_t begin, std::int64_t end);
+/// Loops over the threads of the pool whose results do not depend on how many there are: work is cut into blocks by
+/// size alone, and sums are taken in the order of the blocks.
+namespace cairn::runtime {
 
-/// Calls `function(context, begin, end)` for [0, block), [block, 2 block), ... below n. It must not throw.
-void run_blocks(std::int64_t n, std::int64_t block, BlockFunction function, const void* context);
-
+/// body(begin, end) for [0, block), [block, 2 block), ... below n.
 template <class F>
 void for_blocks(std::int64_t n, std::int64_t block, const F& body) {
-  run_blocks(
-      n, block,
-      [](const void* context, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(context))(begin, end); },
-      std::addressof(body));
+  core::parallel_blocks(n, block, core::thread_count(),
+                        [&](std::int64_t begin, std::int64_t end, int) { body(begin, end); });
 }
 
 inline constexpr std::int64_t kElementBlock = 16384;  ///< elements of one block of an elementwise loop
@@ -77,4 +72,4 @@ double sum_lanes(std::int64_t n, const F& term) {
   return total;
 }
 
-}  // namespace cairn::runtime::kernels
+}  // namespace cairn::runtime

@@ -3,11 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "cairn/core/graph.h"
 #include "cairn/core/op.h"
-#include "cairn/runtime/arena.h"
+#include "cairn/runtime/internal/arena.h"
 
 namespace cairn::runtime {
 
@@ -21,6 +22,9 @@ inline bool is_executed(const core::Resident& resident) { return resident.role !
 
 /// Ids and labels that the op of v reads must be below this. The op must read some.
 std::int64_t index_limit(const core::Graph& graph, core::NodeId v);
+
+/// Throws core::Error, calling it a `what`, on the first of `count` integers that is not in [0, limit).
+void check_range(std::string_view what, const std::int32_t* values, std::int64_t count, std::int64_t limit);
 
 /// Throws core::Error, naming the resident, where an id or label that some op of the graph reads is out of range.
 void check_indices(const core::Graph& graph, std::int32_t index, std::span<const std::byte> bytes);

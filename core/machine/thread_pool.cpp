@@ -1,0 +1,200 @@
+#include "cairn/core/machine/thread_pool.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace cairn::core {
+namespace {
+
+using std::chrono::steady_clock;
+
+int default_thread_count() {
+  for (const char* variable : {"CAIRN_THREADS", "OMP_NUM_THREADS"}) {
+    const char* value = std::getenv(variable);
+    const long threads = value == nullptr ? 0 : std::strtol(value, nullptr, 10);  // of a list, the outermost level's
+    if (threads > 0) return static_cast<int>(std::min(threads, 4096L));
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::atomic<int> chosen_threads = 0;
+
+/// The next loop often follows within microseconds, and to sleep and be woken takes as long.
+constexpr std::chrono::microseconds kSpin{20};
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Waits for the condition for kSpin at most.
+template <class F>
+void spin_until(const F& condition) {
+  const auto end = steady_clock::now() + kSpin;
+  while (!condition() && steady_clock::now() < end) {
+    for (int i = 0; i < 8; ++i) pause();
+  }
+}
+
+/// A loop in progress, on the stack of the thread that started it.
+struct Loop {
+  std::int64_t n, block;
+  LoopBody body;
+  const void* context;
+  int places;                          ///< helpers that may still join; guarded by the pool's mutex
+  int joined = 1;                      ///< threads so far; guarded by the pool's mutex
+  Loop* next_loop = nullptr;           ///< that has places; guarded by the pool's mutex
+  std::atomic<std::int64_t> next = 0;  ///< block
+  std::atomic<int> helpers = 0;        ///< at work
+  std::atomic_flag failed = {};
+  std::exception_ptr failure;
+
+  void work(int thread) {
+    for (std::int64_t begin = next++ * block; begin < n; begin = next++ * block) {
+      try {
+        body(context, begin, std::min(n, begin + block), thread);
+      } catch (...) {
+        if (!failed.test_and_set()) failure = std::current_exception();
+      }
+    }
+  }
+};
+
+class Pool {
+ public:
+  static Pool& instance() {
+    static Pool pool;
+    return pool;
+  }
+
+  /// Starts threads until there are `threads`, the caller included.
+  void start(int threads) {
+    const std::lock_guard lock(mutex_);
+    try {
+      while (static_cast<int>(threads_.size()) < threads - 1) threads_.emplace_back([this] { serve(); });
+    } catch (const std::system_error&) {
+      // The system gives no more; those that there are do the work.
+    }
+    started_ = std::max(started_.load(), threads);
+  }
+
+  void run(Loop& loop) {
+    const int helpers = loop.places;
+    if (started_ <= helpers) start(helpers + 1);
+    {
+      const std::lock_guard lock(mutex_);
+      loop.next_loop = open_;
+      open_ = &loop;
+    }
+    helpers == 1 ? wake_.notify_one() : wake_.notify_all();
+    loop.work(0);
+    {
+      const std::lock_guard lock(mutex_);
+      close(loop);
+    }
+    spin_until([&] { return loop.helpers == 0; });
+    if (loop.helpers > 0) {
+      std::unique_lock lock(mutex_);
+      done_.wait(lock, [&] { return loop.helpers == 0; });
+    }
+  }
+
+ private:
+  ~Pool() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) {
+      // A process that was forked from the one that has them has none to wait for.
+      owner_ == getpid() ? thread.join() : thread.detach();
+    }
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      while (Loop* loop = open_) {
+        const int thread = loop->joined++;
+        if (--loop->places == 0) close(*loop);
+        ++loop->helpers;
+        lock.unlock();
+        loop->work(thread);
+        lock.lock();
+        close(*loop);  // all of its blocks have begun
+        if (--loop->helpers == 0) done_.notify_all();
+      }
+      lock.unlock();
+      spin_until([&] { return open_ != nullptr || ending_; });
+      lock.lock();
+      wake_.wait(lock, [&] { return open_ != nullptr || ending_; });
+      if (ending_) return;
+    }
+  }
+
+  /// No more threads join the loop.
+  void close(const Loop& loop) {
+    if (open_ == &loop) {
+      open_ = loop.next_loop;
+      return;
+    }
+    for (Loop* before = open_; before != nullptr; before = before->next_loop) {
+      if (before->next_loop == &loop) before->next_loop = loop.next_loop;
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::atomic<Loop*> open_ = nullptr;  ///< the loops with places, the latest first; written under the mutex
+  std::vector<std::thread> threads_;
+  std::atomic<int> started_ = 1;  ///< most threads that were asked for
+  std::atomic<bool> ending_ = false;
+  const pid_t owner_ = getpid();
+};
+
+}  // namespace
+
+int thread_count() {
+  static const int usual = default_thread_count();
+  const int chosen = chosen_threads;
+  return chosen > 0 ? chosen : usual;
+}
+
+void set_thread_count(int threads) { chosen_threads = threads; }
+
+void run_blocks(std::int64_t n, std::int64_t block, int threads, LoopBody body, const void* context) {
+  const std::int64_t blocks = (n + block - 1) / block;
+  const auto helpers = static_cast<int>(std::min<std::int64_t>(threads, blocks)) - 1;
+  Loop loop{.n = n, .block = block, .body = body, .context = context, .places = helpers};
+  helpers > 0 ? Pool::instance().run(loop) : loop.work(0);
+  if (loop.failure) std::rethrow_exception(loop.failure);
+}
+
+void on_every_thread(void (*body)()) {
+  const int threads = thread_count();
+  std::mutex mutex;
+  std::condition_variable all_here;
+  int here = 0;
+  parallel_blocks(threads, 1, threads, [&](std::int64_t, std::int64_t, int) {
+    {
+      std::unique_lock lock(mutex);
+      if (++here == threads) all_here.notify_all();
+      all_here.wait_for(lock, std::chrono::milliseconds(100), [&] { return here == threads; });
+    }
+    body();
+  });
+}
+
+}  // namespace cairn::core
