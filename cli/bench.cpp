@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -7,9 +8,10 @@
 #include <memory>
 #include <random>
 
-#include "cairn/cli/common.h"
+#include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
+#include "cairn/pipeline/solve.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace cairn::cli {
@@ -103,8 +105,8 @@ Measurement bench_tw(const core::Graph& graph) {
   solvers::SolveOptions options;
   options.limit.stop = &catch_interrupt();
   options.budget = core::parse_budget("80%", core::evaluate(graph, core::baseline_schedule(graph)).peak);
-  CheckedSolution found;
-  const double seconds = seconds_of([&] { found = solve_checked(solvers::find_solver("tw"), graph, options); }, 0);
+  pipeline::Solved found;
+  const double seconds = seconds_of([&] { found = pipeline::solve(graph, solvers::find_solver("tw"), options); }, 0);
   return {seconds, "s", fmt::format("tw at 80% of the baseline peak ({})", solvers::to_string(found.solution.status))};
 }
 
@@ -137,7 +139,7 @@ int bench(const BenchArguments& arguments) {
   require_known(arguments.names);
   const core::Graph graph = layered_graph();
   Json list = Json::array();
-  std::vector<std::vector<std::string>> rows = {{"benchmark", "value", "unit", "what"}};
+  Rows rows = {{"benchmark", "value", "unit", "what"}};
   for (const auto& benchmark : kBenchmarks) {
     const auto& names = arguments.names;
     if (!names.empty() && std::find(names.begin(), names.end(), benchmark.name) == names.end()) continue;

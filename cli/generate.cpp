@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
 #include <memory>
 #include <optional>
 
-#include "cairn/cli/common.h"
+#include "cairn/cli/arguments.h"
+#include "cairn/cli/output.h"
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
 #include "cairn/solvers/order/generators.h"
@@ -126,14 +128,13 @@ int generate(const GenerateArguments& arguments) {
   json["baseline_peak_bytes"] = baseline.peak;
   json["feasible_peak_bytes"] = generated.feasible_peak ? Json(*generated.feasible_peak) : Json(nullptr);
   if (!arguments.outputs.json.empty()) json["output"] = arguments.outputs.json;
-  std::vector<std::vector<std::string>> rows = {
-      {"graph", graph.name()},
-      {"nodes, edges", fmt::format("{}, {}", graph.node_count(), graph.edge_count())},
-      {"baseline peak", bytes_text(baseline.peak)}};
+  Rows rows = {{"graph", graph.name()},
+               {"nodes, edges", fmt::format("{}, {}", graph.node_count(), graph.edge_count())},
+               {"baseline peak", bytes_text(baseline.peak)}};
   if (generated.feasible_peak)
     rows.push_back({"least peak", bytes_text(*generated.feasible_peak) + " if the numbers can be split, else more"});
-  rows.push_back({"written to", arguments.outputs.json.empty() ? "nowhere (give -o g.json)" : arguments.outputs.json});
-  arguments.console.print(json, format_table(rows, false));
+  rows.push_back({"written to", written_to(arguments.outputs.json)});
+  arguments.console.print(json, format_table(rows));
   return kDone;
 }
 

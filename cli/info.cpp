@@ -1,84 +1,87 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
+#include <utility>
 
-#include "cairn/cli/common.h"
+#include "cairn/cli/arguments.h"
+#include "cairn/cli/output.h"
+#include "cairn/pipeline/solve.h"
 
 namespace cairn::cli {
 namespace {
 
 struct InfoArguments {
   Console console;
-  GraphSource source;
-  Search search;
+  GraphArguments graph;
+  SolverArguments search;
   GraphOutputs outputs;
   std::string budget;
 };
 
-/// By which means a schedule differs from the baseline order.
-std::string means_of(const Problem& problem, const CheckedSolution& found) {
-  if (found.evaluation.recomputed == 0) return "another order, without recomputation";
-  return fmt::format("recomputing {} of {} steps, cost {:+.2f}%", found.evaluation.recomputed,
-                     found.solution.schedule.length(), increase_pct(found.solution.cost, problem.baseline.cost));
+pipeline::Solved search_within(const InfoArguments& arguments, const pipeline::Problem& problem,
+                               std::optional<std::int64_t> budget) {
+  solvers::SolveOptions options = arguments.search.options();
+  options.budget = budget;
+  ProgressLine line(arguments.console);
+  options.progress = line.of_search(problem, options.limit.seconds);
+  return pipeline::solve(problem.graph, arguments.search.find(), options);
 }
 
-/// Adds to `json` whether the budget can be met, and returns that in words.
-std::string judge_budget(const Problem& problem, const InfoArguments& arguments, std::int64_t& least, Json& json) {
-  const auto verdict = [&](Json fits, const std::string& means) {
-    json["fits"] = std::move(fits);
-    json["means"] = means;
-    return means;
-  };
-  if (*problem.budget >= problem.baseline.peak) return verdict(true, "fits as it is, in the baseline order");
-  if (*problem.budget < problem.lower_bound) return verdict(false, "does not fit: below the lower bound");
+/// Whether the budget can be met, and by what means.
+struct Verdict {
+  std::optional<bool> fits;  ///< none: not known
+  std::string means;
+};
 
-  solvers::SolveOptions options = arguments.search.options();
-  options.budget = problem.budget;
-  ProgressLine line(arguments.console, problem, options.limit.seconds);
-  options.progress = line.callback();
-  const auto& solver = arguments.search.find();
-  const auto found = solve_checked(solver, problem.graph, options);
+Verdict judge_budget(const InfoArguments& arguments, const pipeline::Problem& problem, std::int64_t& least) {
+  if (*problem.budget >= problem.baseline.peak) return {true, "fits as it is, in the baseline order"};
+  if (*problem.budget < problem.lower_bound) return {false, "does not fit: below the lower bound"};
+
+  const pipeline::Solved found = search_within(arguments, problem, problem.budget);
   if (found.within(problem.budget)) {
     least = std::min(least, found.solution.peak);
-    return verdict(true, "fits by " + means_of(problem, found));
+    if (found.evaluation.recomputed == 0) return {true, "fits by another order, without recomputation"};
+    return {true,
+            fmt::format("fits by recomputing {} of {} steps, cost {:+.2f}%", found.evaluation.recomputed,
+                        found.solution.schedule.length(), increase_pct(found.solution.cost, problem.baseline.cost))};
   }
   if (found.solution.status == solvers::Status::infeasible) {
-    if (found.solution.scope.max_occurrences != 1) return verdict(false, "does not fit: proved");
-    return verdict(nullptr, "does not fit without recomputation: proved; not known with it");
+    if (found.solution.scope.max_occurrences != 1) return {false, "does not fit: proved"};
+    return {{}, "does not fit without recomputation: proved; not known with it"};
   }
-  return verdict(nullptr, "not known: no schedule was found within the time limit, and none is excluded");
+  return {{}, "not known: no schedule was found within the time limit, and none is excluded"};
 }
 
 int show_info(const InfoArguments& arguments) {
-  const auto& solver = arguments.search.find();
-  require_outputs(arguments.outputs.paths(), {arguments.source.input()});
-  const Problem problem(arguments.source, arguments.budget);
+  arguments.search.find();
+  require_outputs(arguments.outputs.paths(), {arguments.graph.input()});
+  const pipeline::Problem problem = arguments.graph.problem(arguments.budget);
   arguments.outputs.write(problem.graph);
-  solvers::SolveOptions options = arguments.search.options();
-  CheckedSolution lowest;
-  {
-    ProgressLine line(arguments.console, problem, options.limit.seconds);
-    options.progress = line.callback();
-    lowest = solve_checked(solver, problem.graph, options);
-  }
-  std::int64_t least = least_feasible(problem, lowest.solution, arguments.search);
-  Json json = problem.describe();
+  const pipeline::Solved lowest = search_within(arguments, problem, {});
+  std::int64_t least = pipeline::least_feasible(problem, lowest.solution, arguments.search.options());
+  std::optional<Verdict> verdict;
+  if (problem.budget) verdict = judge_budget(arguments, problem, least);
+
+  Json json = describe(problem);
   json["cost_at_least_budget"] = lowest.within(std::nullopt) ? Json(lowest.solution.cost) : Json(nullptr);
-  std::string verdict;
-  if (problem.budget) verdict = judge_budget(problem, arguments, least, json);
+  if (verdict) {
+    json["fits"] = or_null(verdict->fits);
+    json["means"] = verdict->means;
+  }
   json["least_feasible_bytes"] = least;
   json["interrupted"] = catch_interrupt().load();
-  std::vector<std::vector<std::string>> rows = {
-      {"graph", problem.name},
-      {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
-      {"resident", bytes_text(problem.graph.resident_bytes()) + ", beside the budget"},
-      {"baseline peak", bytes_text(problem.baseline.peak)},
-      {"baseline cost", std::to_string(problem.baseline.cost)},
-      {"lower bound", bytes_text(problem.lower_bound)},
-      {"least budget known", fmt::format("{}, {:.1f}% of the baseline", bytes_text(least),
-                                         100 + increase_pct(least, problem.baseline.peak))}};
-  if (problem.budget) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict});
-  arguments.console.print(json, format_table(rows, false));
+  Rows rows = {{"graph", problem.name},
+               {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
+               {"resident", bytes_text(problem.graph.resident_bytes()) + ", beside the budget"},
+               {"baseline peak", bytes_text(problem.baseline.peak)},
+               {"baseline cost", std::to_string(problem.baseline.cost)},
+               {"lower bound", bytes_text(problem.lower_bound)},
+               {"least budget known", fmt::format("{}, {:.1f}% of the baseline", bytes_text(least),
+                                                  100 + increase_pct(least, problem.baseline.peak))}};
+  if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->means});
+  arguments.console.print(json, format_table(rows));
   return catch_interrupt() ? kInterrupted : kDone;
 }
 
@@ -91,7 +94,7 @@ Subcommand add_info(CLI::App& root) {
   add_budget(*app, arguments->budget, "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak");
   arguments->search.add_to(*app, "5s");
   arguments->outputs.add_to(*app);
-  arguments->source.add_to(*app);
+  arguments->graph.add_to(*app);
   app->footer(
       "Examples:\n"
       "  cairn info graph.json\n"

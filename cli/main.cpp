@@ -1,20 +1,17 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 
-#include "cairn/cli/common.h"
+#include "cairn/cli/command.h"
 #include "cairn/core/text.h"
 #include "cairn/core/version.h"
 
 namespace cairn::cli {
 namespace {
 
-int fail(int code, std::string message, bool json) {
-  std::replace(message.begin(), message.end(), '\n', ' ');  // where it quotes the command line
-  print_ending(code, message, json, Json::object());
-  return code;
-}
+int fail(int code, const std::string& message, bool json) { return print_failure({code, message}, json); }
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -51,13 +48,31 @@ std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>&
   return fmt::format("cairn has no subcommand '{}'{}; see 'cairn --help'", word, suggestion(word, names));
 }
 
+/// One screen: where people start, then what else there is.
+std::string help(const CLI::App& root) {
+  constexpr std::size_t kFirst = 3;
+  std::string text = fmt::format(
+      "{}\n\nUsage: cairn COMMAND [OPTIONS]     'cairn COMMAND --help' says what it takes\n\n", root.get_description());
+  const auto subcommands = root.get_subcommands([](const CLI::App*) { return true; });
+  for (std::size_t i = 0; i < subcommands.size(); ++i) {
+    if (i == 0) text += "Start with:\n";
+    if (i == kFirst) text += "Beside these:\n";
+    text += fmt::format("  {:<9} {}\n", subcommands[i]->get_name(), subcommands[i]->get_description());
+  }
+  return text +
+         "Examples:\n"
+         "  cairn info resnet50 --batch 8\n"
+         "  cairn solve resnet50 --batch 8 --budget 60% -o s.json\n"
+         "  cairn run gpt2 --layers 4 --seq 128 --batch 8 --budget 50% --report gpt2.html\n"
+         "Exit codes: 0 done, 2 bad usage or input, 3 proved infeasible, 4 nothing found within the limits,\n"
+         "5 device missing or out of memory, 130 interrupted.\n";
+}
+
 int run_guarded(const Subcommand& subcommand, bool json) {
   try {
     return subcommand.run();
   } catch (...) {
-    const Ending ending = current_ending();
-    print_ending(ending.code, ending.message, json, ending.details);
-    return ending.code;
+    return print_failure(current_failure(), json);
   }
 }
 
@@ -77,21 +92,16 @@ int main_guarded(int argc, char** argv) {
   const bool json =
       std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
   CLI::App app{
-      "Cairn decides in which order a computation graph runs, what it throws away and computes again, and where every\n"
-      "tensor lives, so that it fits into a memory budget; and it runs that decision.",
+      "Cairn decides in which order a computation graph runs, what it throws away and computes again, and\n"
+      "where every tensor lives, so that it fits into a memory budget; and it runs that decision.",
       "cairn"};
   app.set_version_flag("--version", fmt::format("cairn {}", core::kVersion));
   app.allow_extras();
-  app.footer(
-      "Examples:\n"
-      "  cairn info resnet50 --batch 8                      what does it need, and what is the least?\n"
-      "  cairn solve resnet50 --batch 8 --budget 60% -o s.json\n"
-      "  cairn run gpt2 --layers 4 --seq 128 --batch 8 --budget 50% --report gpt2.html\n"
-      "Exit codes: 0 done, 2 bad usage or input, 3 proved infeasible, 4 nothing found within the limits,\n"
-      "5 device missing or out of memory, 130 interrupted.");
-  const std::vector<Subcommand> subcommands = {add_models(app),   add_model(app), add_generate(app), add_info(app),
-                                               add_solve(app),    add_plan(app),  add_measure(app),  add_run(app),
-                                               add_simulate(app), add_bench(app)};
+  const std::vector<Subcommand> subcommands = {add_info(app),     add_solve(app), add_run(app),     add_models(app),
+                                               add_model(app),    add_plan(app),  add_measure(app), add_simulate(app),
+                                               add_generate(app), add_bench(app)};
+  // After the subcommands, which keep CLI11's form.
+  app.formatter_fn([](const CLI::App* root, const std::string&, CLI::AppFormatMode) { return help(*root); });
   const std::string empty_values = describe_empty_values(argc, argv);
   if (!empty_values.empty()) return fail(kBadInput, empty_values, json);
   try {

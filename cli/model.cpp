@@ -1,15 +1,17 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cairn/cli/common.h"
+#include "cairn/cli/arguments.h"
+#include "cairn/cli/output.h"
 
 namespace cairn::cli {
 namespace {
 
 struct ModelArguments {
   Console console;
-  GraphSource source;
+  GraphArguments source;
   GraphOutputs outputs;
   PrecisionChoice precision;
 };
@@ -23,8 +25,10 @@ std::int64_t weight_count(const core::Graph& graph) {
 
 int write_model(const ModelArguments& arguments) {
   require_outputs(arguments.outputs.paths(), {});
-  const core::Graph model = arguments.source.build();
-  const core::Graph graph = arguments.source.stored_as(model, arguments.precision.find(model));
+  const pipeline::GraphSource source = arguments.source.model();
+  const core::Graph model = source.build();
+  const core::Graph graph =
+      source.stored_as(model, arguments.precision.given().value_or(core::stored_precision(model)));
   arguments.outputs.write(graph);
 
   const auto baseline = core::evaluate(graph, core::baseline_schedule(graph));
@@ -39,16 +43,14 @@ int write_model(const ModelArguments& arguments) {
   json["baseline_peak_bytes"] = baseline.peak;
   json["baseline_cost"] = baseline.cost;
   if (!arguments.outputs.json.empty()) json["output"] = arguments.outputs.json;
-  arguments.console.print(
-      json, format_table(
-                {{"model", graph.name()},
-                 {"nodes, edges", fmt::format("{}, {}", graph.node_count(), graph.edge_count())},
-                 {"parameters", std::to_string(weight_count(graph))},
-                 {"resident", bytes_text(graph.resident_bytes())},
-                 {"baseline peak", bytes_text(baseline.peak)},
-                 {"baseline cost", std::to_string(baseline.cost)},
-                 {"written to", arguments.outputs.json.empty() ? "nowhere (give -o g.json)" : arguments.outputs.json}},
-                false));
+  arguments.console.print(json,
+                          format_table({{"model", graph.name()},
+                                        {"nodes, edges", fmt::format("{}, {}", graph.node_count(), graph.edge_count())},
+                                        {"parameters", std::to_string(weight_count(graph))},
+                                        {"resident", bytes_text(graph.resident_bytes())},
+                                        {"baseline peak", bytes_text(baseline.peak)},
+                                        {"baseline cost", std::to_string(baseline.cost)},
+                                        {"written to", written_to(arguments.outputs.json)}}));
   return kDone;
 }
 

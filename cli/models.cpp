@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
-#include "cairn/cli/common.h"
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cairn/cli/output.h"
 #include "cairn/models/registry.h"
 
 namespace cairn::cli {
@@ -8,7 +11,7 @@ namespace {
 
 int list_models(const Console& console) {
   Json list = Json::array();
-  std::vector<std::vector<std::string>> rows = {{"model", "option", "default", "what it is"}};
+  Rows rows = {{"model", "option", "default", "what it is"}};
   for (const auto& model : models::registry()) {
     Json options = Json::array();
     rows.push_back({std::string(model.name), "", "", std::string(model.summary)});

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "cairn/cli/common.h"
+#include "cairn/cli/command.h"
 
 #if CAIRN_HAS_MPI
 #include <mpi.h>

@@ -1,20 +1,20 @@
-#include "cairn/core/plan.h"
-
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cairn/cli/common.h"
+#include "cairn/cli/arguments.h"
+#include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
-#include "cairn/solvers/plan/planner.h"
+#include "cairn/pipeline/solve.h"
 
 namespace cairn::cli {
 namespace {
 
 struct PlanArguments {
   Console console;
-  GraphSource source;
+  GraphArguments source;
   std::string schedule, buffers, capacity, output, csv;
   std::int64_t alignment = 1;
 
@@ -24,10 +24,6 @@ struct PlanArguments {
     return options;
   }
 };
-
-void require_sound(const std::string& defect) {
-  if (!defect.empty()) throw Failure(kDefect, fmt::format("the plan is wrong: {}; please report this", defect));
-}
 
 Json describe(const core::Plan& plan) {
   Json json;
@@ -39,7 +35,7 @@ Json describe(const core::Plan& plan) {
   return json;
 }
 
-std::vector<std::vector<std::string>> rows_of(const core::Plan& plan) {
+Rows rows_of(const core::Plan& plan) {
   return {{"buffers", std::to_string(plan.buffers.size())},
           {"planned", bytes_text(plan.bytes)},
           {"lower bound", fmt::format("{}, {:.2f}% below", bytes_text(plan.lower_bound),
@@ -47,10 +43,9 @@ std::vector<std::vector<std::string>> rows_of(const core::Plan& plan) {
 }
 
 int plan_schedule(const PlanArguments& arguments) {
-  const core::Graph graph = arguments.source.load();
+  const core::Graph graph = arguments.source.source().load();
   const auto file = core::load_schedule(arguments.schedule, graph);
-  const core::Plan plan = solvers::plan_memory(graph, file.schedule, arguments.options());
-  require_sound(core::check_plan(graph, file.schedule, plan));
+  const core::Plan plan = pipeline::checked_plan(graph, file.schedule, arguments.options());
   if (!arguments.output.empty()) core::write_file(arguments.output, core::plan_to_json(graph, plan));
   if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
 
@@ -63,7 +58,7 @@ int plan_schedule(const PlanArguments& arguments) {
   json["cost"] = evaluation.cost;
   auto rows = rows_of(plan);
   rows.push_back({"peak of the schedule", bytes_text(evaluation.peak)});
-  arguments.console.print(json, format_table(rows, false));
+  arguments.console.print(json, format_table(rows));
   return kDone;
 }
 
@@ -77,10 +72,9 @@ int plan_csv(const PlanArguments& arguments) {
   std::optional<std::int64_t> capacity;
   if (!arguments.capacity.empty()) capacity = parse_capacity(arguments.capacity);
   const auto specs = core::load_minimalloc_csv(arguments.buffers);
-  const core::Plan plan = solvers::plan_buffers(specs, arguments.options());
-  require_sound(core::check_overlaps(plan));
+  const core::Plan plan = pipeline::checked_plan(specs, arguments.options());
   Json json = describe(plan);
-  json["capacity_bytes"] = capacity ? Json(*capacity) : Json(nullptr);
+  json["capacity_bytes"] = or_null(capacity);
   json["fits"] = !capacity || plan.bytes <= *capacity;
   if (capacity && plan.lower_bound > *capacity)
     throw Failure(kInfeasible,
@@ -95,7 +89,7 @@ int plan_csv(const PlanArguments& arguments) {
                   std::move(json));
   const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
   if (!output.empty()) core::write_file(output, core::minimalloc_csv(specs, plan));
-  arguments.console.print(json, format_table(rows_of(plan), false));
+  arguments.console.print(json, format_table(rows_of(plan)));
   return kDone;
 }
 
@@ -118,9 +112,7 @@ Subcommand add_plan(CLI::App& root) {
   CLI::App* app = root.add_subcommand("plan", "place the tensors of a schedule, or the buffers of a CSV, in one arena");
   auto arguments = std::make_shared<PlanArguments>();
   arguments->console.add_to(*app);
-  app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets are multiples of")
-      ->capture_default_str()
-      ->check(at_least_one());
+  add_alignment(*app, arguments->alignment);
   app->add_option("-o,--output", arguments->output, "plan to write: JSON for a schedule, CSV for --buffers");
   app->add_option("--csv", arguments->csv, "MiniMalloc CSV with offsets to write");
   app->add_option("--buffers", arguments->buffers, "MiniMalloc CSV with columns id, lower, upper, size");

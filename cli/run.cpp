@@ -1,19 +1,20 @@
-#include <fmt/format.h>
+#include "cairn/pipeline/run.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <utility>
 
-#include "cairn/cli/backend.h"
-#include "cairn/cli/common.h"
-#include "cairn/cli/execute.h"
-#include "cairn/cli/fit.h"
+#include "cairn/cli/arguments.h"
+#include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
-#include "cairn/core/version.h"
-#include "cairn/pipeline/report/html_report.h"
-#include "cairn/runtime/program.h"
-#include "cairn/solvers/plan/planner.h"
+#include "cairn/pipeline/backend.h"
+#include "cairn/pipeline/solve.h"
 
 namespace cairn::cli {
 namespace {
@@ -22,8 +23,8 @@ constexpr std::int64_t kGuardBytes = 256;
 
 struct RunArguments {
   Console console;
-  GraphSource source;
-  Search search;
+  GraphArguments graph;
+  SolverArguments search;
   BackendChoice backend;
   std::string budget, schedule, report, trace, output, plan;
   std::int64_t alignment = 256;
@@ -33,67 +34,20 @@ struct RunArguments {
   solvers::PlanOptions plan_options() const {
     solvers::PlanOptions options;
     options.alignment = alignment;
+    options.guard_bytes = sentinels ? kGuardBytes : 0;
     return options;
   }
-  std::int64_t guard_bytes() const { return sentinels ? kGuardBytes : 0; }
 };
 
-/// A schedule with its plan, and who made it.
-struct Decision {
-  std::string solver;
-  core::Schedule schedule;
-  core::Plan plan;                  ///< the one executed: with guards, if asked for
-  std::int64_t budgeted_bytes = 0;  ///< of the plan without guards, which the budget is on
-  core::Evaluation evaluation;      ///< on the graph as given
-  std::int64_t predicted_peak = 0;  ///< with sizes rounded up to the alignment: what the plan needs at least
-  Json search = Json::object();
-  std::vector<solvers::Tradeoff> tradeoffs;  ///< that the search met
+/// What is executed, and how it was found where it was searched.
+struct Choice {
+  pipeline::Decision decision;
+  std::optional<pipeline::Fit> fit;
+
+  std::vector<solvers::Tradeoff> tradeoffs() const {
+    return fit ? fit->solution.tradeoffs : std::vector<solvers::Tradeoff>();
+  }
 };
-
-Decision decide(const core::Graph& graph, std::string solver, core::Schedule schedule, core::Plan plan,
-                const RunArguments& arguments) {
-  Decision decision;
-  decision.solver = std::move(solver);
-  decision.schedule = std::move(schedule);
-  decision.plan = std::move(plan);
-  decision.budgeted_bytes = decision.plan.bytes;
-  if (arguments.guard_bytes() > 0) {
-    solvers::PlanOptions options = arguments.plan_options();
-    options.guard_bytes = arguments.guard_bytes();
-    decision.plan = solvers::plan_memory(graph, decision.schedule, options);
-  }
-  decision.evaluation = core::evaluate(graph, decision.schedule);
-  decision.predicted_peak = core::evaluate(core::align_sizes(graph, arguments.alignment), decision.schedule).peak;
-  return decision;
-}
-
-Decision plan_baseline(const core::Graph& graph, const RunArguments& arguments) {
-  core::Schedule schedule = core::baseline_schedule(graph);
-  core::Plan plan = solvers::plan_memory(graph, schedule, arguments.plan_options());
-  return decide(graph, "baseline", std::move(schedule), std::move(plan), arguments);
-}
-
-/// A schedule made for the graph as it was given, or as this backend executes it, which may differ in scratch.
-core::ScheduleFile load_schedule(const PreparedGraph& graph, const RunArguments& arguments) {
-  if (graph.given.fingerprint() == graph.prepared.fingerprint())
-    return core::load_schedule(arguments.schedule, graph.given);
-  try {
-    return core::load_schedule(arguments.schedule, graph.prepared);
-  } catch (const core::InputError&) {
-    return core::load_schedule(arguments.schedule, graph.given);
-  }
-}
-
-Decision read_decision(const Problem& problem, const PreparedGraph& graph, const RunArguments& arguments) {
-  auto file = load_schedule(graph, arguments);
-  core::Plan plan = solvers::plan_memory(problem.graph, file.schedule, arguments.plan_options());
-  if (problem.budget && plan.bytes > *problem.budget)
-    throw Failure(kNotFound,
-                  fmt::format("'{}' needs {} bytes as planned, more than the budget of {} bytes; raise --budget",
-                              arguments.schedule, plan.bytes, *problem.budget));
-  return decide(problem.graph, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule), std::move(plan),
-                arguments);
-}
 
 /// For the graph as it was given: a schedule does not depend on the scratch of this backend's kernels.
 void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
@@ -101,44 +55,54 @@ void write_schedule(const core::Graph& given, const RunArguments& arguments, con
   if (!arguments.output.empty()) core::write_file(arguments.output, core::schedule_to_json(given, schedule, solver));
 }
 
+/// A schedule made for the graph as it was given, or as this backend executes it, which may differ in scratch.
+Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
+  auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint());
+  Choice choice{pipeline::decide_on(problem.graph, file.solver.empty() ? "unknown" : file.solver,
+                                    std::move(file.schedule), arguments.plan_options()),
+                {}};
+  if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
+    throw Failure(kNotFound,
+                  fmt::format("'{}' needs {} bytes as planned, more than the budget of {} bytes; raise --budget",
+                              arguments.schedule, choice.decision.budgeted_bytes, *problem.budget));
+  return choice;
+}
+
 /// `rounded` is the problem that was searched: its sizes are rounded up, so what does not fit may be the rounding.
-[[noreturn]] void explain_no_fit(const Problem& problem, Problem rounded, const RunArguments& arguments,
-                                 const Fit& fit) {
+[[noreturn]] void explain_no_fit(const pipeline::Problem& problem, pipeline::Problem rounded,
+                                 const RunArguments& arguments, const pipeline::Fit& fit) {
   rounded.lower_bound = std::max(rounded.lower_bound, fit.solution.peak_bound.value);
-  Json details = problem.describe();
+  Json details = describe(problem);
   details["baseline_peak_bytes"] = rounded.baseline.peak;
   details["lower_bound_peak_bytes"] = rounded.lower_bound;
   details["alignment"] = arguments.alignment;
   details["solver"] = arguments.search.solver;
-  const bool planned = fit.planned();
-  details["status"] = planned ? "not_found" : solvers::to_string(fit.solution.status);
-  details["least_planned_bytes"] = planned ? Json(fit.plan.bytes) : Json(nullptr);
-  if (planned)
+  details["status"] = fit.plan ? "not_found" : solvers::to_string(fit.solution.status);
+  details["least_planned_bytes"] = fit.plan ? Json(fit.plan->bytes) : Json(nullptr);
+  if (fit.plan)
     throw Failure(
         kNotFound,
         fmt::format("found no schedule of '{}' whose plan fits into {} bytes{}: the lowest plan needs {} bytes; "
                     "raise --budget or --time-limit",
-                    problem.name, *problem.budget, rounded.rounding, fit.plan.bytes),
+                    problem.name, *problem.budget, rounding_text(rounded), fit.plan->bytes),
         std::move(details));
-  const std::int64_t least = least_feasible(rounded, fit.solution, arguments.search);
+  const std::int64_t least = pipeline::least_feasible(rounded, fit.solution, arguments.search.options());
   details["least_feasible_bytes"] = least;
   if (fit.solution.status == solvers::Status::infeasible)
     throw infeasible_failure(rounded, arguments.search.find(), fit.solution.scope, least, std::move(details));
   throw not_found_failure(rounded, least, std::move(details));
 }
 
-Decision search_decision(const Problem& problem, const core::Graph& given, const RunArguments& arguments) {
-  Problem rounded = problem.rounded_up(arguments.alignment);
-  solvers::SolveOptions options = arguments.search.options();
-  Fit fit;
-  const core::Stopwatch watch(options.limit);
+Choice search_choice(const pipeline::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
+  const pipeline::Problem rounded = problem.rounded_up(arguments.alignment);
+  pipeline::FitOptions options{arguments.search.options(), arguments.plan_options()};
+  pipeline::Fit fit;
   {
-    ProgressLine line(arguments.console, problem, options.limit.seconds);
-    options.progress = line.callback();
-    fit = fit_to_budget(problem.graph, rounded.graph, *problem.budget, arguments.search.find(), options,
-                        arguments.plan_options());
+    ProgressLine line(arguments.console);
+    options.search.progress = line.of_search(problem, options.search.limit.seconds);
+    fit = pipeline::fit_to_budget(problem, rounded, arguments.search.find(), options);
   }
-  if (fit.planned()) require_sound(arguments.search.solver, rounded.graph, fit.solution);
+  if (fit.plan) pipeline::evaluate_again(arguments.search.solver, rounded.graph, fit.solution);
   if (catch_interrupt()) {
     const bool none = fit.solution.schedule.steps.empty();
     const auto schedule = none ? core::baseline_schedule(problem.graph) : fit.solution.schedule;
@@ -147,46 +111,17 @@ Decision search_decision(const Problem& problem, const core::Graph& given, const
     throw Failure(
         kInterrupted,
         "interrupted during the search, nothing was executed; " + best_so_far(rounded, peak, arguments.output),
-        problem.describe());
+        describe(problem));
   }
-  if (!fit.fits()) explain_no_fit(problem, std::move(rounded), arguments, fit);
-  Decision decision =
-      decide(problem.graph, arguments.search.solver, fit.solution.schedule, std::move(fit.plan), arguments);
-  decision.search = {{"status", solvers::to_string(fit.solution.status)},
-                     {"solve_seconds", watch.seconds()},
-                     {"solver_rounds", fit.rounds}};
-  decision.tradeoffs = std::move(fit.solution.tradeoffs);
-  return decision;
+  if (!fit.fits()) explain_no_fit(problem, rounded, arguments, fit);
+  auto decision = pipeline::decide_on(problem.graph, arguments.search.solver, fit.solution.schedule,
+                                      arguments.plan_options(), fit.plan);
+  return {std::move(decision), std::move(fit)};
 }
 
-Execution execute_decision(Backend& backend, core::Precision precision, const core::Graph& graph,
-                           const Decision& decision, const RunArguments& arguments) {
-  return backend.execute({.graph = graph,
-                          .schedule = decision.schedule,
-                          .plan = decision.plan,
-                          .precision = precision,
-                          .seed = arguments.search.seed,
-                          .guard_bytes = arguments.guard_bytes(),
-                          .poison = arguments.poison,
-                          .repeats = arguments.repeats});
-}
+double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
 
-/// Compares with the graph as it was given, executed by the host in fp32.
-Closeness check_with_host(const PreparedGraph& graph, core::Precision precision, const Execution& execution,
-                          const RunArguments& arguments) {
-  const auto host = open_host_backend();
-  const core::Graph reference = host->prepare(graph.given, core::Precision::fp32);
-  solvers::PlanOptions options = arguments.plan_options();
-  options.limit.work = 0;
-  const core::Schedule schedule = core::baseline_schedule(reference);
-  const core::Plan plan = solvers::plan_memory(reference, schedule, options);
-  ExecuteRequest request{.graph = reference, .schedule = schedule, .plan = plan, .seed = arguments.search.seed};
-  const Execution expected = host->execute(request);
-  request.rounding_noise = rounding_of(precision);
-  return compare_close(graph.prepared, execution, expected, host->execute(request), precision);
-}
-
-Json describe(const Closeness& closeness) {
+Json to_json(const pipeline::Closeness& closeness) {
   return {{"outputs", closeness.outputs},
           {"undecided", closeness.undecided},
           {"worst_output", closeness.worst_output},
@@ -195,38 +130,69 @@ Json describe(const Closeness& closeness) {
           {"passed", closeness.close}};
 }
 
-std::string host_check_text(const Json& check) {
-  if (check.is_null()) return "";
-  const auto undecided = check["undecided"].get<std::int64_t>();
-  const std::string rest =
-      undecided > 0 ? fmt::format("; {} too sensitive to rounding to be compared", undecided) : std::string();
-  if (check["worst_output"].get<std::string>().empty())
-    return fmt::format("{} kept outputs have the host's bits{}\n", check["outputs"].get<std::int64_t>() - undecided,
-                       rest);
-  return fmt::format("{} kept outputs agree with the host's; the worst, '{}', within {:.1e} (allowed {:.1e}){}\n",
-                     check["outputs"].get<std::int64_t>() - undecided, check["worst_output"].get<std::string>(),
-                     check["worst_error"].get<double>(), check["allowed_error"].get<double>(), rest);
+Json to_json(const pipeline::Decision& decision, const pipeline::Execution& execution) {
+  const runtime::StepReport& report = execution.report;
+  return {{"peak_bytes", decision.evaluation.peak},
+          {"predicted_peak_bytes", decision.predicted_peak},
+          {"planned_bytes", decision.plan.bytes},
+          {"measured_peak_bytes", report.measured_peak_bytes},
+          {"live_peak_bytes", report.live_peak_bytes},
+          {"cost", decision.evaluation.cost},
+          {"predicted_seconds", static_cast<double>(decision.evaluation.cost) / 1e9},
+          {"seconds", report.seconds},
+          {"op_seconds_sum", std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0)},
+          {"steps", decision.schedule.length()},
+          {"recomputed", decision.evaluation.recomputed}};
 }
 
-double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
+/// Everything that a run is reported from.
+struct Run {
+  const RunArguments& arguments;
+  const pipeline::Problem& problem;
+  const pipeline::Backend& backend;
+  core::Precision precision;
+  const Choice& choice;
+  const pipeline::RunResult& result;
+};
 
-Json describe(const Decision& decision, const Execution& execution) {
-  Json json;
-  json["peak_bytes"] = decision.evaluation.peak;
-  json["predicted_peak_bytes"] = decision.predicted_peak;
-  json["planned_bytes"] = decision.plan.bytes;
-  json["measured_peak_bytes"] = execution.report.measured_peak_bytes;
-  json["live_peak_bytes"] = execution.report.live_peak_bytes;
-  json["cost"] = decision.evaluation.cost;
-  json["predicted_seconds"] = static_cast<double>(decision.evaluation.cost) / 1e9;
-  json["seconds"] = execution.report.seconds;
-  json["op_seconds_sum"] = std::accumulate(execution.report.op_seconds.begin(), execution.report.op_seconds.end(), 0.0);
-  json["steps"] = decision.schedule.length();
-  json["recomputed"] = decision.evaluation.recomputed;
+Json to_json(const Run& run) {
+  const pipeline::Decision &decision = run.choice.decision, &baseline = run.result.baseline;
+  Json json = describe(run.problem);
+  json["solver"] = decision.solver;
+  if (const auto& fit = run.choice.fit) {
+    json["status"] = solvers::to_string(fit->solution.status);
+    json["solve_seconds"] = fit->seconds;
+    json["solver_rounds"] = fit->rounds;
+  }
+  json["backend"] = run.backend.name();
+  json["device"] = run.backend.device();
+  if (const std::string note = run.backend.note(); !note.empty()) json["note"] = note;
+  json["precision"] = core::to_string(run.precision);
+  json["alignment"] = run.arguments.alignment;
+  json["guard_bytes"] = decision.guard_bytes;
+  json["baseline"] = to_json(baseline, run.result.baseline_run);
+  json["scheduled"] = to_json(decision, run.result.scheduled_run);
+  json["scheduled"]["cost_increase_pct"] = increase_pct(decision.evaluation.cost, baseline.evaluation.cost);
+  json["scheduled"]["time_increase_pct"] =
+      percent_above(run.result.scheduled_run.report.seconds, run.result.baseline_run.report.seconds);
+  json["loss"] = or_null(run.result.loss);
+  json["identical"] = run.result.comparison.identical();
+  json["outputs_compared"] = run.result.comparison.outputs;
+  json["bytes_compared"] = run.result.comparison.bytes;
+  json["host_check"] = run.result.host_check ? to_json(*run.result.host_check) : Json(nullptr);
   return json;
 }
 
-std::string comparison_text(const Comparison& comparison) {
+std::string host_check_text(const pipeline::Closeness& check) {
+  const std::int64_t decided = check.outputs - check.undecided;
+  const std::string rest =
+      check.undecided > 0 ? fmt::format("; {} too sensitive to rounding to be compared", check.undecided) : "";
+  if (check.worst_output.empty()) return fmt::format("{} kept outputs have the host's bits{}\n", decided, rest);
+  return fmt::format("{} kept outputs agree with the host's; the worst, '{}', within {:.1e} (allowed {:.1e}){}\n",
+                     decided, check.worst_output, check.worst_error, check.worst_allowed, rest);
+}
+
+std::string comparison_text(const pipeline::Comparison& comparison) {
   if (comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
   const std::int64_t kept = comparison.outputs - comparison.sinks;
   std::vector<std::string> parts;
@@ -238,80 +204,41 @@ std::string comparison_text(const Comparison& comparison) {
   return fmt::format("{}: identical\n", fmt::join(parts, ", "));
 }
 
-std::string table(const Problem& problem, const Json& json, const Comparison& comparison, const Decision& baseline,
-                  const Execution& baseline_run, const Decision& decision, const Execution& run) {
-  const auto bytes = [](std::int64_t a, std::int64_t b) {
-    return std::vector<std::string>{core::format_bytes(a), core::format_bytes(b),
-                                    fmt::format("{:+.1f}%", increase_pct(b, a))};
+std::string table(const Run& run) {
+  const pipeline::Decision &after = run.choice.decision, &before = run.result.baseline;
+  const runtime::StepReport &after_run = run.result.scheduled_run.report, &before_run = run.result.baseline_run.report;
+  Rows rows = {{"", "baseline", "schedule", "change"}};
+  const auto bytes = [&](const char* name, std::int64_t a, std::int64_t b) {
+    rows.push_back({name, core::format_bytes(a), core::format_bytes(b), fmt::format("{:+.1f}%", increase_pct(b, a))});
   };
-  std::vector<std::vector<std::string>> rows = {{"", "baseline", "schedule", "change"}};
-  const auto add = [&](std::string name, std::vector<std::string> cells) {
-    cells.insert(cells.begin(), std::move(name));
-    rows.push_back(std::move(cells));
+  const auto milliseconds = [&](const char* name, double a, double b) {
+    rows.push_back({name, fmt::format("{:.3f} ms", a * 1e3), fmt::format("{:.3f} ms", b * 1e3),
+                    fmt::format("{:+.1f}%", percent_above(b, a))});
   };
-  add("predicted peak", bytes(baseline.predicted_peak, decision.predicted_peak));
-  add("planned", bytes(baseline.plan.bytes, decision.plan.bytes));
-  add("measured", bytes(baseline_run.report.measured_peak_bytes, run.report.measured_peak_bytes));
-  add("cost", {std::to_string(baseline.evaluation.cost), std::to_string(decision.evaluation.cost),
-               fmt::format("{:+.2f}%", increase_pct(decision.evaluation.cost, baseline.evaluation.cost))});
-  add("steps", {std::to_string(baseline.schedule.length()), std::to_string(decision.schedule.length()),
-                fmt::format("{} recomputed", decision.evaluation.recomputed)});
-  const auto milliseconds = [&](std::string name, double before, double after) {
-    add(std::move(name), {fmt::format("{:.3f} ms", before * 1e3), fmt::format("{:.3f} ms", after * 1e3),
-                          fmt::format("{:+.1f}%", percent_above(after, before))});
-  };
-  milliseconds("predicted time", static_cast<double>(baseline.evaluation.cost) / 1e9,
-               static_cast<double>(decision.evaluation.cost) / 1e9);
-  milliseconds("time", baseline_run.report.seconds, run.report.seconds);
+  bytes("predicted peak", before.predicted_peak, after.predicted_peak);
+  bytes("planned", before.plan.bytes, after.plan.bytes);
+  bytes("measured", before_run.measured_peak_bytes, after_run.measured_peak_bytes);
+  rows.push_back({"cost", std::to_string(before.evaluation.cost), std::to_string(after.evaluation.cost),
+                  fmt::format("{:+.2f}%", increase_pct(after.evaluation.cost, before.evaluation.cost))});
+  rows.push_back({"steps", std::to_string(before.schedule.length()), std::to_string(after.schedule.length()),
+                  fmt::format("{} recomputed", after.evaluation.recomputed)});
+  milliseconds("predicted time", static_cast<double>(before.evaluation.cost) / 1e9,
+               static_cast<double>(after.evaluation.cost) / 1e9);
+  milliseconds("time", before_run.seconds, after_run.seconds);
 
-  std::string text =
-      fmt::format("{}: {} nodes, {} edges, on {} ({})\n", problem.name, problem.graph.node_count(),
-                  problem.graph.edge_count(), json["backend"].get<std::string>(), json["device"].get<std::string>());
-  if (problem.budget)
-    text += fmt::format("budget {}, solver {}; resident {} beside the budget\n", bytes_text(*problem.budget),
-                        decision.solver, core::format_bytes(problem.graph.resident_bytes()));
+  const core::Graph& graph = run.problem.graph;
+  std::string text = fmt::format("{}: {} nodes, {} edges, on {} ({})\n", run.problem.name, graph.node_count(),
+                                 graph.edge_count(), run.backend.name(), run.backend.device());
+  if (run.problem.budget)
+    text += fmt::format("budget {}, solver {}; resident {} beside the budget\n", bytes_text(*run.problem.budget),
+                        after.solver, core::format_bytes(graph.resident_bytes()));
   text += "\n" + format_table(rows, true) + "\n";
-  if (!json["loss"].is_null()) text += fmt::format("loss {:.6g}\n", json["loss"].get<double>());
-  if (json["guard_bytes"].get<std::int64_t>() > 0)
-    text += fmt::format("planned with guards; without them, as the budget counts, {}\n",
-                        bytes_text(decision.budgeted_bytes));
-  text += host_check_text(json["host_check"]);
-  return text + comparison_text(comparison);
-}
-
-core::ReportRun report_run(const core::Graph& graph, const Decision& decision, const Execution& execution) {
-  core::ReportRun run;
-  run.predicted_peak_bytes = decision.predicted_peak;
-  run.cost = decision.evaluation.cost;
-  run.planned_bytes = decision.plan.bytes;
-  run.measured_peak_bytes = execution.report.measured_peak_bytes;
-  run.seconds = execution.report.seconds;
-  run.steps = decision.schedule.length();
-  run.recomputed = decision.evaluation.recomputed;
-  run.memory = core::memory_curve(graph, decision.schedule);
-  return run;
-}
-
-std::string report_page(const Problem& problem, const Backend& backend, const Decision& baseline,
-                        const Execution& baseline_run, const Decision& decision, const Execution& scheduled_run,
-                        bool identical) {
-  const core::Graph& graph = problem.graph;
-  core::ReportData data;
-  data.graph = problem.name;
-  data.solver = decision.solver;
-  data.device = backend.device();
-  data.version = core::kVersion;
-  data.nodes = graph.node_count();
-  data.edges = graph.edge_count();
-  data.resident_bytes = graph.resident_bytes();
-  data.budget_bytes = problem.budget;
-  data.identical = identical;
-  data.baseline = report_run(graph, baseline, baseline_run);
-  data.scheduled = report_run(graph, decision, scheduled_run);
-  data.buffers = core::report_buffers(graph, decision.schedule, decision.plan);
-  data.arena_bytes = decision.plan.bytes;
-  for (const auto& [peak, cost] : decision.tradeoffs) data.pareto.push_back({peak, cost});
-  return core::html_report(data);
+  if (run.result.loss) text += fmt::format("loss {:.6g}\n", *run.result.loss);
+  if (after.guard_bytes > 0)
+    text +=
+        fmt::format("planned with guards; without them, as the budget counts, {}\n", bytes_text(after.budgeted_bytes));
+  if (run.result.host_check) text += host_check_text(*run.result.host_check);
+  return text + comparison_text(run.result.comparison);
 }
 
 int run(const RunArguments& arguments) {
@@ -323,73 +250,49 @@ int run(const RunArguments& arguments) {
                    {"--plan", arguments.plan},
                    {"--report", arguments.report},
                    {"--trace", arguments.trace}},
-                  {arguments.source.input(), {"--schedule", arguments.schedule}});
-  const auto backend = open_backend(arguments.backend.backend);
+                  {arguments.graph.input(), {"--schedule", arguments.schedule}});
+  const auto backend = pipeline::open_backend(arguments.backend.backend);
   arguments.search.find();
-  const PreparedGraph graph = prepare_graph(arguments.source, *backend, arguments.backend);
-  const core::Precision precision = graph.precision;
+  const pipeline::PreparedGraph graph =
+      pipeline::prepare(*backend, arguments.graph.source(), arguments.backend.given());
   if (arguments.check && core::stores_bf16(graph.given))
     throw core::InputError(
-        "--check compares with the host, which executes fp32 only; give the graph in fp32 and "
-        "--precision bf16");
-  const Problem problem(graph.prepared, arguments.source.name, arguments.budget);
-  const Decision decision = arguments.schedule.empty() ? search_decision(problem, graph.given, arguments)
-                                                       : read_decision(problem, graph, arguments);
+        "--check compares with the host, which executes fp32 only; give the graph in fp32 and --precision bf16");
+  const pipeline::Problem problem(graph.prepared, arguments.budget, arguments.graph.name);
+  const Choice choice = arguments.schedule.empty() ? search_choice(problem, graph.given, arguments)
+                                                   : read_choice(problem, graph.given, arguments);
+  const pipeline::Decision& decision = choice.decision;
   write_schedule(graph.given, arguments, decision.schedule, decision.solver);
   if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(problem.graph, decision.plan));
 
-  catch_interrupt();
-  const Decision baseline = plan_baseline(problem.graph, arguments);
-  const Execution baseline_run = execute_decision(*backend, precision, problem.graph, baseline, arguments);
-  const Execution scheduled_run = execute_decision(*backend, precision, problem.graph, decision, arguments);
-  const Comparison comparison = compare(problem.graph, baseline_run, scheduled_run);
-
-  Json json = problem.describe();
-  json["solver"] = decision.solver;
-  json.update(decision.search);
-  json["backend"] = backend->name();
-  json["device"] = backend->device();
-  if (const std::string note = backend->note(); !note.empty()) json["note"] = note;
-  json["precision"] = core::to_string(precision);
-  json["alignment"] = arguments.alignment;
-  json["guard_bytes"] = arguments.guard_bytes();
-  json["baseline"] = describe(baseline, baseline_run);
-  json["scheduled"] = describe(decision, scheduled_run);
-  json["scheduled"]["cost_increase_pct"] = increase_pct(decision.evaluation.cost, baseline.evaluation.cost);
-  json["scheduled"]["time_increase_pct"] = percent_above(scheduled_run.report.seconds, baseline_run.report.seconds);
-  const auto loss = loss_of(problem.graph, scheduled_run);
-  json["loss"] = loss ? Json(*loss) : Json(nullptr);
-  json["identical"] = comparison.identical();
-  json["outputs_compared"] = comparison.outputs;
-  json["bytes_compared"] = comparison.bytes;
-  json["host_check"] = nullptr;
-  if (arguments.check) {
-    const Closeness closeness = check_with_host(graph, precision, scheduled_run, arguments);
-    json["host_check"] = describe(closeness);
-    if (!closeness.close)
-      throw Failure(kDefect,
-                    fmt::format("output '{}' differs from the host's by {:.2e} of its norm, and rounding explains no "
-                                "more than {:.2e}; please report this",
-                                closeness.worst_output, closeness.worst_error, closeness.worst_allowed),
-                    std::move(json));
-  }
-
+  const pipeline::RunResult result = pipeline::run(*backend, graph, decision,
+                                                   {.seed = arguments.search.seed,
+                                                    .poison = arguments.poison,
+                                                    .repeats = arguments.repeats,
+                                                    .check_on_host = arguments.check,
+                                                    .stop = &catch_interrupt()});
+  const Run outcome{arguments, problem, *backend, graph.precision, choice, result};
+  Json json = to_json(outcome);
+  if (const auto& check = result.host_check; check && !check->close)
+    throw Failure(kDefect,
+                  fmt::format("output '{}' differs from the host's by {:.2e} of its norm, and rounding explains no "
+                              "more than {:.2e}; please report this",
+                              check->worst_output, check->worst_error, check->worst_allowed),
+                  std::move(json));
   if (!arguments.trace.empty()) {
     std::vector<double> op_ns;
-    for (const double seconds : scheduled_run.report.op_seconds) op_ns.push_back(seconds * 1e9);
+    for (const double seconds : result.scheduled_run.report.op_seconds) op_ns.push_back(seconds * 1e9);
     core::write_file(arguments.trace, core::perfetto_trace(problem.graph, decision.schedule, decision.plan, op_ns));
   }
   if (!arguments.report.empty())
-    core::write_file(arguments.report, report_page(problem, *backend, baseline, baseline_run, decision, scheduled_run,
-                                                   comparison.identical()));
+    core::write_file(arguments.report, pipeline::run_page(problem, *backend, decision, result, choice.tradeoffs()));
+  const pipeline::Comparison& comparison = result.comparison;
   if (!comparison.identical())
     throw Failure(kDefect,
                   fmt::format("{} of {} outputs differ from the baseline's, first '{}'; please report this",
                               comparison.different.size(), comparison.outputs, comparison.different.front()),
                   std::move(json));
-  arguments.console.print(
-      json,
-      arguments.console.json ? "" : table(problem, json, comparison, baseline, baseline_run, decision, scheduled_run));
+  arguments.console.print(json, arguments.console.json ? "" : table(outcome));
   return kDone;
 }
 
@@ -407,9 +310,7 @@ Subcommand add_run(CLI::App& root) {
   app->add_option("--trace", arguments->trace, "Chrome/Perfetto trace to write, with measured times");
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write");
-  app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets are multiples of")
-      ->capture_default_str()
-      ->check(at_least_one());
+  add_alignment(*app, arguments->alignment);
   app->add_option("--repeat", arguments->repeats,
                   "executions of baseline and schedule; the median time is reported, of several without the first")
       ->capture_default_str()
@@ -420,7 +321,7 @@ Subcommand add_run(CLI::App& root) {
       "compare every kept output with the host's in fp32; what may differ is measured by disturbing the host");
   app->add_flag("--sentinels", arguments->sentinels,
                 "check a guard behind every buffer after each step; the guards add to the arena, beside the budget");
-  arguments->source.add_to(*app);
+  arguments->graph.add_to(*app);
   app->footer(
       "Examples:\n"
       "  cairn run resnet50 --batch 8 --image 64 --budget 50%\n"

@@ -1,22 +1,38 @@
-#include "cairn/cli/simulate.h"
-
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 
-#include "cairn/cli/backend.h"
+#include "cairn/cli/arguments.h"
+#include "cairn/cli/mpi.h"
+#include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
-#include "cairn/sim/generator.h"
+#include "cairn/pipeline/backend.h"
+#include "cairn/pipeline/sweep.h"
 
 namespace cairn::cli {
 namespace {
+
+struct SimulateArguments {
+  Console console;
+  GraphArguments graph;
+  std::string random, schedules;  ///< one of both is empty
+  std::string backend = "auto", budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
+  std::string output, best, report;
+  std::uint64_t seed = 0;
+  std::int32_t moves = 0, top = 10;
+  std::int64_t at_once = 0;  ///< 0: as many as suits
+  int threads = 0;           ///< 0: those of the machine, divided among its processes
+
+  bool is_random() const { return !random.empty(); }
+};
 
 /// 1500, 10M, 5G, 2.5k, 1e6: a number of candidates from 1 on. Throws InputError.
 std::int64_t parse_count(std::string_view option, std::string_view text) {
@@ -81,7 +97,7 @@ void check(const SimulateArguments& arguments, const CLI::App& app, const Proces
   if (arguments.random.empty() == arguments.schedules.empty())
     throw core::InputError(
         "simulate needs either --random N, as 10M, or --schedules F, a file with one schedule a line");
-  const bool random = !arguments.random.empty();
+  const bool random = arguments.is_random();
   for (const char* option : {"--seed", "--recompute", "--checkpoint", "--checkpoint-every"}) {
     if (!random && app.count(option) > 0)
       throw core::InputError(fmt::format("{} is about --random candidates; drop it, or --schedules", option));
@@ -96,139 +112,256 @@ void check(const SimulateArguments& arguments, const CLI::App& app, const Proces
                    {"--best", arguments.best},
                    {"--report", arguments.report},
                    {"--checkpoint", arguments.checkpoint}},
-                  {arguments.source.input(), {"--schedules", arguments.schedules == "-" ? "" : arguments.schedules}});
+                  {arguments.graph.input(), {"--schedules", arguments.schedules == "-" ? "" : arguments.schedules}});
 }
 
-sim::TallyOptions tally_options(const SimulateArguments& arguments, const Problem& problem) {
-  sim::TallyOptions options = sim::tally_options(problem.graph);
-  options.top = arguments.top;
-  if (problem.budget) options.budget = *problem.budget;
-  return options;
-}
-
-/// Everything that can fail for want of good input, done before the processes begin to wait for each other.
+/// What a sweep needs.
 struct Setup {
-  Setup(const SimulateArguments& arguments, const CLI::App& app, Processes& processes)
-      : sweep{{arguments.seed, arguments.moves}, 0, 0, {}} {
-    check(arguments, app, processes);
-    if (!arguments.random.empty()) sweep.total = parse_count("--random", arguments.random);
-    options.at_once = arguments.at_once;
-    options.stop = &catch_interrupt();
-    options.checkpoint_seconds = core::parse_seconds(arguments.checkpoint_every);
-    if (!arguments.time_limit.empty()) options.seconds = core::parse_seconds(arguments.time_limit);
-    problem.emplace(arguments.source, arguments.budget);
-    sweep.tally = sim::Tally(tally_options(arguments, *problem));
-    if (processes.rank() == 0 && !arguments.checkpoint.empty() && std::filesystem::exists(arguments.checkpoint)) {
-      sweep = sim::resume_sweep(core::read_file(arguments.checkpoint), arguments.checkpoint, problem->graph,
-                                std::move(sweep));
-      resumed_from = sweep.done;
-    }
-    if (processes.local_count() > 1) choose_device(processes.local_rank());
-    simulator = open_simulator(arguments.backend, problem->graph, threads_of(arguments, processes));
-  }
-
-  sim::Sweep sweep;
+  pipeline::Problem problem;
   sim::SweepOptions options;
-  std::optional<Problem> problem;
-  std::optional<std::int64_t> resumed_from;
+  pipeline::RandomSweep random;
   std::unique_ptr<sim::Simulator> simulator;
 };
 
+/// Everything that can fail for want of good input, done before the processes begin to wait for each other.
+Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes& processes) {
+  check(arguments, app, processes);
+  const std::int64_t total = arguments.is_random() ? parse_count("--random", arguments.random) : 0;
+  sim::SweepOptions options;
+  options.at_once = arguments.at_once;
+  options.stop = &catch_interrupt();
+  options.checkpoint_seconds = core::parse_seconds(arguments.checkpoint_every);
+  if (!arguments.time_limit.empty()) options.seconds = core::parse_seconds(arguments.time_limit);
+  pipeline::Problem problem = arguments.graph.problem(arguments.budget);
+  const sim::Tally tally(pipeline::tally_options(problem, arguments.top));
+  pipeline::RandomSweep random = pipeline::random_sweep(problem, {{arguments.seed, arguments.moves}, total, 0, tally},
+                                                        arguments.checkpoint, processes.rank() == 0);
+  if (processes.local_count() > 1) pipeline::choose_device(processes.local_rank());
+  auto simulator = pipeline::open_simulator(arguments.backend, problem.graph, threads_of(arguments, processes));
+  return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
+}
+
+/// Of one of several processes.
+Failure named(const Failure& failure, const Processes& processes) {
+  return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
+}
+
 /// Runs `step` on every process. Where it fails, the first one that failed throws, and the others return its exit code.
 int together(Processes& processes, const std::function<void()>& step) {
-  std::exception_ptr caught;
-  Ending ending;
+  std::optional<Failure> failure;
   try {
     step();
   } catch (...) {
-    caught = std::current_exception();
-    ending = current_ending();
+    failure = current_failure();
   }
   std::array<std::int64_t, 2> first_failed = {-1, kDone};
-  const std::vector<std::string> codes = processes.gather(std::to_string(ending.code));
+  const std::vector<std::string> codes = processes.gather(std::to_string(failure ? failure->exit_code : kDone));
   for (std::size_t rank = 0; rank < codes.size() && first_failed[0] < 0; ++rank) {
     if (codes[rank] != std::to_string(kDone)) first_failed = {static_cast<std::int64_t>(rank), std::stoi(codes[rank])};
   }
   processes.broadcast(first_failed);
-  if (first_failed[0] == processes.rank()) {
-    if (processes.count() == 1) std::rethrow_exception(caught);
-    throw Failure(ending.code, fmt::format("process {}: {}", processes.rank(), ending.message), ending.details);
-  }
+  if (first_failed[0] == processes.rank()) throw processes.count() == 1 ? *failure : named(*failure, processes);
   return static_cast<int>(first_failed[1]);
 }
 
-Swept sweep_random(const SimulateArguments& arguments, Setup& setup, Processes& processes) {
-  SweepLine line(arguments.console, *setup.problem);
-  setup.options.progress = [&](const sim::SweepProgress& progress) { line.show(progress); };
-  if (!arguments.checkpoint.empty()) {
-    setup.options.checkpoint = [&](const sim::Sweep& sweep) {
-      core::write_file(arguments.checkpoint, sim::sweep_to_json(setup.problem->graph, sweep));
-    };
-  }
-  Swept swept;
-  swept.result = sim::run_sweep(*setup.simulator, setup.sweep, setup.options, processes);
-  swept.resumed_from = setup.resumed_from;
-  if (setup.sweep.done < setup.sweep.total) {
-    swept.interrupted = catch_interrupt();
-    swept.timed_out = !swept.interrupted;
-  }
-  swept.tally = std::move(setup.sweep.tally);
-  if (!swept.tally.top().empty())
-    swept.best = sim::generate(setup.problem->graph, setup.sweep.generator, swept.tally.top().front().index);
-  return swept;
+double share(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// The schedule's figures by the validator. Throws Failure(kDefect) where the sweep had others.
-core::Evaluation require_same(const core::Graph& graph, const core::Schedule& schedule, const sim::Entry& entry) {
-  const core::Evaluation evaluation = core::evaluate(graph, schedule);
-  if (!evaluation.valid() || evaluation.peak != entry.peak || evaluation.cost != entry.cost)
-    throw Failure(kDefect,
-                  fmt::format("the simulator gave candidate {} peak {} and cost {}, but it has {} and {}{}; please "
-                              "report this",
-                              entry.index, entry.peak, entry.cost, evaluation.peak, evaluation.cost,
-                              evaluation.valid() ? "" : " and is invalid"));
-  return evaluation;
+/// Counted in thousands: "12,345,678".
+std::string count_text(std::int64_t count) {
+  std::string digits = std::to_string(count);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
 }
 
-/// Best and Pareto candidates of a random sweep, generated and evaluated again.
-std::string random_csv(const Setup& setup, const sim::Tally& tally) {
-  std::string text = "index,valid,peak_bytes,peak_step,cost,rank,pareto\n";
-  const auto contains = [](const std::vector<sim::Entry>& entries, const sim::Entry& entry) {
-    return std::find(entries.begin(), entries.end(), entry) != entries.end();
+std::string progress_text(const pipeline::Problem& problem, const sim::SweepProgress& progress) {
+  const bool bounded = progress.total > 0;
+  const std::string best = progress.best
+                               ? fmt::format("  best peak {} ({:+.1f}%)", core::format_bytes(progress.best->peak),
+                                             increase_pct(progress.best->peak, problem.baseline.peak))
+                               : "";
+  return fmt::format("{}{}{}  {:.3g}/s{}", bounded ? ProgressLine::bar(share(progress.done, progress.total)) : "",
+                     count_text(progress.done), bounded ? fmt::format(" of {}", count_text(progress.total)) : "",
+                     progress.per_second, best);
+}
+
+pipeline::Swept sweep(const SimulateArguments& arguments, Setup& setup, Processes& processes) {
+  ProgressLine line(arguments.console);
+  setup.options.progress = [&](const sim::SweepProgress& progress) {
+    if (line.active()) line.show(progress_text(setup.problem, progress));
   };
-  const auto add = [&](const sim::Entry& entry, const std::string& rank, bool pareto) {
-    const auto schedule = sim::generate(setup.problem->graph, setup.sweep.generator, entry.index);
-    const core::Evaluation evaluation = require_same(setup.problem->graph, schedule, entry);
-    text += fmt::format("{},1,{},{},{},{},{}\n", entry.index, entry.peak, evaluation.peak_step, entry.cost, rank,
-                        pareto ? 1 : 0);
-  };
-  for (std::size_t i = 0; i < tally.top().size(); ++i)
-    add(tally.top()[i], std::to_string(i + 1), contains(tally.front(), tally.top()[i]));
-  for (const sim::Entry& entry : tally.front()) {
-    if (!contains(tally.top(), entry)) add(entry, "", true);
+  if (arguments.is_random())
+    return pipeline::sweep_random(setup.problem, *setup.simulator, setup.random, setup.options, processes);
+  return pipeline::sweep_file(setup.problem, *setup.simulator,
+                              {arguments.schedules, arguments.on_bad_line == "skip", arguments.output},
+                              setup.random.sweep.tally.options(), setup.options, processes);
+}
+
+/// Everything that a sweep is reported from.
+struct Outcome {
+  const SimulateArguments& arguments;
+  const pipeline::Problem& problem;
+  const sim::Simulator& simulator;
+  const pipeline::Swept& swept;
+  int ranks;
+
+  double per_second() const {
+    return static_cast<double>(swept.result.evaluated) / std::max(swept.result.seconds, 1e-9);
   }
-  return text;
+};
+
+Json to_json(const sim::Entry& entry) {
+  return {{"index", entry.index}, {"peak_bytes", entry.peak}, {"cost", entry.cost}};
+}
+
+Json to_json(const std::vector<sim::Entry>& entries) {
+  Json list = Json::array();
+  for (const sim::Entry& entry : entries) list.push_back(to_json(entry));
+  return list;
+}
+
+Json to_json(const std::vector<pipeline::Remark>& remarks) {
+  Json list = Json::array();
+  for (const auto& [line, what] : remarks) list.push_back({{"line", line}, {"what", what}});
+  return list;
+}
+
+Json to_json(const pipeline::Histogram& histogram) {
+  if (histogram.counts.empty()) return nullptr;
+  return {{"from", histogram.from}, {"width", histogram.width}, {"counts", histogram.counts}};
+}
+
+/// One bar a row, the shown bins put together once more.
+std::string histogram_text(const pipeline::Histogram& histogram, std::int64_t valid) {
+  constexpr std::int64_t kRows = 12, kWidth = 40;
+  if (histogram.counts.empty()) return "";
+  const auto shown = static_cast<std::int64_t>(histogram.counts.size());
+  const std::int64_t together = (shown + kRows - 1) / kRows;
+  std::vector<std::int64_t> rows;
+  for (std::int64_t b = 0; b < shown; ++b) {
+    if (b % together == 0) rows.push_back(0);
+    rows.back() += histogram.counts[static_cast<std::size_t>(b)];
+  }
+  const std::int64_t most = *std::max_element(rows.begin(), rows.end());
+  Rows cells = {{"peak from", "candidates", ""}};
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto length = static_cast<std::size_t>(static_cast<double>(kWidth) * share(rows[row], most) + 0.5);
+    const std::int64_t begin = histogram.from + static_cast<std::int64_t>(row) * together * histogram.width;
+    cells.push_back({core::format_bytes(begin), fmt::format("{:5.1f}%", 100 * share(rows[row], valid)),
+                     rows[row] > 0 ? std::string(std::max<std::size_t>(1, length), '#') : ""});
+  }
+  return "\n" + format_table(cells, true);
+}
+
+Json to_json(const Outcome& outcome) {
+  const auto& [arguments, problem, simulator, swept, ranks] = outcome;
+  const sim::Tally& tally = swept.tally;
+  const sim::TallyCounts& counts = tally.counts();
+  const bool any = counts.valid > 0, random = arguments.is_random();
+  const auto if_any = [&](auto value) { return any ? Json(value) : Json(nullptr); };
+  Json json = describe(problem);
+  json["backend"] = simulator.backend();
+  json["device"] = simulator.device();
+  json["ranks"] = ranks;
+  json["source"] = random ? "random" : arguments.schedules;
+  json["seed"] = random ? Json(arguments.seed) : Json(nullptr);
+  json["moves"] = random ? Json(arguments.moves) : Json(nullptr);
+  json["candidates"] = tally.candidates();
+  json["valid"] = counts.valid;
+  json["invalid"] = counts.invalid;
+  json["invalid_candidates"] = to_json(swept.invalid);
+  json["bad_lines"] = swept.bad_lines;
+  json["bad"] = to_json(swept.bad);
+  json["seconds"] = swept.result.seconds;
+  json["candidates_per_second"] = outcome.per_second();
+  json["best"] = any ? to_json(tally.top().front()) : Json(nullptr);
+  json["top"] = to_json(tally.top());
+  json["pareto"] = to_json(tally.front());
+  json["mean_peak_bytes"] = if_any(tally.mean_peak());
+  json["mean_cost"] = if_any(tally.mean_cost());
+  json["least_cost"] = if_any(counts.least_cost);
+  json["most_cost"] = if_any(counts.most_cost);
+  Json quantiles;
+  for (const std::int32_t percent : pipeline::kPercents)
+    quantiles[fmt::format("p{}", percent)] = if_any(tally.quantile(percent));
+  json["quantiles"] = quantiles;
+  json["quantile_precision_bytes"] = tally.options().width() - 1;
+  json["histogram"] = to_json(pipeline::shown_histogram(tally));
+  json["within_budget"] = problem.budget ? Json(counts.within) : Json(nullptr);
+  json["within_budget_share"] = problem.budget ? Json(share(counts.within, counts.valid)) : Json(nullptr);
+  json["resumed_from"] = or_null(swept.resumed_from);
+  json["timed_out"] = swept.timed_out;
+  json["interrupted"] = swept.interrupted;
+  return json;
+}
+
+std::string table(const Outcome& outcome) {
+  const auto& [arguments, problem, simulator, swept, ranks] = outcome;
+  const sim::Tally& tally = swept.tally;
+  const sim::TallyCounts& counts = tally.counts();
+  const auto against_baseline = [&](std::int64_t peak) {
+    return fmt::format("{:.1f}% of the baseline's", 100 + increase_pct(peak, problem.baseline.peak));
+  };
+  Rows rows = {
+      {"graph",
+       fmt::format("{}: {} nodes, {} edges", problem.name, problem.graph.node_count(), problem.graph.edge_count())},
+      {"on", fmt::format("{} ({}){}", simulator.backend(), simulator.device(),
+                         ranks > 1 ? fmt::format(", {} processes", ranks) : "")},
+      {"candidates",
+       fmt::format("{} in {:.2f} s, {:.3g} a second{}{}", count_text(tally.candidates()), swept.result.seconds,
+                   outcome.per_second(),
+                   swept.resumed_from ? fmt::format(", {} of them before", count_text(*swept.resumed_from)) : "",
+                   swept.timed_out ? "; the time limit ended it" : "")}};
+  if (counts.invalid > 0) rows.push_back({"invalid", count_text(counts.invalid)});
+  for (const auto& [line, what] : swept.invalid) rows.push_back({"", fmt::format("line {}: {}", line, what)});
+  if (swept.bad_lines > 0) rows.push_back({"bad lines", count_text(swept.bad_lines)});
+  for (const auto& [line, what] : swept.bad) rows.push_back({"", fmt::format("line {}: {}", line, what)});
+  rows.push_back({"baseline", bytes_text(problem.baseline.peak)});
+  rows.push_back({"lower bound", bytes_text(problem.lower_bound)});
+  if (counts.valid == 0) return format_table(rows) + "no candidate is valid\n";
+  const sim::Entry& best = tally.top().front();
+  rows.push_back({"least peak", fmt::format("{}, {}, cost {} ({:+.2f}%), candidate {}", bytes_text(best.peak),
+                                            against_baseline(best.peak), best.cost,
+                                            increase_pct(best.cost, problem.baseline.cost), best.index)});
+  rows.push_back({"mean peak", core::format_bytes(static_cast<std::int64_t>(tally.mean_peak()))});
+  for (const std::int32_t percent : {1, 50, 99, 100}) {
+    const std::int64_t peak = tally.quantile(percent);
+    rows.push_back({percent == 100 ? "most" : fmt::format("{}% up to", percent),
+                    fmt::format("{}, {}", core::format_bytes(peak), against_baseline(peak))});
+  }
+  if (problem.budget)
+    rows.push_back({"budget", fmt::format("{}: {} candidates within it ({:.3g}%)", bytes_text(*problem.budget),
+                                          count_text(counts.within), 100 * share(counts.within, counts.valid))});
+  rows.push_back(
+      {"Pareto set", fmt::format("{} of peak and cost", count_text(static_cast<std::int64_t>(tally.front().size())))});
+  return format_table(rows) + histogram_text(pipeline::shown_histogram(tally), counts.valid);
 }
 
 /// Writes and prints what rank 0 has.
-int finish(const SimulateArguments& arguments, const Setup& setup, const Swept& swept, int ranks) {
-  const Problem& problem = *setup.problem;
+int finish(const SimulateArguments& arguments, const Setup& setup, const pipeline::Swept& swept, int ranks) {
+  const pipeline::Problem& problem = setup.problem;
   if (!swept.failure.empty()) throw core::InputError(swept.failure);
   const sim::Tally& tally = swept.tally;
-  const bool random = !arguments.random.empty();
+  const bool random = arguments.is_random();
   if (random && tally.counts().invalid > 0)
     throw Failure(kDefect,
                   fmt::format("random candidate {} is not valid; please report this", tally.invalid().front()));
   if (!arguments.best.empty() && tally.counts().valid == 0)
     print_error(fmt::format("no candidate is valid, so '{}' was not written", arguments.best));
-  if (!tally.top().empty()) {
-    require_same(problem.graph, swept.best, tally.top().front());
-    if (!arguments.best.empty())
-      core::write_file(arguments.best, core::schedule_to_json(problem.graph, swept.best, "simulate"));
+  pipeline::check_best(problem, swept);
+  if (!arguments.best.empty() && !tally.top().empty())
+    core::write_file(arguments.best, core::schedule_to_json(problem.graph, swept.best, "simulate"));
+  if (random && !arguments.output.empty())
+    core::write_file(arguments.output, pipeline::random_csv(problem, setup.random.sweep.generator, tally));
+  const Outcome outcome{arguments, problem, *setup.simulator, swept, ranks};
+  const Json json = to_json(outcome);
+  if (!arguments.report.empty()) {
+    const std::string source =
+        random ? fmt::format("random schedules of seed {}, at most {} moves", arguments.seed, arguments.moves)
+               : "schedules of " + arguments.schedules;
+    core::write_file(arguments.report, pipeline::sweep_page(problem, swept, source, setup.simulator->device()));
   }
-  if (random && !arguments.output.empty()) core::write_file(arguments.output, random_csv(setup, tally));
-  const Json json = describe(arguments, problem, swept, *setup.simulator, ranks);
-  if (!arguments.report.empty()) core::write_file(arguments.report, report_page(problem, json, swept));
   if (swept.interrupted)
     throw Failure(kInterrupted,
                   fmt::format("interrupted after {} candidates; {}", tally.candidates(),
@@ -237,27 +370,22 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const Swept& 
                                                 random ? "; with --checkpoint it could go on" : "")
                                   : fmt::format("the same command goes on from '{}'", arguments.checkpoint)),
                   json);
-  arguments.console.print(json, arguments.console.json ? "" : table(problem, json, swept));
+  arguments.console.print(json, arguments.console.json ? "" : table(outcome));
   return kDone;
 }
 
 int simulate(const SimulateArguments& arguments, const CLI::App& app) {
   const auto processes = open_processes();
   std::optional<Setup> setup;
-  if (const int code = together(*processes, [&] { setup.emplace(arguments, app, *processes); }); code != kDone)
-    return code;
-  Swept swept;
+  const int code = together(*processes, [&] { setup.emplace(prepare(arguments, app, *processes)); });
+  if (code != kDone) return code;
+  pipeline::Swept swept;
   try {
-    swept = arguments.random.empty() ? sweep_schedules(arguments, *setup->problem, setup->sweep.tally.options(),
-                                                       *setup->simulator, *processes)
-                                     : sweep_random(arguments, *setup, *processes);
+    swept = sweep(arguments, *setup, *processes);
   } catch (...) {
     if (processes->count() == 1) throw;
     // The others wait for this one and would do so for ever.
-    const Ending ending = current_ending();
-    print_ending(ending.code, fmt::format("process {}: {}", processes->rank(), ending.message), arguments.console.json,
-                 ending.details);
-    processes->abort(ending.code);
+    processes->abort(print_failure(named(current_failure(), *processes), arguments.console.json));
   }
   return processes->rank() == 0 ? finish(arguments, *setup, swept, processes->count()) : kDone;
 }
@@ -292,7 +420,7 @@ Subcommand add_simulate(CLI::App& root) {
       ->check(between(1, 4096));
   app->add_option("--at-once", a.at_once, "most schedules that the backend is given at once; changes no result")
       ->check(at_least_one());
-  a.source.add_to(*app);
+  a.graph.add_to(*app);
   app->footer(
       "Examples:\n"
       "  cairn simulate resnet50 --batch 8 --random 10M --recompute 20 --report sweep.html\n"

@@ -1,19 +1,23 @@
+#include "cairn/pipeline/solve.h"
+
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
+#include <utility>
 
-#include "cairn/cli/backend.h"
-#include "cairn/cli/common.h"
+#include "cairn/cli/arguments.h"
+#include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/solvers/plan/planner.h"
+#include "cairn/pipeline/backend.h"
 
 namespace cairn::cli {
 namespace {
 
 struct SolveArguments {
   Console console;
-  GraphSource source;
-  Search search;
+  GraphArguments graph;
+  SolverArguments search;
   std::string budget, output, plan, backend = "host";
   std::int64_t alignment = 1;
 };
@@ -23,6 +27,8 @@ struct Result {
   core::Schedule schedule;
   core::Evaluation evaluation;
   std::optional<core::Plan> plan;  ///< none for a long schedule after Ctrl-C: people wait for the prompt then
+
+  bool plan_fits(const pipeline::Problem& problem) const { return !problem.budget || plan->bytes <= *problem.budget; }
 };
 
 /// Plans the schedule and writes both. The schedule is written first, as planning a long one takes seconds.
@@ -36,24 +42,21 @@ Result finish(const core::Graph& graph, core::Schedule schedule, const SolveArgu
   if (catch_interrupt()) options.limit.work = 0;
   result.evaluation = core::evaluate(graph, result.schedule);
   if (catch_interrupt() && result.schedule.length() > kQuicklyPlanned) return result;
-  result.plan = solvers::plan_memory(graph, result.schedule, options);
-  const std::string defect = core::check_plan(graph, result.schedule, *result.plan);
-  if (!defect.empty()) throw Failure(kDefect, fmt::format("the plan is wrong: {}; please report this", defect));
+  result.plan = pipeline::checked_plan(graph, result.schedule, options);
   if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(graph, *result.plan));
   return result;
 }
 
-bool plan_fits(const Problem& problem, const core::Plan& plan) {
-  return !problem.budget || plan.bytes <= *problem.budget;
-}
+bool recomputes(const pipeline::Solved& found) { return found.solution.scope.max_occurrences != 1; }
 
-Json describe(const Problem& problem, const SolveArguments& arguments, const CheckedSolution& found,
-              const std::optional<Result>& result, std::int64_t least) {
+Json to_json(const pipeline::Problem& problem, const SolveArguments& arguments, const pipeline::Solved& found,
+             const std::optional<Result>& result, std::int64_t least) {
   const auto if_any = [&](auto&& get) { return result ? Json(get(*result)) : Json(nullptr); };
-  Json json = problem.describe();
+  const auto if_planned = [&](auto&& get) { return result && result->plan ? Json(get(*result)) : Json(nullptr); };
+  Json json = describe(problem);
   json["solver"] = arguments.search.solver;
   json["status"] = solvers::to_string(found.solution.status);
-  json["recomputes"] = found.solution.scope.max_occurrences != 1;
+  json["recomputes"] = recomputes(found);
   json["least_feasible_bytes"] = least;
   json["peak_bytes"] = if_any([](const Result& r) { return r.evaluation.peak; });
   json["cost"] = if_any([](const Result& r) { return r.evaluation.cost; });
@@ -61,9 +64,8 @@ Json describe(const Problem& problem, const SolveArguments& arguments, const Che
       if_any([&](const Result& r) { return increase_pct(r.evaluation.cost, problem.baseline.cost); });
   json["recomputed"] = if_any([](const Result& r) { return r.evaluation.recomputed; });
   json["steps"] = if_any([](const Result& r) { return r.schedule.length(); });
-  json["planned_bytes"] = if_any([](const Result& r) { return r.plan ? Json(r.plan->bytes) : Json(nullptr); });
-  json["plan_fits"] =
-      if_any([&](const Result& r) { return r.plan ? Json(plan_fits(problem, *r.plan)) : Json(nullptr); });
+  json["planned_bytes"] = if_planned([](const Result& r) { return r.plan->bytes; });
+  json["plan_fits"] = if_planned([&](const Result& r) { return r.plan_fits(problem); });
   json["alignment"] = arguments.alignment;
   json["valid"] = result && result->evaluation.valid();
   json["solve_seconds"] = found.seconds;
@@ -73,44 +75,44 @@ Json describe(const Problem& problem, const SolveArguments& arguments, const Che
   return json;
 }
 
-std::string table(const Problem& problem, const Json& json, const Result& result) {
+std::string table(const pipeline::Problem& problem, const SolveArguments& arguments, const pipeline::Solved& found,
+                  const Result& result) {
   const auto& graph = problem.graph;
-  std::vector<std::vector<std::string>> rows = {
-      {"graph", fmt::format("{}: {} nodes, {} edges", problem.name, graph.node_count(), graph.edge_count())},
-      {"solver", fmt::format("{}: {} in {:.2f} s", json["solver"].get<std::string>(), json["status"].get<std::string>(),
-                             json["solve_seconds"].get<double>())}};
+  Rows rows = {{"graph", fmt::format("{}: {} nodes, {} edges", problem.name, graph.node_count(), graph.edge_count())},
+               {"solver", fmt::format("{}: {} in {:.2f} s", arguments.search.solver,
+                                      solvers::to_string(found.solution.status), found.seconds)}};
   if (problem.budget) rows.push_back({"budget", bytes_text(*problem.budget)});
   rows.push_back({"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(result.evaluation.peak),
                                       100 + increase_pct(result.evaluation.peak, problem.baseline.peak),
                                       bytes_text(problem.baseline.peak))});
   std::string planned = bytes_text(result.plan->bytes);
-  if (!plan_fits(problem, *result.plan))
+  if (!result.plan_fits(problem))
     planned += fmt::format(": {:.1f}% above the budget; cairn run searches for a plan that fits",
                            increase_pct(result.plan->bytes, *problem.budget));
   rows.push_back({"planned", planned});
-  rows.push_back({"lower bound", bytes_text(json["lower_bound_peak_bytes"].get<std::int64_t>()) +
-                                     (json["recomputes"].get<bool>() ? "" : " without recomputation")});
+  rows.push_back(
+      {"lower bound", bytes_text(problem.lower_bound) + (recomputes(found) ? "" : " without recomputation")});
   rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", result.evaluation.cost,
                                       increase_pct(result.evaluation.cost, problem.baseline.cost))});
   rows.push_back(
       {"steps", fmt::format("{}, {} of them recomputed", result.schedule.length(), result.evaluation.recomputed)});
   rows.push_back({"resident", bytes_text(graph.resident_bytes()) + ", beside the budget"});
-  return format_table(rows, false);
+  return format_table(rows);
 }
 
 int solve(const SolveArguments& arguments) {
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
-  require_outputs({{"-o", arguments.output}, {"--plan", arguments.plan}}, {arguments.source.input()});
-  const auto accelerator = open_accelerator(arguments.backend);
+  require_outputs({{"-o", arguments.output}, {"--plan", arguments.plan}}, {arguments.graph.input()});
+  const auto accelerator = pipeline::open_accelerator(arguments.backend);
   options.accelerator = accelerator.get();
-  Problem problem(arguments.source, arguments.budget);
+  pipeline::Problem problem = arguments.graph.problem(arguments.budget);
   options.budget = problem.budget;
-  CheckedSolution found;
+  pipeline::Solved found;
   {
-    ProgressLine line(arguments.console, problem, options.limit.seconds);
-    options.progress = line.callback();
-    found = solve_checked(solver, problem.graph, options);
+    ProgressLine line(arguments.console);
+    options.progress = line.of_search(problem, options.limit.seconds);
+    found = pipeline::solve(problem.graph, solver, options);
   }
 
   problem.lower_bound = std::max(problem.lower_bound, found.solution.peak_bound.value);
@@ -122,15 +124,15 @@ int solve(const SolveArguments& arguments) {
     const bool none = found.solution.schedule.steps.empty();
     result = finish(problem.graph, none ? core::baseline_schedule(problem.graph) : found.solution.schedule, arguments);
   }
-  const std::int64_t least = least_feasible(problem, found.solution, arguments.search);
-  Json json = describe(problem, arguments, found, result, least);
+  const std::int64_t least = pipeline::least_feasible(problem, found.solution, arguments.search.options());
+  Json json = to_json(problem, arguments, found, result, least);
   if (interrupted)
     throw Failure(kInterrupted, "interrupted; " + best_so_far(problem, result->evaluation.peak, arguments.output),
                   std::move(json));
   if (!success && found.solution.status == solvers::Status::infeasible)
     throw infeasible_failure(problem, solver, found.solution.scope, least, std::move(json));
   if (!success) throw not_found_failure(problem, least, std::move(json));
-  arguments.console.print(json, arguments.console.json ? "" : table(problem, json, *result));
+  arguments.console.print(json, arguments.console.json ? "" : table(problem, arguments, found, *result));
   return kDone;
 }
 
@@ -147,10 +149,8 @@ Subcommand add_solve(CLI::App& root) {
   app->add_option("--plan", arguments->plan, "plan file to write: where every tensor lives");
   app->add_option("--backend", arguments->backend, "host, cuda or auto: where large tables of solvers are filled")
       ->capture_default_str();
-  app->add_option("--alignment", arguments->alignment, "bytes that sizes and offsets of the plan are multiples of")
-      ->capture_default_str()
-      ->check(at_least_one());
-  arguments->source.add_to(*app);
+  add_alignment(*app, arguments->alignment);
+  arguments->graph.add_to(*app);
   std::string footer = "Solvers:\n";
   for (const auto& info : solvers::registry()) {
     const std::string graphs = info.graphs == "any" ? "" : fmt::format("; {} graphs only", info.graphs);

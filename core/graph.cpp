@@ -16,10 +16,10 @@
 
 namespace cairn::core {
 
-struct Graph::Data {
+/// What graphs share that differ in numbers alone.
+struct Graph::Structure {
   std::string name;
   std::vector<std::string> names;
-  std::vector<std::int64_t> size, cost, scratch;
   std::vector<std::uint8_t> keep, backward;
   std::vector<NodeId> forward, inplace;
   std::vector<std::optional<Op>> ops;
@@ -29,17 +29,23 @@ struct Graph::Data {
   bool order_given = false;
   std::vector<Resident> residents;
   std::int64_t resident_bytes = 0;
+};
+
+struct Graph::Data {
+  std::shared_ptr<const Structure> structure;
+  std::vector<std::int64_t> size, cost, scratch;
+  bool executable = true;  ///< ops and residents, if there are any, fit to the sizes
 
   GraphView view() const {
     return {static_cast<NodeId>(size.size()),
             size.data(),
             cost.data(),
             scratch.data(),
-            keep.data(),
-            input_begin.data(),
-            inputs.data(),
-            reader_begin.data(),
-            readers.data()};
+            structure->keep.data(),
+            structure->input_begin.data(),
+            structure->inputs.data(),
+            structure->reader_begin.data(),
+            structure->readers.data()};
   }
 };
 
@@ -79,23 +85,43 @@ void check_inputs_exist(const std::vector<Node>& nodes) {
   }
 }
 
-void check_numbers(const std::vector<Node>& nodes) {
+/// `name_of(v)` is for messages.
+template <class NameOf>
+void check_numbers(const GraphView& graph, const NameOf& name_of) {
   std::int64_t bytes = 0, cost = 0;
-  for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
-    const Node& node = nodes[v];
-    if (node.size < 0) throw InputError(fmt::format("node {} has the negative size {}", quoted(nodes, v), node.size));
-    if (node.cost < 0) throw InputError(fmt::format("node {} has the negative cost {}", quoted(nodes, v), node.cost));
-    const std::int64_t scratch = std::max<std::int64_t>(node.scratch, 0);
-    if (node.size > kSumLimit - bytes || scratch > kSumLimit - bytes - node.size) {
+  for (NodeId v = 0; v < graph.node_count; ++v) {
+    const std::int64_t size = graph.size[v], scratch = std::max<std::int64_t>(graph.scratch[v], 0);
+    if (size < 0) throw InputError(fmt::format("node '{}' has the negative size {}", name_of(v), size));
+    if (graph.cost[v] < 0)
+      throw InputError(fmt::format("node '{}' has the negative cost {}", name_of(v), graph.cost[v]));
+    if (size > kSumLimit - bytes || scratch > kSumLimit - bytes - size) {
       throw InputError(
-          fmt::format("the sizes up to node {} add up to more than 2^62 bytes; are they in bytes?", quoted(nodes, v)));
+          fmt::format("the sizes up to node '{}' add up to more than 2^62 bytes; are they in bytes?", name_of(v)));
     }
-    if (node.cost > kSumLimit - cost) {
+    if (graph.cost[v] > kSumLimit - cost) {
       throw InputError(
-          fmt::format("the costs up to node {} add up to more than 2^62; use a larger unit", quoted(nodes, v)));
+          fmt::format("the costs up to node '{}' add up to more than 2^62; use a larger unit", name_of(v)));
     }
-    bytes += node.size + scratch;
-    cost += node.cost;
+    bytes += size + scratch;
+    cost += graph.cost[v];
+  }
+}
+
+template <class NameOf>
+void check_scratch(const GraphView& graph, const NameOf& name_of) {
+  for (NodeId v = 0; v < graph.node_count; ++v) {
+    if (graph.scratch[v] >= 0) continue;
+    std::int64_t takeable = 0;
+    for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
+      const NodeId u = graph.inputs[e];
+      if (graph.reader_begin[u + 1] - graph.reader_begin[u] == 1 && graph.keep[u] == 0) takeable += graph.size[u];
+    }
+    const std::int64_t least = -std::min(graph.size[v], takeable);
+    if (graph.scratch[v] < least) {
+      throw InputError(fmt::format(
+          "node '{}' has scratch {}, but may take over at most {} bytes of its inputs; the least legal scratch is {}",
+          name_of(v), graph.scratch[v], -least, least));
+    }
   }
 }
 
@@ -151,24 +177,13 @@ bool ids_are_topological(const std::vector<Node>& nodes) {
   return true;
 }
 
-void check_scratch(const std::vector<Node>& nodes, const std::vector<std::int32_t>& reader_begin) {
+void check_inplace(const std::vector<Node>& nodes) {
   for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
     const Node& node = nodes[v];
     if (node.inplace != kNoNode &&
         std::find(node.inputs.begin(), node.inputs.end(), node.inplace) == node.inputs.end()) {
       throw InputError(fmt::format("node {} is in place of node {}, which is not one of its inputs", quoted(nodes, v),
                                    node.inplace));
-    }
-    if (node.scratch >= 0) continue;
-    std::int64_t takeable = 0;
-    for (const NodeId u : node.inputs) {
-      if (reader_begin[u + 1] - reader_begin[u] == 1 && !nodes[u].keep) takeable += nodes[u].size;
-    }
-    const std::int64_t least = -std::min(node.size, takeable);
-    if (node.scratch < least) {
-      throw InputError(fmt::format(
-          "node {} has scratch {}, but may take over at most {} bytes of its inputs; the least legal scratch is {}",
-          quoted(nodes, v), node.scratch, -least, least));
     }
   }
 }
@@ -310,22 +325,58 @@ Node node_of(const Graph& graph, NodeId v) {
   return node;
 }
 
-Graph::Graph() {
-  static const auto empty = std::make_shared<const Data>();
-  data_ = empty;
-  view_ = data_->view();
+Graph::Graph() : Graph(Data{std::make_shared<const Structure>(), {}, {}, {}}) {}
+Graph::Graph(Data data) : data_(std::make_shared<const Data>(std::move(data))), view_(data_->view()) {}
+
+const std::string& Graph::name() const { return data_->structure->name; }
+const std::string& Graph::name(NodeId v) const { return data_->structure->names[v]; }
+bool Graph::backward(NodeId v) const { return data_->structure->backward[v] != 0; }
+NodeId Graph::forward(NodeId v) const { return data_->structure->forward[v]; }
+NodeId Graph::inplace(NodeId v) const { return data_->structure->inplace[v]; }
+const Op* Graph::op(NodeId v) const {
+  const std::optional<Op>& op = data_->structure->ops[v];
+  return op && data_->executable ? &*op : nullptr;
+}
+std::span<const Resident> Graph::residents() const {
+  return data_->executable ? std::span<const Resident>(data_->structure->residents) : std::span<const Resident>();
+}
+std::int64_t Graph::resident_bytes() const { return data_->structure->resident_bytes; }
+std::span<const NodeId> Graph::input_order() const { return data_->structure->order; }
+bool Graph::order_was_given() const { return data_->structure->order_given; }
+
+template <class Change>
+Graph Graph::with_numbers(const Change& change) const {
+  Data data = *data_;
+  change(data);
+  Graph graph(std::move(data));
+  const auto name_of = [&](NodeId v) -> const std::string& { return name(v); };
+  check_numbers(graph.view(), name_of);
+  check_scratch(graph.view(), name_of);
+  return graph;
 }
 
-const std::string& Graph::name() const { return data_->name; }
-const std::string& Graph::name(NodeId v) const { return data_->names[v]; }
-bool Graph::backward(NodeId v) const { return data_->backward[v] != 0; }
-NodeId Graph::forward(NodeId v) const { return data_->forward[v]; }
-NodeId Graph::inplace(NodeId v) const { return data_->inplace[v]; }
-const Op* Graph::op(NodeId v) const { return data_->ops[v] ? &*data_->ops[v] : nullptr; }
-std::span<const Resident> Graph::residents() const { return data_->residents; }
-std::int64_t Graph::resident_bytes() const { return data_->resident_bytes; }
-std::span<const NodeId> Graph::input_order() const { return data_->order; }
-bool Graph::order_was_given() const { return data_->order_given; }
+Graph Graph::with_scratch(std::vector<std::int64_t> scratch) const {
+  return with_numbers([&](Data& data) { data.scratch = std::move(scratch); });
+}
+
+Graph Graph::with_costs(std::vector<std::int64_t> cost) const {
+  return with_numbers([&](Data& data) { data.cost = std::move(cost); });
+}
+
+Graph align_sizes(const Graph& graph, std::int64_t alignment) {
+  if (alignment < 1 || alignment > (std::int64_t{1} << 30)) {
+    throw InputError(fmt::format("alignment {} is not between 1 and 2^30 bytes", alignment));
+  }
+  return graph.with_numbers([&](Graph::Data& data) {
+    data.executable = false;
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      data.size[v] = align_up(graph.size(v), alignment);
+      // Where storage is taken over, what the output adds to it is rounded, so that the result stays legal.
+      data.scratch[v] = graph.scratch(v) >= 0 ? align_up(graph.scratch(v), alignment)
+                                              : align_up(graph.size(v) + graph.scratch(v), alignment) - data.size[v];
+    }
+  });
+}
 
 std::string Graph::fingerprint() const {
   std::uint64_t h = mix(0, static_cast<std::uint64_t>(node_count()));
@@ -416,98 +467,81 @@ Graph GraphBuilder::build() {
   check_names(nodes);
   check_inputs_exist(nodes);
   drop_repeated_inputs(nodes);
-  check_numbers(nodes);
 
-  auto data = std::make_shared<Graph::Data>();
+  const auto structure = std::make_shared<Graph::Structure>();
+  Graph::Data data{structure, {}, {}, {}};
+  for (const Node& node : nodes) {
+    data.size.push_back(node.size);
+    data.cost.push_back(node.cost);
+    data.scratch.push_back(node.scratch);
+    structure->keep.push_back(node.keep);
+  }
+  const auto name_of = [&](NodeId v) -> const std::string& { return nodes[v].name; };
+  check_numbers(data.view(), name_of);
   std::size_t edges = 0;
   for (const Node& node : nodes) edges += node.inputs.size();
   if (edges > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
     throw InputError("the graph has more than 2^31 - 1 edges");
   }
 
-  data->input_begin.assign(n + 1, 0);
-  data->reader_begin.assign(n + 1, 0);
-  data->inputs.reserve(edges);
+  structure->input_begin.assign(n + 1, 0);
+  structure->reader_begin.assign(n + 1, 0);
+  structure->inputs.reserve(edges);
   for (NodeId v = 0; v < n; ++v) {
     for (const NodeId u : nodes[v].inputs) {
-      data->inputs.push_back(u);
-      ++data->reader_begin[u + 1];
+      structure->inputs.push_back(u);
+      ++structure->reader_begin[u + 1];
     }
-    data->input_begin[v + 1] = static_cast<std::int32_t>(data->inputs.size());
+    structure->input_begin[v + 1] = static_cast<std::int32_t>(structure->inputs.size());
   }
-  std::partial_sum(data->reader_begin.begin(), data->reader_begin.end(), data->reader_begin.begin());
-  data->readers.resize(edges);
-  std::vector<std::int32_t> fill(data->reader_begin.begin(), data->reader_begin.end() - 1);
+  std::partial_sum(structure->reader_begin.begin(), structure->reader_begin.end(), structure->reader_begin.begin());
+  structure->readers.resize(edges);
+  std::vector<std::int32_t> fill(structure->reader_begin.begin(), structure->reader_begin.end() - 1);
   for (NodeId v = 0; v < n; ++v) {
-    for (const NodeId u : nodes[v].inputs) data->readers[fill[u]++] = v;
+    for (const NodeId u : nodes[v].inputs) structure->readers[fill[u]++] = v;
   }
 
   // Kahn also finds the cycles, so it runs even where a given order makes it superfluous.
   const bool ids_topological = ids_are_topological(nodes);
   std::vector<NodeId> kahn_order;
-  if (!ids_topological) kahn_order = kahn(nodes, data->reader_begin, data->readers);
+  if (!ids_topological) kahn_order = kahn(nodes, structure->reader_begin, structure->readers);
   if (order_) {
     check_order(nodes, *order_);
-    data->order = std::move(*order_);
-    data->order_given = true;
+    structure->order = std::move(*order_);
+    structure->order_given = true;
   } else if (ids_topological) {
-    data->order.resize(n);
-    std::iota(data->order.begin(), data->order.end(), 0);
+    structure->order.resize(n);
+    std::iota(structure->order.begin(), structure->order.end(), 0);
   } else {
-    data->order = std::move(kahn_order);
+    structure->order = std::move(kahn_order);
   }
   order_.reset();
 
-  check_scratch(nodes, data->reader_begin);
+  check_inplace(nodes);
+  check_scratch(data.view(), name_of);
   OpChecker(nodes, residents_).check_all();
 
-  data->resident_bytes = std::exchange(extra_resident_bytes_, 0);
+  structure->resident_bytes = std::exchange(extra_resident_bytes_, 0);
   for (const Resident& resident : residents_) {
-    if (data->resident_bytes < 0 || resident.bytes() > kSumLimit - data->resident_bytes) {
+    if (structure->resident_bytes < 0 || resident.bytes() > kSumLimit - structure->resident_bytes) {
       throw InputError("the resident bytes add up to less than 0 or more than 2^62");
     }
-    data->resident_bytes += resident.bytes();
+    structure->resident_bytes += resident.bytes();
   }
-  if (data->resident_bytes < 0 || data->resident_bytes > kSumLimit) {
-    throw InputError(fmt::format("{} resident bytes are not between 0 and 2^62", data->resident_bytes));
+  if (structure->resident_bytes < 0 || structure->resident_bytes > kSumLimit) {
+    throw InputError(fmt::format("{} resident bytes are not between 0 and 2^62", structure->resident_bytes));
   }
-  data->residents = std::exchange(residents_, {});
-  data->name = std::exchange(name_, {});
+  structure->residents = std::exchange(residents_, {});
+  structure->name = std::exchange(name_, {});
   for (Node& node : nodes) {
-    data->names.push_back(std::move(node.name));
-    data->size.push_back(node.size);
-    data->cost.push_back(node.cost);
-    data->scratch.push_back(node.scratch);
-    data->keep.push_back(node.keep);
-    data->backward.push_back(node.backward);
-    data->forward.push_back(node.forward);
-    data->inplace.push_back(node.inplace);
-    data->ops.push_back(std::move(node.op));
+    structure->names.push_back(std::move(node.name));
+    structure->backward.push_back(node.backward);
+    structure->forward.push_back(node.forward);
+    structure->inplace.push_back(node.inplace);
+    structure->ops.push_back(std::move(node.op));
   }
 
-  Graph graph;
-  graph.data_ = std::move(data);
-  graph.view_ = graph.data_->view();
-  return graph;
-}
-
-Graph align_sizes(const Graph& graph, std::int64_t alignment) {
-  if (alignment < 1 || alignment > (std::int64_t{1} << 30)) {
-    throw InputError(fmt::format("alignment {} is not between 1 and 2^30 bytes", alignment));
-  }
-  GraphBuilder builder(graph.name());
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    Node node = node_of(graph, v);
-    node.op.reset();
-    node.size = align_up(graph.size(v), alignment);
-    // Where storage is taken over, what the output adds to it is rounded, so that the result stays legal.
-    node.scratch = graph.scratch(v) >= 0 ? align_up(graph.scratch(v), alignment)
-                                         : align_up(graph.size(v) + graph.scratch(v), alignment) - node.size;
-    builder.add(std::move(node));
-  }
-  builder.add_resident_bytes(graph.resident_bytes());
-  builder.set_order({graph.input_order().begin(), graph.input_order().end()});
-  return builder.build();
+  return Graph(std::move(data));
 }
 
 Graph forward_part(const Graph& graph) {

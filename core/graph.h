@@ -89,9 +89,19 @@ class Graph {
 
   const GraphView& view() const { return view_; }
 
+  /// The same graph with one other number a node; everything else is shared. O(n + m) without an allocation a node.
+  /// Throws InputError as GraphBuilder::build() where a number is not legal.
+  Graph with_scratch(std::vector<std::int64_t> scratch) const;
+  Graph with_costs(std::vector<std::int64_t> cost) const;
+
  private:
   friend class GraphBuilder;
+  friend Graph align_sizes(const Graph& graph, std::int64_t alignment);
+  struct Structure;
   struct Data;
+  explicit Graph(Data data);
+  template <class Change>
+  Graph with_numbers(const Change& change) const;
   std::shared_ptr<const Data> data_;
   GraphView view_{};
 };
@@ -135,8 +145,8 @@ class GraphBuilder {
   std::optional<std::vector<NodeId>> order_;
 };
 
-/// A copy of `graph` whose sizes and positive scratch are rounded up to `alignment`, so that a peak found on it is what
-/// a plan with that alignment needs. Same node ids; ops and residents are left out.
+/// `graph` with sizes and positive scratch rounded up to `alignment`, so that a peak found on it is what a plan with
+/// that alignment needs. Same node ids; ops and residents are left out, all else is shared.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 
 /// What remains of a training graph without its backward nodes: what inference computes. Nodes are renumbered in their

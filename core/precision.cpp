@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
@@ -82,11 +83,11 @@ Graph with_precision(const Graph& graph, Precision precision) {
 }
 
 Graph with_roofline_costs(const Graph& graph, const Roofline& roofline) {
-  GraphBuilder builder(graph);
+  std::vector<std::int64_t> cost;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.op(v) != nullptr) builder.node(v).cost = roofline.cost(stored_work(graph, v));
+    cost.push_back(graph.op(v) == nullptr ? graph.cost(v) : roofline.cost(stored_work(graph, v)));
   }
-  return builder.build();
+  return graph.with_costs(std::move(cost));
 }
 
 Roofline roofline_of(Precision precision) {

@@ -22,6 +22,9 @@ Precision precision_from_string(std::string_view name);
 /// Whether any op of the graph is stored as bf16.
 bool stores_bf16(const Graph& graph);
 
+/// How the graph is stored: bf16 where any op is, else fp32.
+inline Precision stored_precision(const Graph& graph) { return stores_bf16(graph) ? Precision::bf16 : Precision::fp32; }
+
 /// The graph with its tensors stored as `precision` wants it: sizes of nodes with an op, types of ops and residents.
 /// Scratch and costs stay. Nodes without an op stay as they are. A graph that stores bf16 is returned as it is for
 /// bf16; throws InputError when it is asked for in fp32 or tf32. O(n + m).

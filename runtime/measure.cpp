@@ -75,17 +75,17 @@ std::int64_t sample_copies(const core::Graph& graph, core::NodeId v, std::int64_
 
 MeasuredGraph measure_costs(const core::Graph& graph, const std::function<double(core::NodeId)>& measure) {
   std::map<std::string, std::int64_t> cost_of;
-  core::GraphBuilder builder(graph);
   MeasuredGraph result;
+  std::vector<std::int64_t> cost(graph.view().cost, graph.view().cost + graph.node_count());
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.op(v) == nullptr) continue;
     const auto [known, is_new] = cost_of.try_emplace(op_signature(graph, v), 0);
     if (is_new) known->second = std::max<std::int64_t>(1, std::llround(measure(v) * 1e9));
-    builder.node(v).cost = known->second;
+    cost[v] = known->second;
     ++result.measured_nodes;
   }
   result.distinct_ops = static_cast<std::int64_t>(cost_of.size());
-  result.graph = builder.build();
+  result.graph = graph.with_costs(std::move(cost));
   return result;
 }
 

@@ -63,9 +63,11 @@ struct ScheduleFile {
   std::int64_t cost = 0;
 };
 std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver);
-/// Checks format, version, the graph's fingerprint and the schedule's validity.
-ScheduleFile load_schedule(const std::string& path, const Graph& graph);
-ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph);
+/// Checks format, version, the graph's fingerprint and the schedule's validity. The fingerprint may also be
+/// `or_fingerprint`: that of the same nodes and edges with other sizes or scratch, as a backend prepared them.
+ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint = {});
+ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,
+                            std::string_view or_fingerprint = {});
 
 std::string plan_to_json(const Graph& graph, const Plan& plan);
 /// Checks format, version and fingerprint; not the plan itself (check_plan does).

@@ -194,7 +194,8 @@ const Json* find_array(const Json& object, const char* key, const Place& place) 
   return find(object, key) == nullptr ? nullptr : &require_array(object, key, place);
 }
 
-void check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph) {
+void check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph,
+                  std::string_view or_fingerprint) {
   if (!file.is_object()) place.fail(fmt::format("is no {} file: it holds {}", format, describe(file)));
   const std::string found = string_or(file, "format", place, "");
   if (found != format) {
@@ -206,7 +207,7 @@ void check_header(const Json& file, std::string_view format, const Place& place,
   if (graph == nullptr) return;
   require(file, "graph", place);
   const std::string made_for = string_or(file, "graph", place, "");
-  if (made_for != graph->fingerprint()) {
+  if (made_for != graph->fingerprint() && (or_fingerprint.empty() || made_for != or_fingerprint)) {
     place.fail(fmt::format("was made for another graph (fingerprint {}, but {} has {}); make it again for this one",
                            made_for, graph->name().empty() ? "this graph" : "'" + graph->name() + "'",
                            graph->fingerprint()));

@@ -22,16 +22,17 @@ std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::
          "\n";
 }
 
-ScheduleFile load_schedule(const std::string& path, const Graph& graph) {
-  return parse_schedule(read_file(path), path, graph);
+ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint) {
+  return parse_schedule(read_file(path), path, graph, or_fingerprint);
 }
 
-ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph) {
+ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,
+                            std::string_view or_fingerprint) {
   using namespace formats;
   const Place place{.origin = origin};
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) place.fail("is empty");
   const Json json = parse_json(text, origin);
-  check_header(json, "cairn.schedule", place, &graph);
+  check_header(json, "cairn.schedule", place, &graph, or_fingerprint);
 
   ScheduleFile file;
   file.graph = graph.fingerprint();

@@ -7,7 +7,7 @@
 
 #include "cairn/core/text.h"
 
-namespace cairn::core::html {
+namespace cairn::pipeline::html {
 namespace {
 
 constexpr std::string_view kStyle = R"css(
@@ -204,7 +204,7 @@ std::string budget_line(const Axes& axes, std::optional<std::int64_t> budget_byt
   return fmt::format(
       "<line class='limit' x1='{0:.1f}' x2='{1:.1f}' y1='{2:.1f}' y2='{2:.1f}'/><text class='limit-name' x='{1:.1f}' "
       "y='{3:.1f}' text-anchor='end'>budget {4}</text>\n",
-      axes.left, axes.right, y, y - 5, format_bytes(*budget_bytes));
+      axes.left, axes.right, y, y - 5, core::format_bytes(*budget_bytes));
 }
 
 std::string svg_open(const Axes& axes, std::string_view id, std::string_view label) {
@@ -219,4 +219,4 @@ std::string tile(std::string_view name, std::string_view value, std::string_view
       name, css, value, note);
 }
 
-}  // namespace cairn::core::html
+}  // namespace cairn::pipeline::html

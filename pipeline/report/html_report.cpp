@@ -10,11 +10,11 @@
 #include <string_view>
 #include <utility>
 
-#include "cairn/pipeline/report/internal/html.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
+#include "cairn/pipeline/report/internal/html.h"
 
-namespace cairn::core {
+namespace cairn::pipeline {
 namespace {
 
 using namespace html;
@@ -149,7 +149,7 @@ std::string buffer_rectangle(const Axes& axes, const ReportBuffer& buffer) {
       "<rect class='buffer {}{}' x='{:.2f}' y='{:.2f}' width='{:.2f}' height='{:.2f}'><title>{}\n{}, {}\nsteps {} to "
       "{}\noffset {}</title></rect>\n",
       kind_name(buffer.kind), bottom - top < 2 ? " thin" : "", left, top, right - left, bottom - top,
-      escaped(buffer.name), kind_name(buffer.kind), format_bytes(buffer.size), buffer.first, buffer.last,
+      escaped(buffer.name), kind_name(buffer.kind), core::format_bytes(buffer.size), buffer.first, buffer.last,
       grouped(buffer.offset));
 }
 
@@ -163,7 +163,7 @@ std::string plan_chart(const ReportData& data) {
   std::string html = "<section><h2>Where every tensor lives</h2>";
   const std::vector<std::size_t> drawn = drawn_buffers(data.buffers);
   html += fmt::format("<p class='note'>Address over time: one rectangle a buffer of the arena ({}).{}</p>",
-                      format_bytes(data.arena_bytes),
+                      core::format_bytes(data.arena_bytes),
                       drawn.size() == data.buffers.size()
                           ? ""
                           : fmt::format(" The {} largest of {} are drawn.", drawn.size(), data.buffers.size()));
@@ -206,8 +206,8 @@ std::string pareto_chart(const ReportData& data) {
   const auto dot = [&](std::string_view css, double radius, std::string_view name, const Point& point) {
     return fmt::format(
         "<circle class='point{}' cx='{:.1f}' cy='{:.1f}' r='{}'><title>{}{}\ncost {} ({})</title></circle>\n", css,
-        axes.x(peak(point)), axes.y(extra(point)), radius, name, format_bytes(point.peak_bytes), grouped(point.cost),
-        change(baseline.cost, point.cost));
+        axes.x(peak(point)), axes.y(extra(point)), radius, name, core::format_bytes(point.peak_bytes),
+        grouped(point.cost), change(baseline.cost, point.cost));
   };
   // The line joins the points that no other one beats in both respects.
   std::string path, dots;
@@ -234,13 +234,13 @@ std::string tiles(const ReportData& data) {
   const ReportRun &before = data.baseline, &after = data.scheduled;
   const bool fits = !data.budget_bytes || after.predicted_peak_bytes <= *data.budget_bytes;
   std::string html = "<div class='tiles'>";
-  html += tile(
-      "Peak memory", change(before.predicted_peak_bytes, after.predicted_peak_bytes),
-      fmt::format("{} \u2192 {}", format_bytes(before.predicted_peak_bytes), format_bytes(after.predicted_peak_bytes)));
+  html += tile("Peak memory", change(before.predicted_peak_bytes, after.predicted_peak_bytes),
+               fmt::format("{} \u2192 {}", core::format_bytes(before.predicted_peak_bytes),
+                           core::format_bytes(after.predicted_peak_bytes)));
   html += tile("Cost", change(before.cost, after.cost),
                fmt::format("{} of {} steps recompute", grouped(after.recomputed), grouped(after.steps)));
   if (data.budget_bytes) {
-    html += tile("Budget", format_bytes(*data.budget_bytes), fits ? "met" : "exceeded", fits ? "" : "bad");
+    html += tile("Budget", core::format_bytes(*data.budget_bytes), fits ? "met" : "exceeded", fits ? "" : "bad");
   }
   if (data.identical) {
     html += tile("Results", *data.identical ? "identical" : "different", "every output, bit by bit",
@@ -251,7 +251,7 @@ std::string tiles(const ReportData& data) {
 
 std::string bytes_cell(std::optional<std::int64_t> bytes) {
   if (!bytes) return "<td>\u2013</td>";
-  return fmt::format("<td title='{} bytes'>{}</td>", *bytes, format_bytes(*bytes));
+  return fmt::format("<td title='{} bytes'>{}</td>", *bytes, core::format_bytes(*bytes));
 }
 
 std::string table(const ReportData& data) {
@@ -290,10 +290,10 @@ std::string table(const ReportData& data) {
 
 }  // namespace
 
-MemoryCurve memory_curve(const Graph& graph, const Schedule& schedule) {
-  const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
+MemoryCurve memory_curve(const core::Graph& graph, const core::Schedule& schedule) {
+  const std::vector<std::int64_t> profile = core::Evaluator(graph).profile(schedule.steps);
   std::int64_t cost = 0;
-  for (const NodeId v : schedule.steps) cost += graph.cost(v);
+  for (const core::NodeId v : schedule.steps) cost += graph.cost(v);
   MemoryCurve curve;
   double now = 0;
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
@@ -305,15 +305,16 @@ MemoryCurve memory_curve(const Graph& graph, const Schedule& schedule) {
   return curve;
 }
 
-std::vector<ReportBuffer> report_buffers(const Graph& graph, const Schedule& schedule, const Plan& plan) {
+std::vector<ReportBuffer> report_buffers(const core::Graph& graph, const core::Schedule& schedule,
+                                         const core::Plan& plan) {
   std::vector<std::uint8_t> done(static_cast<std::size_t>(graph.node_count()), 0), again;
-  for (const Lifetime& life : lifetimes(graph, schedule)) {
+  for (const core::Lifetime& life : core::lifetimes(graph, schedule)) {
     again.push_back(done[life.node]);
     done[life.node] = 1;
   }
   std::vector<ReportBuffer> buffers;
   buffers.reserve(plan.buffers.size());
-  for (const Buffer& buffer : plan.buffers) {
+  for (const core::Buffer& buffer : plan.buffers) {
     using Kind = ReportBuffer::Kind;
     const bool recomputed = buffer.first >= 0 && buffer.first < schedule.length() && again[buffer.first] != 0;
     const Kind kind = buffer.scratch                     ? Kind::scratch
@@ -336,4 +337,4 @@ std::string html_report(const ReportData& data) {
   return html + page_end(data.version, kScript);
 }
 
-}  // namespace cairn::core
+}  // namespace cairn::pipeline

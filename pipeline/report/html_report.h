@@ -9,7 +9,7 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 
-namespace cairn::core {
+namespace cairn::pipeline {
 
 /// Memory over time of one schedule: `bytes[i]` are in memory from `time[i]` to `time[i + 1]` (the last one to the
 /// end).
@@ -19,7 +19,7 @@ struct MemoryCurve {
 };
 /// Two entries a step, during and after it. Time is the cost so far, or the step where the graph has no costs.
 /// O(T + sum of in-degrees). Throws InputError on an invalid schedule.
-MemoryCurve memory_curve(const Graph& graph, const Schedule& schedule);
+MemoryCurve memory_curve(const core::Graph& graph, const core::Schedule& schedule);
 
 /// One rectangle of the address x time picture.
 struct ReportBuffer {
@@ -30,7 +30,8 @@ struct ReportBuffer {
   std::int64_t offset = 0, size = 0;
 };
 /// The buffers of a plan of `schedule`, in the plan's order. Throws InputError on an invalid schedule.
-std::vector<ReportBuffer> report_buffers(const Graph& graph, const Schedule& schedule, const Plan& plan);
+std::vector<ReportBuffer> report_buffers(const core::Graph& graph, const core::Schedule& schedule,
+                                         const core::Plan& plan);
 
 /// What is known of one execution; what is not is left empty and shows as a dash.
 struct ReportRun {
@@ -70,4 +71,4 @@ struct ReportData {
 /// stays exact.
 std::string html_report(const ReportData& data);
 
-}  // namespace cairn::core
+}  // namespace cairn::pipeline

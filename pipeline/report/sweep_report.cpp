@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "cairn/pipeline/report/internal/html.h"
 #include "cairn/core/text.h"
+#include "cairn/pipeline/report/internal/html.h"
 
-namespace cairn::core {
+namespace cairn::pipeline {
 namespace {
 
 using namespace html;
@@ -20,7 +20,7 @@ std::string mark(const Axes& axes, std::string_view css, std::string_view name, 
   if (x < axes.left || x > axes.right) return "";
   return fmt::format(
       "<line class='{0}' x1='{1:.1f}' x2='{1:.1f}' y1='{2:.1f}' y2='{3:.1f}'><title>{4}: {5}</title></line>\n", css, x,
-      axes.top, axes.bottom, name, format_bytes(bytes));
+      axes.top, axes.bottom, name, core::format_bytes(bytes));
 }
 
 std::string histogram_chart(const SweepReport& report) {
@@ -35,7 +35,7 @@ std::string histogram_chart(const SweepReport& report) {
   std::string html = fmt::format(
       "<section><h2>Peaks of all candidates</h2><p class='note'>How many candidates have a peak in each range of {}.{}"
       "</p>\n",
-      format_bytes(width), report.budget_bytes ? " The dashed line is the budget." : "");
+      core::format_bytes(width), report.budget_bytes ? " The dashed line is the budget." : "");
   html += svg_open(axes, "histogram", "Candidates by peak memory") + axis_lines(axes, "peak memory");
   const std::int64_t valid = report.candidates - report.invalid;
   for (std::size_t b = 0; b < report.histogram.size(); ++b) {
@@ -45,8 +45,8 @@ std::string histogram_chart(const SweepReport& report) {
     html += fmt::format(
         "<rect class='bar' x='{:.2f}' y='{:.2f}' width='{:.2f}' height='{:.2f}'><title>{} to {}\n{} candidates "
         "({:.3g}%)</title></rect>\n",
-        left, top, std::max(0.5, right - left - 1), axes.bottom - top, format_bytes(begin), format_bytes(begin + width),
-        grouped(count), percent_of(count, valid));
+        left, top, std::max(0.5, right - left - 1), axes.bottom - top, core::format_bytes(begin),
+        core::format_bytes(begin + width), grouped(count), percent_of(count, valid));
   }
   html += mark(axes, "start-line", "baseline", report.baseline_peak_bytes);
   if (report.budget_bytes) html += mark(axes, "limit", "budget", *report.budget_bytes);
@@ -70,8 +70,8 @@ std::string pareto_chart(const SweepReport& report) {
   const auto dot = [&](std::string_view css, std::string_view name, std::int64_t peak, std::int64_t cost) {
     return fmt::format(
         "<circle class='point{}' cx='{:.1f}' cy='{:.1f}' r='{}'><title>{}{}\ncost {} ({})</title></circle>\n", css,
-        axes.x(real(peak)), axes.y(extra(cost)), css.empty() ? "3.2" : "5", name, format_bytes(peak), grouped(cost),
-        change(report.baseline_cost, cost));
+        axes.x(real(peak)), axes.y(extra(cost)), css.empty() ? "3.2" : "5", name, core::format_bytes(peak),
+        grouped(cost), change(report.baseline_cost, cost));
   };
   std::string path, dots;
   for (const auto& point : report.pareto) {
@@ -88,7 +88,7 @@ std::string pareto_chart(const SweepReport& report) {
 }
 
 std::string bytes_cell(std::int64_t bytes) {
-  return fmt::format("<td title='{} bytes'>{}</td>", bytes, format_bytes(bytes));
+  return fmt::format("<td title='{} bytes'>{}</td>", bytes, core::format_bytes(bytes));
 }
 
 std::string top_table(const SweepReport& report) {
@@ -125,14 +125,14 @@ std::string tiles(const SweepReport& report) {
   if (!report.top.empty()) {
     const std::int64_t peak = report.top.front().peak_bytes;
     html += tile("Least peak", change(report.baseline_peak_bytes, peak),
-                 fmt::format("{} \u2192 {}", format_bytes(report.baseline_peak_bytes), format_bytes(peak)));
-    html += tile("Mean peak", format_bytes(static_cast<std::int64_t>(report.mean_peak_bytes)),
-                 fmt::format("lower bound {}", format_bytes(report.lower_bound_bytes)));
+                 fmt::format("{} \u2192 {}", core::format_bytes(report.baseline_peak_bytes), core::format_bytes(peak)));
+    html += tile("Mean peak", core::format_bytes(static_cast<std::int64_t>(report.mean_peak_bytes)),
+                 fmt::format("lower bound {}", core::format_bytes(report.lower_bound_bytes)));
   }
   html += tile("Candidates", grouped(report.candidates), fmt::format("{} of them valid", grouped(valid)));
   if (report.budget_bytes) {
     html += tile("Within the budget", fmt::format("{:.3g}%", percent_of(report.within_budget, valid)),
-                 fmt::format("{} of {}", grouped(report.within_budget), format_bytes(*report.budget_bytes)));
+                 fmt::format("{} of {}", grouped(report.within_budget), core::format_bytes(*report.budget_bytes)));
   }
   return html + "</div>\n";
 }
@@ -148,4 +148,4 @@ std::string sweep_report(const SweepReport& report) {
   return html + page_end(report.version);
 }
 
-}  // namespace cairn::core
+}  // namespace cairn::pipeline

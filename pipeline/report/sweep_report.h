@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace cairn::core {
+namespace cairn::pipeline {
 
 /// What a sweep over many schedules of one graph found. Empty lists leave their picture or table out.
 struct SweepReport {
@@ -39,4 +39,4 @@ struct SweepReport {
 /// One self-contained HTML page: no network, light and dark.
 std::string sweep_report(const SweepReport& report);
 
-}  // namespace cairn::core
+}  // namespace cairn::pipeline

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/graph.h"
@@ -112,12 +113,12 @@ std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph
 /// The graph with that scratch for every node that has an op. A node whose scratch is negative, in place, keeps it.
 template <class Machine>
 core::Graph with_scratch(Machine& machine, Library& library, const core::Graph& graph, bool tf32) {
-  core::GraphBuilder builder(graph);
+  std::vector<std::int64_t> scratch;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.op(v) == nullptr || graph.scratch(v) < 0) continue;
-    builder.node(v).scratch = scratch_bytes(machine, library, graph, v, tf32);
+    const bool known = graph.op(v) == nullptr || graph.scratch(v) < 0;
+    scratch.push_back(known ? graph.scratch(v) : scratch_bytes(machine, library, graph, v, tf32));
   }
-  return builder.build();
+  return graph.with_scratch(std::move(scratch));
 }
 
 }  // namespace cairn::runtime::device

@@ -1,28 +1,32 @@
 #include <cstdio>
 #include <string>
 
-#include "cairn/core/graph.h"
-#include "cairn/core/plan.h"
-#include "cairn/core/profile.h"
-#include "cairn/core/schedule.h"
-#include "cairn/solvers/plan/planner.h"
+#include "cairn/pipeline/run.h"
 
-/// A chain of three tensors of 100 bytes: two are live at once.
-int main() {
-  cairn::core::GraphBuilder builder("chain");
-  for (int i = 0; i < 3; ++i) {
-    cairn::core::Node node;
-    node.name = "n" + std::to_string(i);
-    node.size = 100;
-    node.cost = 1;
+using namespace cairn;
+
+/// A chain of eight tensors, forwards and then backwards: every second step reads what the first ones left.
+core::Graph hourglass() {
+  core::GraphBuilder builder("hourglass");
+  for (int i = 0; i < 16; ++i) {
+    core::Node node{.name = "n" + std::to_string(i), .size = 1 << 20, .cost = 1};
     if (i > 0) node.inputs = {i - 1};
+    if (i >= 8) node.inputs.push_back(15 - i);
     builder.add(node);
   }
-  const cairn::core::Graph graph = builder.build();
-  const cairn::core::Schedule schedule = cairn::core::baseline_schedule(graph);
-  const cairn::core::Evaluation evaluation = cairn::core::evaluate(graph, schedule);
-  const cairn::core::Plan plan = cairn::solvers::plan_memory(graph, schedule);
+  return builder.build();
+}
 
-  std::printf("peak %lld, planned %lld\n", static_cast<long long>(evaluation.peak), static_cast<long long>(plan.bytes));
-  return evaluation.valid() && evaluation.peak == 200 && plan.bytes == 200 ? 0 : 1;
+int main() {
+  const auto backend = pipeline::open_backend("auto");
+  const pipeline::PreparedGraph graph = pipeline::prepare(*backend, hourglass());
+  const pipeline::Problem problem(graph.prepared, "70%");
+  const pipeline::Decision decision = pipeline::decide(problem, "auto", {.search = {.limit = {.work = 100'000}}});
+  const pipeline::RunResult result = pipeline::run(*backend, graph, decision);
+
+  std::printf("on %s: %lld of %lld bytes, %lld steps again, %s\n", backend->name().c_str(),
+              static_cast<long long>(decision.plan.bytes), static_cast<long long>(problem.baseline.peak),
+              static_cast<long long>(decision.evaluation.recomputed),
+              result.comparison.identical() ? "identical" : "different");
+  return decision.plan.bytes <= *problem.budget && result.comparison.identical() ? 0 : 1;
 }

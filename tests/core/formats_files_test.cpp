@@ -13,6 +13,7 @@
 #include "cairn/tests/catch.h"
 
 using namespace cairn::core;
+using namespace cairn::pipeline;
 
 namespace {
 

@@ -14,6 +14,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
@@ -128,6 +130,38 @@ TEST_CASE("an order that is given is the input order") {
       REQUIRE_THROWS_AS(builder.build(), InputError);
       break;
     }
+  }
+}
+
+TEST_CASE("a graph with other numbers is what the builder makes of them, and shares the rest") {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = tests::random_graph(random);
+    GraphBuilder builder(graph);
+    std::vector<std::int64_t> scratch, cost;
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      scratch.push_back(graph.scratch(v) < 0 ? graph.scratch(v) / 2 : random.below(1000));
+      cost.push_back(random.below(1000));
+      builder.node(v).scratch = scratch.back();
+      builder.node(v).cost = cost.back();
+    }
+    const Graph built = builder.build(), changed = graph.with_scratch(scratch).with_costs(cost);
+    REQUIRE(changed.fingerprint() == built.fingerprint());
+    REQUIRE(evaluate(changed, baseline_schedule(changed)).peak == evaluate(built, baseline_schedule(built)).peak);
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      REQUIRE(changed.scratch(v) == scratch[v]);
+      REQUIRE(changed.cost(v) == cost[v]);
+      REQUIRE(&changed.name(v) == &graph.name(v));
+      REQUIRE(changed.op(v) == graph.op(v));
+    }
+    if (graph.node_count() == 0) continue;
+    cost.back() = -1;
+    REQUIRE_THROWS_AS(graph.with_costs(cost), InputError);
+    scratch.back() = -graph.size(graph.node_count() - 1) - 1;
+    REQUIRE_THROWS_AS(graph.with_scratch(scratch), InputError);
+    scratch.back() = std::int64_t{1} << 62;
+    if (graph.size(graph.node_count() - 1) > 0) REQUIRE_THROWS_AS(graph.with_scratch(scratch), InputError);
   }
 }
 

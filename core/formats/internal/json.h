@@ -71,7 +71,8 @@ std::int64_t to_int(const Json& value, const char* key, const Place& place);
 std::int32_t to_index(const Json& value, std::int64_t count, const char* key, const Place& place);
 
 /// Checks `format`, `version` 1 and, for files about a graph, that `graph` is its fingerprint.
-void check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph = nullptr);
+void check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph = nullptr,
+                  std::string_view or_fingerprint = {});
 
 /// builder.build() with the file's name before every message.
 Graph build_graph(GraphBuilder& builder, std::string_view origin);

@@ -1,13 +1,13 @@
 #pragma once
 
-// Private to core/formats: what its HTML pages share. Not installed; no public header includes it.
+// What the pages share.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace cairn::core::html {
+namespace cairn::pipeline::html {
 
 /// Everything before the page's first section; `graph` is its title and need not be safe.
 std::string page_begin(std::string_view graph);
@@ -44,4 +44,4 @@ std::string svg_open(const Axes& axes, std::string_view id, std::string_view lab
 /// A box with one number.
 std::string tile(std::string_view name, std::string_view value, std::string_view note, std::string_view css = "");
 
-}  // namespace cairn::core::html
+}  // namespace cairn::pipeline::html

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -7,7 +8,7 @@
 
 #include "cairn/core/graph.h"
 
-namespace cairn::cli {
+namespace cairn::pipeline {
 
 /// Whole lines of a file of schedules. Lines count from 1.
 struct LineBatch {
@@ -28,13 +29,13 @@ struct LineBatch {
 class ScheduleLines {
  public:
   /// A path, or - for stdin; `most_lines` >= 1 in a batch. Throws InputError.
-  ScheduleLines(std::string path, std::int64_t most_lines);
+  ScheduleLines(std::string path, std::int64_t most_lines, const std::atomic<bool>* stop);
   ~ScheduleLines();
   ScheduleLines(const ScheduleLines&) = delete;
   ScheduleLines& operator=(const ScheduleLines&) = delete;
 
-  /// The next lines; false at the end, and on Ctrl-C while waiting for input. Throws InputError where the file cannot
-  /// be read, and on a line too long to be a schedule.
+  /// The next lines; false at the end, and where `stop` is raised while waiting for input. Throws InputError where the
+  /// file cannot be read, and on a line too long to be a schedule.
   bool next(LineBatch& batch);
 
  private:
@@ -46,6 +47,7 @@ class ScheduleLines {
 
   std::string path_;
   std::int64_t most_lines_;
+  const std::atomic<bool>* stop_;
   int file_ = -1;
   std::string pending_;    ///< read and not handed out yet
   std::int64_t line_ = 1;  ///< the first of pending_
@@ -57,4 +59,4 @@ class ScheduleLines {
 /// empty where nothing is. `fingerprint`: the graph's.
 std::string parse_schedule_line(std::string_view line, std::string_view fingerprint, std::vector<core::NodeId>& steps);
 
-}  // namespace cairn::cli
+}  // namespace cairn::pipeline

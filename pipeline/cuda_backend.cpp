@@ -1,27 +1,18 @@
 // Compiled only in builds with CUDA.
 #include <fmt/format.h>
 
-#include <utility>
-
-#include "cairn/cli/backend.h"
-#include "cairn/cli/common.h"
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
 #include "cairn/cuda/accelerator.h"
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/executor.h"
 #include "cairn/cuda/simulator.h"
-#include "cairn/runtime/measure.h"
-#include "cairn/solvers/plan/planner.h"
+#include "cairn/pipeline/internal/backends.h"
 
-namespace cairn::cli {
+namespace cairn::pipeline {
 namespace {
 
 bool is_tf32(core::Precision precision) { return precision == core::Precision::tf32; }
-
-void stop_if_interrupted() {
-  if (catch_interrupt()) throw Failure(kInterrupted, "interrupted between two steps");
-}
 
 class CudaBackend : public Backend {
  public:
@@ -38,6 +29,9 @@ class CudaBackend : public Backend {
   }
 
   Execution execute(const ExecuteRequest& request) override {
+    const auto stop_if_interrupted = [&] {
+      if (is_raised(request.stop)) throw core::InterruptedError("interrupted between two steps");
+    };
     stop_if_interrupted();
     cuda::ExecutorOptions options;
     options.seed = request.seed;
@@ -62,11 +56,7 @@ class CudaBackend : public Backend {
 
   double time_step(const core::Graph& graph, core::Precision precision) override {
     constexpr double kSeconds = 0.005;
-    stop_if_interrupted();
-    const core::Schedule schedule = core::baseline_schedule(graph);
-    const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
-    cuda::Executor executor(
-        device_, runtime::compile(graph, schedule, plan, cuda::compile_options(device_, is_tf32(precision))));
+    cuda::Executor executor(device_, compile_quickly(graph, cuda::compile_options(device_, is_tf32(precision))));
     return median_of_runs(executor, kSeconds);
   }
 
@@ -86,4 +76,4 @@ std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph) { 
 
 std::string why_no_device() { return cuda::probe().reason; }
 
-}  // namespace cairn::cli
+}  // namespace cairn::pipeline

@@ -1,27 +1,21 @@
-#include "cairn/cli/execute.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "cairn/cli/common.h"
 #include "cairn/core/bf16.h"
+#include "cairn/pipeline/internal/backends.h"
+#include "cairn/pipeline/run.h"
 
-namespace cairn::cli {
-
-std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& outputs) {
-  std::vector<KeptBytes> kept;
-  for (const auto& output : outputs) kept.push_back({output.node, {output.bytes.begin(), output.bytes.end()}});
-  return kept;
-}
+namespace cairn::pipeline {
 
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b) {
   if (a.outputs.size() != b.outputs.size() || a.sinks.size() != b.sinks.size())
-    throw Failure(kDefect, fmt::format("the baseline has {} kept outputs and {} sinks, the schedule {} and {}; please "
-                                       "report this",
-                                       a.outputs.size(), a.sinks.size(), b.outputs.size(), b.sinks.size()));
+    throw DefectError(
+        fmt::format("the baseline has {} kept outputs and {} sinks, the schedule {} and {}; please "
+                    "report this",
+                    a.outputs.size(), a.sinks.size(), b.outputs.size(), b.sinks.size()));
   Comparison comparison;
   for (std::size_t i = 0; i < a.outputs.size(); ++i) {
     const auto& x = a.outputs[i];
@@ -64,8 +58,7 @@ double relative_error(const std::vector<std::byte>& bytes, core::ElementType typ
   return std::sqrt(norm > 0 ? difference / norm : difference);
 }
 
-}  // namespace
-
+/// Relative error of one op in this precision, as Closeness counts it.
 double rounding_of(core::Precision precision) {
   switch (precision) {
     case core::Precision::fp32:
@@ -78,13 +71,14 @@ double rounding_of(core::Precision precision) {
   return 0;
 }
 
+/// `host` executed the same nodes in fp32, `disturbed` the same with rounding_of(precision) as noise.
 Closeness compare_close(const core::Graph& graph, const Execution& execution, const Execution& host,
                         const Execution& disturbed, core::Precision precision) {
   constexpr double kFactor = 16;
   constexpr double kDecidable = 0.5;
   if (execution.outputs.size() != host.outputs.size() || disturbed.outputs.size() != host.outputs.size())
-    throw Failure(kDefect, fmt::format("{} kept outputs, but the host has {}; please report this",
-                                       execution.outputs.size(), host.outputs.size()));
+    throw DefectError(fmt::format("{} kept outputs, but the host has {}; please report this", execution.outputs.size(),
+                                  host.outputs.size()));
   Closeness result;
   double worst_ratio = 0;
   for (std::size_t i = 0; i < host.outputs.size(); ++i) {
@@ -117,6 +111,20 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
   return result;
 }
 
+}  // namespace
+
+Closeness check_with_host(const PreparedGraph& graph, const Execution& execution, std::int64_t alignment,
+                          std::uint64_t seed, const std::atomic<bool>* stop) {
+  const auto host = open_host_backend();
+  const core::Graph reference = host->prepare(graph.given, core::Precision::fp32);
+  const core::Schedule schedule = core::baseline_schedule(reference);
+  const core::Plan plan = solvers::plan_memory(reference, schedule, {.alignment = alignment, .limit = {.work = 0}});
+  ExecuteRequest request{.graph = reference, .schedule = schedule, .plan = plan, .seed = seed, .stop = stop};
+  const Execution expected = host->execute(request);
+  request.rounding_noise = rounding_of(graph.precision);
+  return compare_close(graph.prepared, execution, expected, host->execute(request), graph.precision);
+}
+
 std::optional<double> loss_of(const core::Graph& graph, const Execution& execution) {
   for (const auto& output : execution.outputs) {
     const core::Op* op = graph.op(output.node);
@@ -129,4 +137,4 @@ std::optional<double> loss_of(const core::Graph& graph, const Execution& executi
   return std::nullopt;
 }
 
-}  // namespace cairn::cli
+}  // namespace cairn::pipeline

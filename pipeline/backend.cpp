@@ -1,4 +1,4 @@
-#include "cairn/cli/backend.h"
+#include "cairn/pipeline/backend.h"
 
 #include <fmt/format.h>
 
@@ -7,15 +7,16 @@
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "cairn/cli/common.h"
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
+#include "cairn/pipeline/internal/backends.h"
 
-namespace cairn::cli {
+namespace cairn::pipeline {
 
-// The one place of the command that knows whether the build has CUDA.
+// The one place that knows whether the build has CUDA.
 #if CAIRN_HAS_CUDA
 constexpr bool kHasCuda = true;
 #else
@@ -52,6 +53,16 @@ auto open(std::string_view name, const OpenHost& open_host, const OpenCuda& open
 
 std::shared_ptr<solvers::Accelerator> no_accelerator() { return nullptr; }
 
+template <class StoredAs>
+PreparedGraph prepare_stored(Backend& backend, core::Graph given, std::optional<core::Precision> precision,
+                             const StoredAs& stored_as) {
+  PreparedGraph graph;
+  graph.given = std::move(given);
+  graph.precision = precision.value_or(core::stored_precision(graph.given));
+  graph.prepared = backend.prepare(stored_as(graph.given, graph.precision), graph.precision);
+  return graph;
+}
+
 }  // namespace
 
 std::unique_ptr<Backend> open_backend(std::string_view name) {
@@ -82,12 +93,24 @@ void choose_device(int local_rank) {
   ::setenv(kVisible, devices[static_cast<std::size_t>(local_rank) % devices.size()].c_str(), 1);
 }
 
-PreparedGraph prepare_graph(const GraphSource& source, Backend& backend, const PrecisionChoice& choice) {
-  PreparedGraph graph;
-  graph.given = source.load();
-  graph.precision = choice.find(graph.given);
-  graph.prepared = backend.prepare(source.stored_as(graph.given, graph.precision), graph.precision);
-  return graph;
+PreparedGraph prepare(Backend& backend, core::Graph graph, std::optional<core::Precision> precision) {
+  return prepare_stored(backend, std::move(graph), precision, &core::with_precision);
 }
 
-}  // namespace cairn::cli
+PreparedGraph prepare(Backend& backend, const GraphSource& source, std::optional<core::Precision> precision) {
+  return prepare_stored(backend, source.load(), precision, [&](const core::Graph& graph, core::Precision stored) {
+    return source.stored_as(graph, stored);
+  });
+}
+
+runtime::MeasuredGraph measure(Backend& backend, const PreparedGraph& graph,
+                               const std::function<void(core::NodeId)>& before) {
+  return runtime::measure_costs(graph.prepared, [&](core::NodeId v) {
+    if (before) before(v);
+    const std::int64_t copies = runtime::sample_copies(graph.prepared, v, backend.cache_bytes());
+    return backend.time_step(runtime::sample_graph(graph.prepared, v, copies), graph.precision) /
+           static_cast<double>(copies);
+  });
+}
+
+}  // namespace cairn::pipeline

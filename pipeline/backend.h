@@ -1,20 +1,26 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "cairn/cli/common.h"
-#include "cairn/cli/execute.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/schedule.h"
+#include "cairn/pipeline/problem.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/runtime/measure.h"
 #include "cairn/sim/simulator.h"
-#include "cairn/solvers/order/device/accelerator.h"
+#include "cairn/solvers/common/solution.h"
 
-namespace cairn::cli {
+namespace cairn::pipeline {
 
 /// What to execute, and how.
 struct ExecuteRequest {
@@ -25,11 +31,25 @@ struct ExecuteRequest {
   std::uint64_t seed = 0;
   std::int64_t guard_bytes = 0;  ///< of the plan; above 0: sentinels are checked
   bool poison = false;
-  int repeats = 1;            ///< see median_report
-  double rounding_noise = 0;  ///< runtime::ExecuteOptions::rounding_noise; the host alone has it
+  int repeats = 1;                          ///< where above 1, the first warms up and the median time is reported
+  double rounding_noise = 0;                ///< runtime::ExecuteOptions::rounding_noise; the host alone has it
+  const std::atomic<bool>* stop = nullptr;  ///< polled between steps
 };
 
-/// The machine that executes.
+/// The bytes of a kept output, copied out of an executor.
+struct KeptBytes {
+  core::NodeId node = core::kNoNode;
+  std::vector<std::byte> bytes;
+};
+
+/// What one execution did and left behind.
+struct Execution {
+  runtime::StepReport report;
+  std::vector<KeptBytes> outputs;          ///< ascending by node
+  std::vector<runtime::SinkDigest> sinks;  ///< of what nobody reads and nobody keeps, ascending by node
+};
+
+/// The machine that executes. For one thread at a time.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -39,12 +59,12 @@ class Backend {
   /// Who computes convolutions, where that is a choice.
   virtual std::string note() const { return ""; }
 
-  /// The graph as this machine executes it in that precision: how tensors are stored, and the scratch that its kernels
-  /// need. Throws InputError where the machine does not have the precision.
+  /// The graph with the scratch that this machine's kernels need in that precision; all else is shared. Throws
+  /// InputError where the machine does not have the precision.
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
 
   /// Executes a prepared graph; arena and resident tensors are gone when this returns. Throws DeviceError where they do
-  /// not fit into memory, and Failure(kInterrupted) on Ctrl-C.
+  /// not fit into memory, and InterruptedError where the request's stop flag was raised.
   virtual Execution execute(const ExecuteRequest& request) = 0;
 
   /// Seconds of one step of a small graph (runtime::sample_graph): warmed up, the median of several.
@@ -61,26 +81,26 @@ std::unique_ptr<Backend> open_backend(std::string_view name);
 std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
 
 /// The same for sweeps. `threads` is the host's: as many as there are cores for 0.
-std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads);
+std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads = 0);
 
 /// Divides the devices of a machine among its processes: from now on this one sees only one of those visible to it.
 /// Must come before anything else that has to do with CUDA.
 void choose_device(int local_rank);
 
-std::unique_ptr<Backend> open_host_backend();
-/// Only in builds with CUDA. These throw DeviceError where there is no device.
-std::unique_ptr<Backend> open_cuda_backend();
-std::shared_ptr<solvers::Accelerator> open_cuda_accelerator();
-std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph);
-/// Why there is no device; empty where there is one. Only in builds with CUDA.
-std::string why_no_device();
-
-/// A graph named on the command line, and as a backend executes it.
+/// A graph as it was given, and as a backend executes it.
 struct PreparedGraph {
   core::Graph given;
   core::Precision precision = core::Precision::fp32;
   core::Graph prepared;
 };
-PreparedGraph prepare_graph(const GraphSource& source, Backend& backend, const PrecisionChoice& choice);
+/// Without a precision: as the graph is stored.
+PreparedGraph prepare(Backend& backend, core::Graph graph, std::optional<core::Precision> precision = std::nullopt);
+PreparedGraph prepare(Backend& backend, const GraphSource& source,
+                      std::optional<core::Precision> precision = std::nullopt);
 
-}  // namespace cairn::cli
+/// The prepared graph with the time of every op on this machine as its cost, in ns. Each is executed alone, warmed up,
+/// on memory that is not in a cache. `before` is called before each; what it throws passes through.
+runtime::MeasuredGraph measure(Backend& backend, const PreparedGraph& graph,
+                               const std::function<void(core::NodeId)>& before = {});
+
+}  // namespace cairn::pipeline

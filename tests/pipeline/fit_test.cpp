@@ -1,6 +1,4 @@
-#include "cairn/cli/fit.h"
-
-#include "cairn/core/profile.h"
+#include "cairn/pipeline/solve.h"
 #include "cairn/tests/catch.h"
 
 namespace {
@@ -35,50 +33,50 @@ solvers::Solution optimist(const core::Graph& graph, const solvers::SolveOptions
 }
 const solvers::SolverInfo kOptimist = {"optimist", "", "", optimist};
 
+/// With sizes as they are.
+pipeline::Fit fit(std::int64_t budget, const solvers::SolverInfo& solver, solvers::SolveOptions options = {}) {
+  asked.clear();
+  const pipeline::Problem problem(kept_nodes(), std::to_string(budget));
+  return pipeline::fit_to_budget(problem, problem, solver, {std::move(options), {.alignment = 1}});
+}
+
 }  // namespace
 
 TEST_CASE("fit takes the first plan that fits") {
-  asked.clear();
-  const core::Graph graph = kept_nodes();
-  const auto fit = cli::fit_to_budget(graph, graph, 300, kOptimist, {}, {});
-  CHECK(fit.fits());
-  CHECK(fit.rounds == 1);
-  CHECK(fit.plan.bytes == 300);
+  const auto found = fit(300, kOptimist);
+  CHECK(found.fits());
+  CHECK(found.rounds == 1);
+  CHECK(found.plan->bytes == 300);
   CHECK(asked == std::vector<std::int64_t>{300});
 }
 
 TEST_CASE("fit lowers the solver's budget by the excess of the plan, then gives up with the lowest plan") {
-  asked.clear();
-  const core::Graph graph = kept_nodes();
-  const auto fit = cli::fit_to_budget(graph, graph, 299, kOptimist, {}, {});
-  CHECK_FALSE(fit.fits());
-  CHECK(fit.planned());
-  CHECK(fit.plan.bytes == 300);
+  const auto found = fit(299, kOptimist);
+  CHECK_FALSE(found.fits());
+  CHECK(found.plan);
+  CHECK(found.plan->bytes == 300);
   CHECK(asked == std::vector<std::int64_t>{299, 298, 297, 296, 295, 294, 293, 292});
-  CHECK(fit.rounds == 8);
+  CHECK(found.rounds == 8);
 }
 
 TEST_CASE("fit stops where the solver finds nothing") {
-  asked.clear();
-  const core::Graph graph = kept_nodes();
-  const auto fit = cli::fit_to_budget(graph, graph, 280, kOptimist, {}, {});
-  CHECK_FALSE(fit.planned());
-  CHECK_FALSE(fit.fits());
+  const auto found = fit(280, kOptimist);
+  CHECK_FALSE(found.plan);
+  CHECK_FALSE(found.fits());
   CHECK(asked == std::vector<std::int64_t>{280});
 }
 
 TEST_CASE("the status decides whether a solver succeeded, as the empty graph's schedule has no steps") {
   solvers::Solution solution;
-  CHECK_FALSE(cli::meets(solution, std::nullopt));
+  CHECK_FALSE(pipeline::meets(solution, std::nullopt));
   solution.status = solvers::Status::optimal;
-  CHECK(cli::meets(solution, std::nullopt));
-  CHECK(cli::meets(solution, 1));
+  CHECK(pipeline::meets(solution, std::nullopt));
+  CHECK(pipeline::meets(solution, 1));
   solution.peak = 2;
-  CHECK_FALSE(cli::meets(solution, 1));
+  CHECK_FALSE(pipeline::meets(solution, 1));
 }
 
 TEST_CASE("fit gives every round at most half of the time that is left") {
-  const core::Graph graph = kept_nodes();
   static double seconds = 0;
   const solvers::SolverInfo watcher = {"watcher", "", "", [](const core::Graph&, const solvers::SolveOptions& options) {
                                          seconds = options.limit.seconds;
@@ -86,6 +84,6 @@ TEST_CASE("fit gives every round at most half of the time that is left") {
                                        }};
   solvers::SolveOptions options;
   options.limit.seconds = 100;
-  cli::fit_to_budget(graph, graph, 280, watcher, options, {});
+  fit(280, watcher, options);
   CHECK(seconds <= 50);
 }

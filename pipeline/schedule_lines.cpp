@@ -1,4 +1,4 @@
-#include "cairn/cli/schedule_lines.h"
+#include "cairn/pipeline/internal/schedule_lines.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,10 +13,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "cairn/cli/common.h"
 #include "cairn/core/error.h"
 
-namespace cairn::cli {
+namespace cairn::pipeline {
 namespace {
 
 constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
@@ -107,8 +106,8 @@ std::vector<LineBatch::Line> LineBatch::schedules() const {
   return lines;
 }
 
-ScheduleLines::ScheduleLines(std::string path, std::int64_t most_lines)
-    : path_(std::move(path)), most_lines_(most_lines) {
+ScheduleLines::ScheduleLines(std::string path, std::int64_t most_lines, const std::atomic<bool>* stop)
+    : path_(std::move(path)), most_lines_(most_lines), stop_(stop) {
   std::error_code ignored;
   if (path_ == "-") {
     file_ = STDIN_FILENO;
@@ -128,10 +127,10 @@ bool ScheduleLines::read_more() {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   constexpr int kLookMs = 100;
   if (ended_) return false;
-  // A pipe may stay silent for long: Ctrl-C is looked for meanwhile.
+  // A pipe may stay silent for long: the stop flag is looked at meanwhile.
   pollfd ready{file_, POLLIN, 0};
   while (::poll(&ready, 1, kLookMs) <= 0) {
-    if (catch_interrupt()) {
+    if (stop_ != nullptr && *stop_) {
       ended_ = true;
       return false;
     }
@@ -201,4 +200,4 @@ std::string parse_schedule_line(std::string_view line, std::string_view fingerpr
   return parse_numbers(line.substr(1, line.size() - 2), true, steps);
 }
 
-}  // namespace cairn::cli
+}  // namespace cairn::pipeline

@@ -1,0 +1,216 @@
+#include "cairn/cli/arguments.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
+#include "cairn/models/registry.h"
+
+namespace cairn::cli {
+namespace {
+
+/// Every option that some model has -> what it is, where the models agree on that.
+std::map<std::string, std::string> model_option_help() {
+  std::map<std::string, std::string> helps;
+  for (const auto& model : models::registry()) {
+    for (const auto& option : model.options) {
+      const auto [known, added] = helps.emplace(option.name, option.help);
+      if (!added && known->second != option.help) known->second = "depends on the model";
+    }
+  }
+  return helps;
+}
+
+/// Throws InputError when `path` cannot be a file to write.
+void require_writable(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    throw core::InputError(fmt::format("cannot write '{}': it is a folder; name a file", path));
+  const fs::path parent = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  if (!fs::is_directory(parent, error))
+    throw core::InputError(
+        fmt::format("cannot write '{}': there is no folder '{}'; create it first", path, parent.string()));
+  if (access(parent.c_str(), W_OK) != 0)
+    throw core::InputError(fmt::format("cannot write '{}': no permission in folder '{}'", path, parent.string()));
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  if (a.empty() || b.empty()) return false;
+  std::error_code error;
+  const auto canonical = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path), error); };
+  return canonical(a) == canonical(b);
+}
+
+}  // namespace
+
+const CLI::Validator& at_least_one() {
+  static const CLI::Validator validator(
+      [](std::string& text) -> std::string {
+        std::int64_t value = 0;
+        // What is no number at all is for the option's own conversion to refuse.
+        if (!CLI::detail::lexical_cast(text, value) || value >= 1) return {};
+        return fmt::format("{} must be at least 1", text);
+      },
+      "INT >= 1");
+  return validator;
+}
+
+void PrecisionChoice::add_to(CLI::App& app) {
+  app.add_option("--precision", precision,
+                 "fp32 (default); tf32 (products on CUDA round their factors); bf16 (tensors stored as bf16, sums in "
+                 "fp32; CUDA)");
+}
+
+std::optional<core::Precision> PrecisionChoice::given() const {
+  if (precision.empty()) return std::nullopt;
+  return core::precision_from_string(precision);
+}
+
+void BackendChoice::add_to(CLI::App& app) {
+  app.add_option("--backend", backend, "host, cuda or auto")->capture_default_str();
+  PrecisionChoice::add_to(app);
+}
+
+void add_budget(CLI::App& app, std::string& budget, const std::string& help) {
+  app.add_option("-b,--budget", budget, help)->check([](const std::string& text) -> std::string {
+    return text.empty() ? "the budget is empty; give bytes, as 1.5GiB or 12345, or 80% of the baseline peak" : "";
+  });
+}
+
+void add_alignment(CLI::App& app, std::int64_t& alignment) {
+  app.add_option("--alignment", alignment, "bytes that sizes and offsets of the plan are multiples of")
+      ->capture_default_str()
+      ->check(at_least_one());
+}
+
+void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
+  app.add_option(positional, name, positional == "GRAPH" ? "a graph file, or the name of a model" : "the model's name")
+      ->required();
+  app.add_flag("--forward", forward, "the forward part alone: inference, not training");
+  const std::string group = "Options of models (see 'cairn models' for which takes which)";
+  for (const auto& [option, help] : model_option_help()) {
+    const std::string flag = "--" + option;
+    if (app.get_option_no_throw(flag) != nullptr) continue;
+    app.add_option_function<std::int64_t>(
+           flag, [this, option = option](const std::int64_t& value) { model_options[option] = value; }, help)
+        ->group(group);
+  }
+  app.add_option("--weight-grads", weight_grads, "where weight gradients live: arena or resident (default)")
+      ->group(group);
+  app.add_option("--optimizer", optimizer, "its state is counted as resident: none, momentum or adam (default)")
+      ->group(group);
+}
+
+pipeline::GraphSource GraphArguments::model() const {
+  pipeline::GraphSource source{name, {}, forward};
+  source.options.values = model_options;
+  if (!weight_grads.empty()) {
+    if (weight_grads != "arena" && weight_grads != "resident")
+      throw core::InputError(fmt::format("--weight-grads '{}' must be 'arena' or 'resident'", weight_grads));
+    source.options.weight_grads_in_arena = weight_grads == "arena";
+  }
+  if (!optimizer.empty()) source.options.optimizer = optimizer;
+  return source;
+}
+
+pipeline::GraphSource GraphArguments::source() const {
+  const std::string option = !model_options.empty()  ? model_options.begin()->first
+                             : !weight_grads.empty() ? "weight-grads"
+                             : !optimizer.empty()    ? "optimizer"
+                                                     : "";
+  if (!option.empty() && pipeline::GraphSource{name, {}}.is_file())
+    throw core::InputError(fmt::format("--{} is an option of models, but '{}' is a file; drop it", option, name));
+  return model();
+}
+
+pipeline::Problem GraphArguments::problem(const std::string& budget) const {
+  return pipeline::Problem(source().load(), budget, name);
+}
+
+NamedPath GraphArguments::input() const { return {"GRAPH", pipeline::GraphSource{name, {}}.is_model() ? "" : name}; }
+
+void SolverArguments::add_to(CLI::App& app, const std::string& default_seconds) {
+  default_seconds_ = default_seconds;
+  std::string names;
+  for (const auto& info : solvers::registry()) names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
+  solver_option_ = app.add_option("-s,--solver", solver, fmt::format("one of {}", names))->capture_default_str();
+  app.add_option("-t,--time-limit", time_limit,
+                 fmt::format("wall time of the search, as 10s, 500ms or 2m; default {}", default_seconds));
+  app.add_option("--work-limit", work_limit, "steps of the search; unlike time, the same result on every machine")
+      ->check(at_least_one());
+  app.add_option("--seed", seed, "of solvers that draw random numbers")->capture_default_str();
+  app.add_option("--memory", memory, "for tables and states of exact solvers, as 8GiB; default 2GiB");
+}
+
+const solvers::SolverInfo& SolverArguments::find() const { return solvers::find_solver(solver); }
+
+bool SolverArguments::names_solver() const { return solver_option_->count() > 0; }
+
+namespace {
+
+std::int64_t parse_memory(const std::string& text) {
+  constexpr std::int64_t kNoBaseline = 0;  // a share of what?
+  try {
+    if (text.find('%') == std::string::npos) return core::parse_budget(text, kNoBaseline);
+  } catch (const core::InputError&) {
+  }
+  throw core::InputError(fmt::format("--memory '{}' is no size; give bytes (2000000) or a size (8GiB, 500MB)", text));
+}
+
+}  // namespace
+
+solvers::SolveOptions SolverArguments::options() const {
+  solvers::SolveOptions options;
+  options.seed = seed;
+  options.limit.stop = &catch_interrupt();
+  if (work_limit > 0) options.limit.work = work_limit;
+  if (!memory.empty()) options.memory_bytes = parse_memory(memory);
+  if (!time_limit.empty()) {
+    options.limit.seconds = core::parse_seconds(time_limit);
+  } else if (work_limit == 0) {
+    options.limit.seconds = core::parse_seconds(default_seconds_);
+  }
+  return options;
+}
+
+void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs) {
+  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+    if (output->path.empty()) continue;
+    require_writable(output->path);
+    for (const auto& input : inputs) {
+      if (same_file(output->path, input.path))
+        throw core::InputError(fmt::format("{} '{}' would overwrite the file that {} reads; name another file",
+                                           output->option, output->path, input.option));
+    }
+    const auto twin = std::find_if(outputs.begin(), output,
+                                   [&](const NamedPath& other) { return same_file(output->path, other.path); });
+    if (twin != output)
+      throw core::InputError(fmt::format("{} and {} both write '{}'; give each a file of its own", twin->option,
+                                         output->option, output->path));
+  }
+}
+
+void GraphOutputs::add_to(CLI::App& app) {
+  app.add_option("-o,--output", json, "graph file to write (Cairn JSON)");
+  app.add_option("--dot", dot, "Graphviz file to write");
+}
+
+std::vector<NamedPath> GraphOutputs::paths() const { return {{"-o", json}, {"--dot", dot}}; }
+
+void GraphOutputs::write(const core::Graph& graph) const {
+  if (!json.empty()) core::write_file(json, core::graph_to_json(graph));
+  if (!dot.empty()) core::write_file(dot, core::graph_to_dot(graph));
+}
+
+std::string written_to(const std::string& path) { return path.empty() ? "nowhere (give -o g.json)" : path; }
+
+}  // namespace cairn::cli

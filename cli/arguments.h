@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/cli/command.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/precision.h"
+#include "cairn/pipeline/problem.h"
+#include "cairn/solvers/registry.h"
+
+namespace CLI {
+class Option;
+class Validator;
+}  // namespace CLI
+
+/// Arguments that several subcommands take.
+namespace cairn::cli {
+
+/// For numbers that must be 1 or more.
+const CLI::Validator& at_least_one();
+
+/// Adds --precision.
+struct PrecisionChoice {
+  std::string precision;  ///< empty: as the graph is stored
+  void add_to(CLI::App& app);
+  /// Throws InputError that suggests the nearest name.
+  std::optional<core::Precision> given() const;
+};
+
+/// Adds --backend and --precision.
+struct BackendChoice : PrecisionChoice {
+  std::string backend = "auto";
+  void add_to(CLI::App& app);
+};
+
+/// Adds --budget, which may be absent but not empty.
+void add_budget(CLI::App& app, std::string& budget, const std::string& help);
+/// Adds --alignment.
+void add_alignment(CLI::App& app, std::int64_t& alignment);
+
+/// A file named on the command line, and the option that names it.
+struct NamedPath {
+  std::string_view option;
+  std::string path;  ///< empty: not given
+};
+
+/// Throws InputError, before any work is done, where an output cannot be a file to write, would overwrite an input, or
+/// is named twice.
+void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
+
+/// A graph named on the command line: a file, or a model with its options.
+struct GraphArguments {
+  std::string name;
+  std::map<std::string, std::int64_t, std::less<>> model_options;
+  std::string weight_grads;  ///< empty: not given
+  std::string optimizer;     ///< empty: not given
+  bool forward = false;      ///< the graph without its backward nodes
+
+  /// Adds the positional `GRAPH` and the options of every model. Call it after the subcommand's own options: those go
+  /// before a model option of the same name.
+  void add_to(CLI::App& app, const std::string& positional = "GRAPH");
+  /// Throws InputError on an option with a value that it cannot have.
+  pipeline::GraphSource model() const;
+  /// The same, and on an option of models with a file.
+  pipeline::GraphSource source() const;
+  /// The problem of the graph as it is named here. Throws InputError.
+  pipeline::Problem problem(const std::string& budget) const;
+  /// The file that is read; its path is empty for a model.
+  NamedPath input() const;
+};
+
+/// Where a command writes the graph it was given, if asked to: any readable format becomes Cairn JSON or Graphviz.
+struct GraphOutputs {
+  std::string json, dot;
+
+  void add_to(CLI::App& app);
+  std::vector<NamedPath> paths() const;
+  void write(const core::Graph& graph) const;
+};
+/// A path that was written to, for people.
+std::string written_to(const std::string& path);
+
+/// Which solver, and when it must stop.
+struct SolverArguments {
+  std::string solver = "auto";
+  std::string time_limit;
+  std::int64_t work_limit = 0;  ///< 0: none
+  std::uint64_t seed = 0;
+  std::string memory;  ///< empty: SolveOptions' own
+
+  /// `default_seconds` is used unless a limit is given; a work limit alone leaves the time unlimited.
+  void add_to(CLI::App& app, const std::string& default_seconds);
+  const solvers::SolverInfo& find() const;
+  /// Whether --solver stands on the command line.
+  bool names_solver() const;
+  /// Without a budget; stops on Ctrl-C.
+  solvers::SolveOptions options() const;
+
+ private:
+  std::string default_seconds_;
+  const CLI::Option* solver_option_ = nullptr;
+};
+
+}  // namespace cairn::cli

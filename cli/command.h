@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cairn/core/error.h"
+
+namespace CLI {
+class App;
+}
+
+/// What every subcommand is: its options, its run, and how it ends.
+namespace cairn::cli {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int kDone = 0;
+inline constexpr int kDefect = 1;  ///< Cairn itself failed one of its own checks
+inline constexpr int kBadInput = 2;
+inline constexpr int kInfeasible = 3;
+inline constexpr int kNotFound = 4;
+inline constexpr int kDevice = 5;
+inline constexpr int kInterrupted = 130;
+
+/// One subcommand: its options are in `app`; `run` does the work once they are parsed and returns the exit code.
+struct Subcommand {
+  CLI::App* app;
+  std::function<int()> run;
+};
+
+Subcommand add_models(CLI::App& root);
+Subcommand add_model(CLI::App& root);
+Subcommand add_generate(CLI::App& root);
+Subcommand add_info(CLI::App& root);
+Subcommand add_solve(CLI::App& root);
+Subcommand add_plan(CLI::App& root);
+Subcommand add_measure(CLI::App& root);
+Subcommand add_run(CLI::App& root);
+Subcommand add_simulate(CLI::App& root);
+Subcommand add_bench(CLI::App& root);
+
+/// Ends the command with an exit code, one line on stderr and, with --json, `details` (plus "error") on stdout.
+class Failure : public core::Error {
+ public:
+  Failure(int code, const std::string& message, Json object = Json::object())
+      : core::Error(message), exit_code(code), details(std::move(object)) {}
+  int exit_code;
+  Json details;
+};
+
+/// The failure that the exception being handled means: of ours, of the library, or of anything else.
+Failure current_failure();
+/// Prints it: one line on stderr and, with `json`, its details on stdout. Returns its exit code.
+int print_failure(const Failure& failure, bool json);
+/// Prints `cairn: error: message` on stderr, red where that is a terminal.
+void print_error(const std::string& message);
+
+/// Turns the first Ctrl-C into a flag (a second one ends the process) and returns that flag.
+const std::atomic<bool>& catch_interrupt();
+
+}  // namespace cairn::cli

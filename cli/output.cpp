@@ -1,0 +1,156 @@
+#include "cairn/cli/output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "cairn/core/text.h"
+
+namespace cairn::cli {
+namespace {
+
+std::size_t display_width(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+void Console::add_to(CLI::App& app) {
+  app.add_flag("--json", json, "one JSON object on stdout, and nothing else there");
+  app.add_flag("-q,--quiet", quiet, "print nothing but errors");
+}
+
+void Console::print(const Json& object, const std::string& table) const {
+  if (json) {
+    print_json(object);
+  } else if (!quiet) {
+    std::cout << table << std::flush;
+  }
+}
+
+std::string format_table(const Rows& rows, bool header) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
+  }
+  std::string text;
+  const auto append = [&](const std::vector<std::string>& row) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      text += row[c];
+      if (c + 1 < row.size()) text += std::string(widths[c] - display_width(row[c]) + 2, ' ');
+    }
+    text += '\n';
+  };
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    append(rows[r]);
+    if (r == 0 && header) {
+      std::vector<std::string> rule;
+      for (const std::size_t width : widths) rule.emplace_back(width, '-');
+      append(rule);
+    }
+  }
+  return text;
+}
+
+std::string bytes_text(std::int64_t bytes) { return fmt::format("{} ({} bytes)", core::format_bytes(bytes), bytes); }
+
+double increase_pct(std::int64_t value, std::int64_t base) {
+  if (base == 0) return 0;
+  return 100.0 * static_cast<double>(value - base) / static_cast<double>(base);
+}
+
+void print_json(const Json& object) {
+  std::cout << object.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
+}
+
+Json describe(const pipeline::Problem& problem) {
+  Json json;
+  json["graph"] = problem.name;
+  json["fingerprint"] = problem.graph.fingerprint();
+  json["nodes"] = problem.graph.node_count();
+  json["edges"] = problem.graph.edge_count();
+  json["resident_bytes"] = problem.graph.resident_bytes();
+  json["budget_bytes"] = or_null(problem.budget);
+  json["baseline_peak_bytes"] = problem.baseline.peak;
+  json["baseline_cost"] = problem.baseline.cost;
+  json["lower_bound_peak_bytes"] = problem.lower_bound;
+  return json;
+}
+
+bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
+
+ProgressLine::~ProgressLine() {
+  if (shown_) std::cerr << "\r\033[K" << std::flush;
+}
+
+void ProgressLine::show(const std::string& text) {
+  if (!active_) return;
+  shown_ = true;
+  std::cerr << '\r' << text << "\033[K" << std::flush;
+}
+
+std::string ProgressLine::bar(double share) {
+  constexpr int kWidth = 24;
+  const int filled = static_cast<int>(kWidth * std::clamp(share, 0.0, 1.0));
+  return fmt::format("[\033[32m{:#<{}}\033[0m{:.<{}}] ", "", filled, "", kWidth - filled);
+}
+
+std::function<void(const solvers::Progress&)> ProgressLine::of_search(const pipeline::Problem& problem,
+                                                                      double limit_seconds) {
+  constexpr double kEvery = 0.1;
+  if (!active_) return {};
+  return [this, baseline = problem.baseline, limit_seconds,
+          shown_at = -kEvery](const solvers::Progress& progress) mutable {
+    if (progress.seconds - shown_at < kEvery) return;
+    shown_at = progress.seconds;
+    show(fmt::format("{}{:.1f} s  best peak {} ({:+.1f}%)  cost {:+.1f}%",
+                     std::isfinite(limit_seconds) ? bar(progress.seconds / limit_seconds) : "", progress.seconds,
+                     core::format_bytes(progress.peak), increase_pct(progress.peak, baseline.peak),
+                     increase_pct(progress.cost, baseline.cost)));
+  };
+}
+
+std::string rounding_text(const pipeline::Problem& problem) {
+  return problem.rounded_to > 1 ? fmt::format(" with sizes rounded up to --alignment {}", problem.rounded_to) : "";
+}
+
+Failure infeasible_failure(const pipeline::Problem& problem, const solvers::SolverInfo& solver,
+                           const solvers::Scope& scope, std::int64_t least, Json details) {
+  std::string among;
+  if (scope == solvers::kWithoutRecomputation) {
+    among = " without recomputation";
+  } else if (scope != solvers::kAnySchedule) {
+    among = fmt::format(" ({})", solvers::describe(scope));
+  }
+  return {kInfeasible,
+          fmt::format("no schedule of '{}'{} fits into {} bytes{}: the lower bound is {} bytes; the least budget known "
+                      "feasible is {} bytes{}",
+                      problem.name, among, problem.budget.value_or(0), rounding_text(problem), problem.lower_bound,
+                      least, solver.scope == solvers::kWithoutRecomputation ? "; --solver auto recomputes" : ""),
+          std::move(details)};
+}
+
+Failure not_found_failure(const pipeline::Problem& problem, std::int64_t least, Json details) {
+  return {
+      kNotFound,
+      fmt::format("found no schedule of '{}' within {} bytes{}, and none is excluded (lower bound {} bytes); the least "
+                  "budget known feasible is {} bytes; raise --budget or --time-limit, or try another --solver",
+                  problem.name, problem.budget.value_or(0), rounding_text(problem), problem.lower_bound, least),
+      std::move(details)};
+}
+
+std::string best_so_far(const pipeline::Problem& problem, std::int64_t peak, const std::string& output) {
+  const bool above = problem.budget && peak > *problem.budget;
+  return fmt::format(
+      "the best schedule so far has peak {} bytes{}{}{}", peak, rounding_text(problem),
+      above ? fmt::format(", above the budget of {} bytes", *problem.budget) : "",
+      output.empty() ? "; give -o s.json to have it written" : fmt::format(", and was written to '{}'", output));
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cairn/cli/command.h"
+#include "cairn/pipeline/problem.h"
+#include "cairn/pipeline/solve.h"
+#include "cairn/solvers/registry.h"
+
+/// What the subcommands say: tables, JSON, progress, and why there is no schedule.
+namespace cairn::cli {
+
+/// Options that every subcommand takes.
+struct Console {
+  bool json = false;
+  bool quiet = false;
+
+  void add_to(CLI::App& app);
+  /// With --json the object, else the table (unless --quiet). Tables are on stdout and carry no colours.
+  void print(const Json& object, const std::string& table) const;
+};
+
+/// What tables are printed from; the first cell of a row names it.
+using Rows = std::vector<std::vector<std::string>>;
+/// Rows of cells in aligned columns; the first row is underlined when `header` is set.
+std::string format_table(const Rows& rows, bool header = false);
+
+/// "1.50 KiB (1536 bytes)".
+std::string bytes_text(std::int64_t bytes);
+/// 100 * (value - base) / base; 0 where base is 0.
+double increase_pct(std::int64_t value, std::int64_t base);
+
+void print_json(const Json& object);
+/// The number, or null.
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+/// The keys that `info`, `solve`, `run` and `simulate` have in common.
+Json describe(const pipeline::Problem& problem);
+
+bool stderr_is_terminal();
+
+/// A line on stderr that is written over and over while that is a terminal; erases itself when it ends.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const Console& console) : active_(stderr_is_terminal() && !console.quiet) {}
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  /// Whether anything is shown.
+  bool active() const { return active_; }
+  void show(const std::string& text);
+  /// A bar, `share` of which, from 0 to 1, is full.
+  static std::string bar(double share);
+  /// For SolveOptions::progress; empty where nothing is to be shown.
+  std::function<void(const solvers::Progress&)> of_search(const pipeline::Problem& problem, double limit_seconds);
+
+ private:
+  bool active_, shown_ = false;
+};
+
+/// " with sizes rounded up to --alignment 256" where the problem was and that changed its figures.
+std::string rounding_text(const pipeline::Problem& problem);
+
+/// "no schedule fits: the lower bound is L; the least budget known feasible is X". `scope` is what was proved
+/// infeasible; where the solver alone keeps it small, the message says so.
+Failure infeasible_failure(const pipeline::Problem& problem, const solvers::SolverInfo& solver,
+                           const solvers::Scope& scope, std::int64_t least, Json details);
+Failure not_found_failure(const pipeline::Problem& problem, std::int64_t least, Json details);
+
+/// What an interrupted search leaves, in words: the peak of its best schedule, whether that is above the budget, and
+/// the file that it was written to, or how to get one.
+std::string best_so_far(const pipeline::Problem& problem, std::int64_t peak, const std::string& output);
+
+}  // namespace cairn::cli

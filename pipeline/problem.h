@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cairn/core/error.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/precision.h"
+#include "cairn/core/profile.h"
+#include "cairn/models/registry.h"
+
+/// What a user does, from a graph to its execution: load a problem (here), solve it (solve.h), run what was decided on
+/// a backend (backend.h, run.h), or evaluate many schedules (sweep.h).
+namespace cairn::pipeline {
+
+/// Cairn failed one of its own checks: a defect of Cairn, not of its input.
+class DefectError : public core::Error {
+ public:
+  using Error::Error;
+};
+
+/// A graph by its name: a file in any format that can be read, or one of models::registry() with its options.
+struct GraphSource {
+  std::string name;
+  models::BuildOptions options;  ///< of models; files have none
+  bool forward = false;          ///< the graph without its backward nodes: core::forward_part
+
+  bool is_model() const;
+  /// Whether load() would look for a file: one of that name exists, or the name looks like a path.
+  bool is_file() const;
+  /// Loads the file or builds the model. Throws InputError, which suggests the nearest model.
+  core::Graph load() const;
+  /// Builds the model, even where there is a file of that name. Throws InputError.
+  core::Graph build() const;
+  /// What load() gave, stored as `precision` wants it; a model's costs are estimates for that precision, a file's stay.
+  core::Graph stored_as(const core::Graph& loaded, core::Precision precision) const;
+};
+
+/// A graph with what is known of it before any search. Bytes; cost in the graph's unit.
+struct Problem {
+  core::Graph graph;
+  std::string name;                    ///< of the graph, or what stands for it where it has none
+  core::Evaluation baseline;           ///< of the input order
+  std::int64_t lower_bound = 0;        ///< of the peak of any schedule
+  std::optional<std::int64_t> budget;  ///< of the peak
+  std::int64_t rounded_to = 1;         ///< above 1: sizes were rounded up to this, and baseline or bound rose by it
+
+  /// `budget_text` is a budget as people write it, a percentage being of the baseline peak (core::parse_budget); empty:
+  /// none. Throws InputError. O(n + m).
+  explicit Problem(core::Graph graph, std::string_view budget_text = {}, std::string_view fallback_name = {});
+  /// The same with sizes rounded up, as a plan with that alignment needs them.
+  Problem rounded_up(std::int64_t alignment) const;
+};
+
+}  // namespace cairn::pipeline

@@ -1,0 +1,138 @@
+#include "cairn/pipeline/solve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cairn/core/limit.h"
+
+namespace cairn::pipeline {
+namespace {
+
+void require_right(const std::string& defect) {
+  if (!defect.empty()) throw DefectError(fmt::format("the plan is wrong: {}; please report this", defect));
+}
+
+}  // namespace
+
+core::Evaluation evaluate_again(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution) {
+  const core::Evaluation evaluation = core::evaluate(graph, solution.schedule);
+  if (!evaluation.valid())
+    throw DefectError(fmt::format("solver '{}' returned an invalid schedule: {}; please report this", solver,
+                                  core::describe(graph, evaluation.defect)));
+  if (evaluation.peak != solution.peak || evaluation.cost != solution.cost)
+    throw DefectError(
+        fmt::format("solver '{}' reports peak {} and cost {}, but its schedule has {} and {}; please report this",
+                    solver, solution.peak, solution.cost, evaluation.peak, evaluation.cost));
+  return evaluation;
+}
+
+bool meets(const solvers::Solution& solution, std::optional<std::int64_t> budget) {
+  const bool found = solution.status == solvers::Status::optimal || solution.status == solvers::Status::feasible;
+  return found && (!budget || solution.peak <= *budget);
+}
+
+Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options) {
+  Solved solved;
+  const core::Stopwatch watch(options.limit);
+  solved.solution = solver.solve(graph, options);
+  solved.seconds = watch.seconds();
+  if (solved.within(std::nullopt) || !solved.solution.schedule.steps.empty())
+    solved.evaluation = evaluate_again(solver.name, graph, solved.solution);
+  return solved;
+}
+
+std::int64_t least_feasible(const Problem& problem, const solvers::Solution& solution, solvers::SolveOptions options) {
+  constexpr double kQuickSeconds = 5;
+  std::int64_t least = problem.baseline.peak;
+  if (!solution.schedule.steps.empty()) least = std::min(least, solution.peak);
+  if (solution.least_peak > 0) return std::min(least, solution.least_peak);
+  if (problem.graph.node_count() == 0) return least;
+
+  options.budget.reset();
+  options.limit.seconds = std::min(options.limit.seconds, kQuickSeconds);
+  const Solved quick = solve(problem.graph, solvers::find_solver("auto"), options);
+  return quick.within(std::nullopt) ? std::min(least, quick.solution.peak) : least;
+}
+
+core::Plan checked_plan(const core::Graph& graph, const core::Schedule& schedule, const solvers::PlanOptions& options) {
+  core::Plan plan = solvers::plan_memory(graph, schedule, options);
+  require_right(core::check_plan(graph, schedule, plan));
+  return plan;
+}
+
+core::Plan checked_plan(const std::vector<core::BufferSpec>& specs, const solvers::PlanOptions& options) {
+  core::Plan plan = solvers::plan_buffers(specs, options);
+  require_right(core::check_overlaps(plan));
+  return plan;
+}
+
+Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                  const FitOptions& options) {
+  Fit fit;
+  fit.budget = problem.budget.value();
+  solvers::SolveOptions search = options.search;
+  solvers::PlanOptions without_guards = options.plan;
+  without_guards.guard_bytes = 0;
+  const core::Stopwatch watch(search.limit);
+  const std::int64_t least_cut = std::max(fit.budget / 200, options.plan.alignment);
+  std::int64_t solver_budget = fit.budget;
+  while (fit.rounds < options.max_rounds && solver_budget > 0 && !watch.interrupted()) {
+    ++fit.rounds;
+    search.budget = solver_budget;
+    search.limit.seconds = (options.search.limit.seconds - watch.seconds()) / 2;
+    solvers::Solution solution = solver.solve(rounded.graph, search);
+    if (!meets(solution, solver_budget)) {
+      if (!fit.plan) fit.solution = std::move(solution);
+      break;
+    }
+    core::Plan plan = solvers::plan_memory(problem.graph, solution.schedule, without_guards);
+    const std::int64_t excess = plan.bytes - fit.budget;
+    if (!fit.plan || plan.bytes < fit.plan->bytes) {
+      fit.solution = std::move(solution);
+      fit.plan = std::move(plan);
+    }
+    if (fit.fits()) break;
+    solver_budget -= std::max(excess, least_cut);
+  }
+  fit.seconds = watch.seconds();
+  return fit;
+}
+
+Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
+                   const solvers::PlanOptions& options, std::optional<core::Plan> plan) {
+  solvers::PlanOptions without_guards = options;
+  without_guards.guard_bytes = 0;
+  Decision decision;
+  decision.solver = std::move(solver);
+  decision.schedule = std::move(schedule);
+  decision.plan = plan ? *std::move(plan) : solvers::plan_memory(graph, decision.schedule, without_guards);
+  decision.budgeted_bytes = decision.plan.bytes;
+  decision.guard_bytes = options.guard_bytes;
+  if (options.guard_bytes > 0) decision.plan = solvers::plan_memory(graph, decision.schedule, options);
+  decision.evaluation = core::evaluate(graph, decision.schedule);
+  decision.predicted_peak = core::evaluate(core::align_sizes(graph, options.alignment), decision.schedule).peak;
+  return decision;
+}
+
+Decision decide_on_baseline(const core::Graph& graph, const solvers::PlanOptions& options) {
+  return decide_on(graph, "baseline", core::baseline_schedule(graph), options);
+}
+
+Decision decide(const Problem& problem, std::string_view solver, const FitOptions& options) {
+  if (!problem.budget) throw core::InputError("a schedule that fits needs a budget, as 1.5GiB or 80%");
+  const Problem rounded = problem.rounded_up(options.plan.alignment);
+  Fit fit = fit_to_budget(problem, rounded, solvers::find_solver(solver), options);
+  if (!fit.fits())
+    throw core::Error(fmt::format(
+        "found no schedule of '{}' whose plan fits into {} bytes: {}", problem.name, fit.budget,
+        fit.plan ? fmt::format("the lowest plan needs {} bytes", fit.plan->bytes)
+                 : fmt::format("the lower bound is {} bytes, and the least budget known feasible is {} bytes",
+                               rounded.lower_bound, least_feasible(rounded, fit.solution, options.search))));
+  evaluate_again(solver, rounded.graph, fit.solution);
+  return decide_on(problem.graph, std::string(solver), std::move(fit.solution.schedule), options.plan,
+                   std::move(fit.plan));
+}
+
+}  // namespace cairn::pipeline

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
+#include "cairn/pipeline/problem.h"
+#include "cairn/solvers/common/solution.h"
+#include "cairn/solvers/plan/planner.h"
+#include "cairn/solvers/registry.h"
+
+namespace cairn::pipeline {
+
+/// Whether the solver succeeded, within the budget where there is one. The empty graph's schedule has no steps, so its
+/// status decides, not the steps.
+bool meets(const solvers::Solution& solution, std::optional<std::int64_t> budget);
+
+/// Evaluates the schedule that a solver returned. Throws DefectError where it is invalid, or its measures are not what
+/// the solver says.
+core::Evaluation evaluate_again(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution);
+
+/// A solution whose schedule was evaluated again.
+struct Solved {
+  solvers::Solution solution;
+  core::Evaluation evaluation;  ///< of the schedule, where there is one
+  double seconds = 0;
+
+  bool within(std::optional<std::int64_t> budget) const { return meets(solution, budget); }
+};
+
+/// Solves and checks. Throws DefectError where the schedule is invalid or its measures are wrong, InputError where the
+/// solver does not take the graph.
+Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options = {});
+
+/// The least budget known feasible, bytes: of the baseline, of what the solver met and, where the solver met nothing,
+/// of a quick search without a budget (5 s at most).
+std::int64_t least_feasible(const Problem& problem, const solvers::Solution& solution, solvers::SolveOptions options);
+
+/// solvers::plan_memory, checked. Throws DefectError where the plan is wrong.
+core::Plan checked_plan(const core::Graph& graph, const core::Schedule& schedule, const solvers::PlanOptions& options);
+/// solvers::plan_buffers, likewise.
+core::Plan checked_plan(const std::vector<core::BufferSpec>& specs, const solvers::PlanOptions& options);
+
+/// How to look for a schedule whose plan fits.
+struct FitOptions {
+  solvers::SolveOptions search;                    ///< its budget is not read
+  solvers::PlanOptions plan = {.alignment = 256};  ///< guards come beside the budget
+  int max_rounds = 8;                              ///< how often the solver may be called
+};
+
+/// A schedule whose plan, not only its peak, is to fit into a budget.
+struct Fit {
+  solvers::Solution solution;      ///< peak and cost are those of the graph with sizes rounded up to the alignment
+  std::optional<core::Plan> plan;  ///< of the solution's schedule on the graph itself: the lowest that was met
+  std::int64_t budget = 0;
+  int rounds = 0;  ///< how often the solver was called
+  double seconds = 0;
+
+  bool fits() const { return plan && plan->bytes <= budget; }
+};
+
+/// Solves `rounded`, which is problem.rounded_up(options.plan.alignment), and plans. Where the plan needs more than the
+/// problem's budget (fragmentation), the solver's budget is lowered by the excess, by 0.5% at least, and it is called
+/// again; each round takes at most half of the wall time that is left, and the whole work limit. The problem must have
+/// a budget. The schedule is as the solver gave it: evaluate_again() checks it.
+Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                  const FitOptions& options);
+
+/// A schedule with its plan, and who made it: all that an execution needs.
+struct Decision {
+  std::string solver;
+  core::Schedule schedule;
+  core::Plan plan;                  ///< the one executed: with guards, if asked for
+  std::int64_t guard_bytes = 0;     ///< behind every buffer of the plan
+  std::int64_t budgeted_bytes = 0;  ///< of the plan without guards, which the budget is on
+  core::Evaluation evaluation;      ///< on the graph as given
+  std::int64_t predicted_peak = 0;  ///< with sizes rounded up to the alignment: what the plan needs at least
+};
+
+/// Plans a schedule, unless `plan` (without guards) is known, and evaluates it.
+Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
+                   const solvers::PlanOptions& options, std::optional<core::Plan> plan = std::nullopt);
+/// The graph's input order.
+Decision decide_on_baseline(const core::Graph& graph, const solvers::PlanOptions& options);
+
+/// From a problem with a budget to a schedule whose plan fits. Throws core::Error, with what is known in one line,
+/// where none is found; DefectError as solve().
+Decision decide(const Problem& problem, std::string_view solver = "auto", const FitOptions& options = {});
+
+}  // namespace cairn::pipeline

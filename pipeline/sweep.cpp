@@ -1,0 +1,299 @@
+#include "cairn/pipeline/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "cairn/core/formats/files.h"
+#include "cairn/core/version.h"
+#include "cairn/pipeline/internal/schedule_lines.h"
+#include "cairn/pipeline/report/sweep_report.h"
+#include "cairn/sim/generator.h"
+
+namespace cairn::pipeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostRemarks = 8;
+constexpr std::string_view kHeader = "line,valid,peak_bytes,peak_step,cost\n";
+
+void keep_first(std::vector<Remark>& remarks) {
+  std::sort(remarks.begin(), remarks.end());
+  remarks.resize(std::min(remarks.size(), kMostRemarks));
+}
+
+/// What one rank does with its batches, and what it remembers of them.
+class Evaluation {
+ public:
+  Evaluation(const core::Graph& graph, const sim::TallyOptions& options, sim::Simulator& simulator)
+      : tally(options), graph_(graph), simulator_(simulator), fingerprint_(graph.fingerprint()) {}
+
+  sim::Tally tally;
+  sim::Entry best{-1, -1, -1};
+  core::Schedule best_schedule;
+  std::int64_t bad_lines = 0;
+  std::vector<Remark> bad, invalid;
+
+  /// Returns the rows of the CSV file, if they are wanted.
+  std::string add(const LineBatch& lines, bool rows_wanted) {
+    sim::ScheduleBatch batch(graph_.node_count());
+    std::vector<std::int64_t> numbers;
+    std::vector<std::string_view> texts;
+    for (const auto& [number, text] : lines.schedules()) {
+      const std::string problem = parse_schedule_line(text, fingerprint_, steps_);
+      if (!problem.empty()) {
+        ++bad_lines;
+        if (bad.size() < kMostRemarks) bad.emplace_back(number, problem);
+        continue;
+      }
+      batch.add(steps_);
+      numbers.push_back(number);
+      texts.push_back(text);
+    }
+    simulator_.evaluate(batch, outcomes_);
+    tally.add(numbers, outcomes_);
+    for (std::int64_t c = 0; c < outcomes_.count() && invalid.size() < kMostRemarks; ++c) {
+      if (outcomes_.valid[c] != 0) continue;
+      parse_schedule_line(texts[c], fingerprint_, steps_);
+      invalid.emplace_back(numbers[c], core::describe(graph_, core::evaluate(graph_, {steps_}).defect));
+    }
+    if (!tally.top().empty() && tally.top().front() != best) {
+      best = tally.top().front();
+      best_schedule = batch.schedule(std::lower_bound(numbers.begin(), numbers.end(), best.index) - numbers.begin());
+    }
+    return rows_wanted ? rows(numbers) : "";
+  }
+
+  Json remembered() const {
+    return {{"best", {best.peak, best.cost, best.index}},
+            {"steps", best_schedule.steps},
+            {"bad_lines", bad_lines},
+            {"bad", bad},
+            {"invalid", invalid}};
+  }
+
+ private:
+  std::string rows(const std::vector<std::int64_t>& numbers) const {
+    std::string text;
+    for (std::size_t c = 0; c < numbers.size(); ++c) {
+      if (outcomes_.valid[c] != 0) {
+        fmt::format_to(std::back_inserter(text), "{},1,{},{},{}\n", numbers[c], outcomes_.peak[c],
+                       outcomes_.peak_step[c], outcomes_.cost[c]);
+      } else {
+        fmt::format_to(std::back_inserter(text), "{},0,,,\n", numbers[c]);
+      }
+    }
+    return text;
+  }
+
+  const core::Graph& graph_;
+  sim::Simulator& simulator_;
+  std::string fingerprint_;
+  std::vector<core::NodeId> steps_;
+  sim::Outcomes outcomes_;
+};
+
+/// Puts together what the ranks remember; on rank 0.
+void collect(const std::vector<std::string>& texts, Swept& swept) {
+  for (const std::string& text : texts) {
+    const Json json = Json::parse(text);
+    swept.bad_lines += json["bad_lines"].get<std::int64_t>();
+    for (const auto& remark : json["bad"].get<std::vector<Remark>>()) swept.bad.push_back(remark);
+    for (const auto& remark : json["invalid"].get<std::vector<Remark>>()) swept.invalid.push_back(remark);
+    const bool found = !swept.tally.top().empty() && json["best"][2] == swept.tally.top().front().index;
+    if (found) swept.best.steps = json["steps"].get<std::vector<core::NodeId>>();
+  }
+  keep_first(swept.bad);
+  keep_first(swept.invalid);
+}
+
+}  // namespace
+
+sim::TallyOptions tally_options(const Problem& problem, std::int32_t top) {
+  sim::TallyOptions options = sim::tally_options(problem.graph);
+  options.top = top;
+  if (problem.budget) options.budget = *problem.budget;
+  return options;
+}
+
+RandomSweep random_sweep(const Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume) {
+  RandomSweep random{std::move(wanted), std::move(checkpoint), {}};
+  if (!resume || random.checkpoint.empty() || !std::filesystem::exists(random.checkpoint)) return random;
+  random.sweep =
+      sim::resume_sweep(core::read_file(random.checkpoint), random.checkpoint, problem.graph, std::move(random.sweep));
+  random.resumed_from = random.sweep.done;
+  return random;
+}
+
+Swept sweep_random(const Problem& problem, sim::Simulator& simulator, RandomSweep& random, sim::SweepOptions options,
+                   sim::Ranks& ranks) {
+  if (!random.checkpoint.empty()) {
+    options.checkpoint = [&](const sim::Sweep& sweep) {
+      core::write_file(random.checkpoint, sim::sweep_to_json(problem.graph, sweep));
+    };
+  }
+  Swept swept;
+  swept.result = sim::run_sweep(simulator, random.sweep, options, ranks);
+  swept.resumed_from = random.resumed_from;
+  if (random.sweep.done < random.sweep.total) {
+    swept.interrupted = options.stop != nullptr && *options.stop;
+    swept.timed_out = !swept.interrupted;
+  }
+  swept.tally = std::move(random.sweep.tally);
+  if (!swept.tally.top().empty())
+    swept.best = sim::generate(problem.graph, random.sweep.generator, swept.tally.top().front().index);
+  return swept;
+}
+
+Swept sweep_file(const Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
+                 const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks) {
+  constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
+  const bool first_rank = ranks.rank() == 0;
+  ScheduleLines lines(file.path, options.at_once > 0 ? options.at_once : kNoLimit, options.stop);
+  Evaluation evaluation(problem.graph, tally, simulator);
+  Swept swept;
+  std::optional<core::FileWriter> csv;
+  if (first_rank && !file.output.empty()) {
+    csv.emplace(file.output);
+    csv->write(kHeader);
+  }
+
+  for (bool more = true; more;) {
+    swept.timed_out = seconds() >= options.seconds;
+    std::array<std::int64_t, 1> go = {!stopped() && !swept.timed_out && swept.failure.empty()};
+    ranks.broadcast(go);
+    if (go[0] == 0) break;
+    // Every rank reads the whole file, and parses only its own batches.
+    std::string rows;
+    for (int rank = 0; rank < ranks.count() && more; ++rank) {
+      LineBatch batch;
+      more = lines.next(batch);
+      if (more && rank == ranks.rank()) rows = evaluation.add(batch, !file.output.empty());
+    }
+    const std::string bad = !file.skip_bad_lines && evaluation.bad_lines > 0 ? Json(evaluation.bad.front()).dump() : "";
+    std::vector<Remark> all_bad;
+    for (const std::string& text : ranks.gather(bad)) {
+      if (!text.empty()) all_bad.push_back(Json::parse(text).get<Remark>());
+    }
+    if (const auto worst = std::min_element(all_bad.begin(), all_bad.end()); worst != all_bad.end())
+      swept.failure = fmt::format("{}: line {}: {}; mend the line, or leave such lines out with --on-bad-line skip",
+                                  file.path == "-" ? "stdin" : file.path, worst->first, worst->second);
+    for (const std::string& text : ranks.gather(rows)) {
+      if (csv) csv->write(text);
+    }
+    const std::int64_t done = evaluation.tally.candidates();
+    std::optional<sim::Entry> best;
+    if (!evaluation.tally.top().empty()) best = evaluation.tally.top().front();
+    if (first_rank && options.progress)
+      options.progress({done, 0, seconds(), static_cast<double>(done) / std::max(seconds(), 1e-9), best});
+  }
+  swept.interrupted = stopped();  // waiting for input, too
+  sim::merge_to_first(evaluation.tally, ranks);
+  swept.tally = evaluation.tally;
+  collect(ranks.gather(evaluation.remembered().dump()), swept);
+  swept.result = {swept.tally.candidates(), seconds()};
+  if (csv && swept.failure.empty()) csv->commit();
+  return swept;
+}
+
+namespace {
+
+/// The schedule's figures by the validator. Throws DefectError where the sweep had others.
+core::Evaluation require_same(const core::Graph& graph, const core::Schedule& schedule, const sim::Entry& entry) {
+  const core::Evaluation evaluation = core::evaluate(graph, schedule);
+  if (!evaluation.valid() || evaluation.peak != entry.peak || evaluation.cost != entry.cost)
+    throw DefectError(fmt::format(
+        "the simulator gave candidate {} peak {} and cost {}, but it has {} and {}{}; please report this", entry.index,
+        entry.peak, entry.cost, evaluation.peak, evaluation.cost, evaluation.valid() ? "" : " and is invalid"));
+  return evaluation;
+}
+
+}  // namespace
+
+void check_best(const Problem& problem, const Swept& swept) {
+  if (!swept.tally.top().empty()) require_same(problem.graph, swept.best, swept.tally.top().front());
+}
+
+std::string random_csv(const Problem& problem, const sim::Generator& generator, const sim::Tally& tally) {
+  std::string text = "index,valid,peak_bytes,peak_step,cost,rank,pareto\n";
+  const auto contains = [](const std::vector<sim::Entry>& entries, const sim::Entry& entry) {
+    return std::find(entries.begin(), entries.end(), entry) != entries.end();
+  };
+  const auto add = [&](const sim::Entry& entry, const std::string& rank, bool pareto) {
+    const auto schedule = sim::generate(problem.graph, generator, entry.index);
+    const core::Evaluation evaluation = require_same(problem.graph, schedule, entry);
+    text += fmt::format("{},1,{},{},{},{},{}\n", entry.index, entry.peak, evaluation.peak_step, entry.cost, rank,
+                        pareto ? 1 : 0);
+  };
+  for (std::size_t i = 0; i < tally.top().size(); ++i)
+    add(tally.top()[i], std::to_string(i + 1), contains(tally.front(), tally.top()[i]));
+  for (const sim::Entry& entry : tally.front()) {
+    if (!contains(tally.top(), entry)) add(entry, "", true);
+  }
+  return text;
+}
+
+Histogram shown_histogram(const sim::Tally& tally) {
+  constexpr std::int64_t kMostShown = 64;
+  const auto& bins = tally.histogram();
+  const auto filled = [](std::int64_t count) { return count > 0; };
+  const std::int64_t first = std::find_if(bins.begin(), bins.end(), filled) - bins.begin();
+  const std::int64_t end = bins.rend() - std::find_if(bins.rbegin(), bins.rend(), filled);
+  Histogram shown;
+  if (first >= end) return shown;
+  const std::int64_t together = (end - first + kMostShown - 1) / kMostShown;
+  shown.counts.resize(static_cast<std::size_t>((end - first + together - 1) / together), 0);
+  for (std::int64_t b = first; b < end; ++b) shown.counts[static_cast<std::size_t>((b - first) / together)] += bins[b];
+  shown.from = tally.options().from + first * tally.options().width();
+  shown.width = together * tally.options().width();
+  return shown;
+}
+
+std::string sweep_page(const Problem& problem, const Swept& swept, const std::string& source,
+                       const std::string& device) {
+  const sim::Tally& tally = swept.tally;
+  const auto to_candidates = [](const std::vector<sim::Entry>& entries) {
+    std::vector<SweepReport::Candidate> candidates;
+    for (const auto& [peak, cost, index] : entries) candidates.push_back({peak, cost, index});
+    return candidates;
+  };
+  SweepReport report;
+  report.graph = problem.name;
+  report.source = source;
+  report.device = device;
+  report.version = core::kVersion;
+  report.nodes = problem.graph.node_count();
+  report.edges = problem.graph.edge_count();
+  report.candidates = tally.candidates();
+  report.invalid = tally.counts().invalid;
+  report.baseline_peak_bytes = problem.baseline.peak;
+  report.baseline_cost = problem.baseline.cost;
+  report.lower_bound_bytes = problem.lower_bound;
+  report.budget_bytes = problem.budget;
+  report.within_budget = tally.counts().within;
+  report.mean_peak_bytes = tally.mean_peak();
+  report.top = to_candidates(tally.top());
+  report.pareto = to_candidates(tally.front());
+  Histogram histogram = shown_histogram(tally);
+  report.histogram_from = histogram.from;
+  report.histogram_width = histogram.width;
+  report.histogram = std::move(histogram.counts);
+  if (tally.counts().valid > 0) {
+    for (const std::int32_t percent : kPercents)
+      report.quantiles.emplace_back(percent == 0     ? "least"
+                                    : percent == 100 ? "most"
+                                                     : fmt::format("{}% of the candidates up to", percent),
+                                    tally.quantile(percent));
+  }
+  return sweep_report(report);
+}
+
+}  // namespace cairn::pipeline

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/schedule.h"
+#include "cairn/pipeline/problem.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/sim/sweep.h"
+
+/// Evaluating many schedules of one problem: random ones, or those of a file.
+namespace cairn::pipeline {
+
+/// A line of a file and what is to be said of it.
+using Remark = std::pair<std::int64_t, std::string>;
+
+/// What a sweep came to; complete on rank 0 alone.
+struct Swept {
+  sim::Tally tally;     ///< a candidate's index is its number, or its line
+  core::Schedule best;  ///< of the tally's top; empty where nothing is valid
+  sim::SweepResult result;
+  bool interrupted = false, timed_out = false;
+  std::optional<std::int64_t> resumed_from;  ///< candidates of the checkpoint
+  std::int64_t bad_lines = 0;
+  std::vector<Remark> bad, invalid;  ///< the first few
+  std::string failure;               ///< the line that ended it, in words
+};
+
+/// That of the problem's graph and budget, with so many of the best.
+sim::TallyOptions tally_options(const Problem& problem, std::int32_t top);
+
+/// Random schedules, of which a file keeps the state.
+struct RandomSweep {
+  sim::Sweep sweep;
+  std::string checkpoint;                    ///< the file; empty: none
+  std::optional<std::int64_t> resumed_from;  ///< Swept::resumed_from
+};
+/// Goes on from the checkpoint where `resume` is set and there is one. Throws InputError as sim::resume_sweep.
+RandomSweep random_sweep(const Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume);
+/// Of `options`, `checkpoint` is filled in here.
+Swept sweep_random(const Problem& problem, sim::Simulator& simulator, RandomSweep& random, sim::SweepOptions options,
+                   sim::Ranks& ranks);
+
+/// A file of schedules, one a line: a list of node numbers or a cairn.schedule object.
+struct ScheduleFile {
+  std::string path;             ///< - for stdin
+  bool skip_bad_lines = false;  ///< else the first one ends the sweep
+  std::string output;           ///< CSV file to write, a line for every schedule; empty: none
+};
+/// Evaluates the schedules, divided among the ranks line by line, and writes the output as it goes. All ranks must be
+/// able to read the file. Of `options`, what is about rounds and checkpoints is not read.
+Swept sweep_file(const Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
+                 const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks);
+
+/// Evaluates the best schedule again. Throws DefectError where the simulator had other figures.
+void check_best(const Problem& problem, const Swept& swept);
+/// CSV: best and Pareto candidates of a random sweep, generated and evaluated again. Throws DefectError likewise.
+std::string random_csv(const Problem& problem, const sim::Generator& generator, const sim::Tally& tally);
+
+/// The bins of a tally that hold anything, put together into 64 or less.
+struct Histogram {
+  std::int64_t from = 0, width = 1;  ///< bytes: counts[b] are in [from + b * width, from + (b + 1) * width)
+  std::vector<std::int64_t> counts;  ///< empty where nothing is valid
+};
+Histogram shown_histogram(const sim::Tally& tally);
+/// Quantiles that are shown.
+inline constexpr std::array<std::int32_t, 9> kPercents = {0, 1, 5, 25, 50, 75, 95, 99, 100};
+
+/// One self-contained HTML page (report/sweep_report.h). `source`: of the candidates, in words.
+std::string sweep_page(const Problem& problem, const Swept& swept, const std::string& source,
+                       const std::string& device);
+
+}  // namespace cairn::pipeline
