@@ -2,9 +2,11 @@
 #include <benchmark/benchmark.h>
 
 #include "cairn/bench/random_layered.h"
+#include "cairn/core/editable_schedule.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/random.h"
 #include "cairn/core/reference.h"
 #include "cairn/solvers/plan/planner.h"
 
@@ -34,6 +36,23 @@ void evaluate_with_recomputation(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(evaluator.evaluate(schedule));
 }
 BENCHMARK(evaluate_with_recomputation)->Unit(benchmark::kMillisecond);
+
+/// Some step's first input once more right before it, the peak, and out again: the argument is the number of steps.
+void edit_schedule(benchmark::State& state) {
+  const auto nodes = static_cast<core::NodeId>(state.range(0));
+  const core::Graph graph = bench::random_layered(nodes, 2 * state.range(0));
+  core::EditableSchedule edited(graph);
+  edited.assign(graph.input_order());
+  core::Random random(1);
+  for (auto _ : state) {
+    const auto o = static_cast<core::NodeId>(random.next() % static_cast<std::uint64_t>(nodes));
+    if (graph.inputs(o).empty()) continue;
+    const auto again = edited.insert(graph.inputs(o)[0], o);
+    benchmark::DoNotOptimize(edited.peak());
+    edited.drop(again);
+  }
+}
+BENCHMARK(edit_schedule)->Arg(1000)->Arg(16'000)->Arg(256'000)->Unit(benchmark::kMicrosecond);
 
 void load_graph_json(benchmark::State& state) {
   const std::string text = core::graph_to_json(large_graph());

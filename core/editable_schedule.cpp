@@ -86,27 +86,21 @@ std::vector<NodeId> EditableSchedule::steps() const {
 }
 
 EditableSchedule::Place EditableSchedule::occupied_from(Place place) const {
-  std::size_t b = block(place);
-  std::uint64_t word = occupied_[b] >> (place & 63) << (place & 63);
-  while (word == 0) word = occupied_[++b];
-  return static_cast<Place>(b * 64) + std::countr_zero(word);
+  std::size_t w = static_cast<std::size_t>(place) / 64;
+  std::uint64_t word = occupied_[w] >> (place & 63) << (place & 63);
+  while (word == 0) word = occupied_[++w];
+  return static_cast<Place>(w * 64) + std::countr_zero(word);
 }
 
 EditableSchedule::Occurrence EditableSchedule::previous(Occurrence o) const {
   const Place p = place(o);
-  std::size_t b = block(p);
-  std::uint64_t word = occupied_[b] & ((std::uint64_t{1} << (p & 63)) - 1);
+  std::size_t w = static_cast<std::size_t>(p) / 64;
+  std::uint64_t word = occupied_[w] & ((std::uint64_t{1} << (p & 63)) - 1);
   while (word == 0) {
-    if (b == 0) return kNone;
-    word = occupied_[--b];
+    if (w == 0) return kNone;
+    word = occupied_[--w];
   }
-  return at_[static_cast<Place>(b * 64) + 63 - std::countl_zero(word)];
-}
-
-EditableSchedule::Occurrence EditableSchedule::latest_before(NodeId v, Place place) const {
-  Occurrence o = latest_[v];
-  while (o != kNone && steps_[o].place >= place) o = steps_[o].previous;
-  return o;
+  return at_[static_cast<Place>(w * 64) + 63 - std::countl_zero(word)];
 }
 
 EditableSchedule::Occurrence EditableSchedule::first_reader(Occurrence o, Place from) const {
@@ -131,26 +125,27 @@ void EditableSchedule::add_memory(Place first, Place last, std::int64_t bytes) {
     stale_[block(begin)] = 1;
   };
   if (from == to) return add(first, last + 1);
-  add(first, static_cast<Place>((from + 1) * 64));
+  add(first, static_cast<Place>((from + 1) << block_bits_));
   for (std::size_t b = from + 1; b < to; ++b) lifted_[b] += bytes;
-  add(static_cast<Place>(to * 64), last + 1);
+  add(static_cast<Place>(to << block_bits_), last + 1);
 }
 
 std::int64_t EditableSchedule::top(std::size_t block) const {
   if (stale_[block] != 0) {
-    const auto begin = memory_.begin() + static_cast<std::ptrdiff_t>(block * 64);
-    top_[block] = *std::max_element(begin, begin + 64);
+    const auto begin = memory_.begin() + static_cast<std::ptrdiff_t>(block << block_bits_);
+    top_[block] = *std::max_element(begin, begin + (std::ptrdiff_t{1} << block_bits_));
     stale_[block] = 0;
   }
   return top_[block] + lifted_[block];
 }
 
 std::int64_t EditableSchedule::max(Place first, Place last) const {
+  const Place size = 1 << block_bits_;
   std::int64_t most = std::numeric_limits<std::int64_t>::min() / 2;
   while (first <= last) {
-    const bool whole = (first & 63) == 0 && last - first >= 63;
+    const bool whole = first % size == 0 && last - first >= size - 1;
     most = std::max(most, whole ? top(block(first)) : during(first));
-    first += whole ? 64 : 1;
+    first += whole ? size : 1;
   }
   return most;
 }
@@ -164,8 +159,9 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   const Occurrence last = previous(end_);
   if (last == kNone) return end_;
   const std::int64_t highest = max(0, place(last));
-  Place p = 0;
-  while (place(last) - p >= 64 && top(block(p)) < highest) p += 64;
+  std::size_t b = 0;
+  while (b < block(place(last)) && top(b) < highest) ++b;
+  auto p = static_cast<Place>(b << block_bits_);
   while (during(p) < highest) ++p;
   return at_[occupied_from(p)];
 }
@@ -200,7 +196,8 @@ void EditableSchedule::unlink_read(std::int32_t read) {
 
 void EditableSchedule::set_occupied(Place place, bool occupied) {
   const std::uint64_t bit = std::uint64_t{1} << (place & 63);
-  occupied_[block(place)] = (occupied_[block(place)] & ~bit) | (occupied ? bit : 0);
+  std::uint64_t& word = occupied_[static_cast<std::size_t>(place) / 64];
+  word = occupied ? word | bit : word & ~bit;
 }
 
 /// Distributes the steps and the end evenly over so many places.
@@ -213,10 +210,11 @@ void EditableSchedule::lay_out(std::int32_t places) {
     moved_.push_back(during(i));
     if (at_[i] == end_) break;
   }
-  const std::size_t blocks = block(places - 1) + 1;
-  at_.assign(blocks * 64, kNone);
-  memory_.assign(blocks * 64, 0);
-  occupied_.assign(blocks, 0);
+  block_bits_ = std::max(6, static_cast<int>(std::bit_width(static_cast<std::uint32_t>(places))) / 2);
+  const std::size_t blocks = block(places - 1) + 1, rounded = blocks << block_bits_;
+  at_.assign(rounded, kNone);
+  memory_.assign(rounded, 0);
+  occupied_.assign(rounded / 64, 0);
   lifted_.assign(blocks, 0);
   top_.resize(blocks);
   stale_.assign(blocks, 1);
@@ -231,17 +229,17 @@ void EditableSchedule::lay_out(std::int32_t places) {
     steps_[list_[k]].place = place;
     set_occupied(place, true);
   }
-  moved_.resize(blocks * 64);
+  moved_.resize(rounded);
 }
 
 /// An empty place right before `before`, with the memory there. The nearest one is brought there; where that is far, or
-/// there is none, all are laid out anew with room everywhere, so that it pays for the next 32 times at least.
+/// there is none, all are laid out anew with room everywhere: it stays near for the next sqrt(T) / 2 times at least.
 EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
-  constexpr Place kFar = 64;
+  const Place far = 1 << block_bits_;
   Place p = place(before);
   if (p > 0 && at_[p - 1] == kNone) return p - 1;
   Place low = p - 1, high = p + 1;  // candidates to the left and to the right
-  const Place least = std::max(0, p - kFar), most = std::min(place(end_) - 1, p + kFar);
+  const Place least = std::max(0, p - far), most = std::min(place(end_) - 1, p + far);
   while (low >= least && at_[low] != kNone && (high > most || at_[high] != kNone)) {
     --low;
     ++high;

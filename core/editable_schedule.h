@@ -28,8 +28,9 @@ struct MemoryEffect {
 /// (place = step) until something is inserted or dropped. At an empty place memory is what it is before the next step,
 /// which is never more than during that step.
 ///
-/// Complexity: T steps; a "range" is O(64 + T / 64), and reading a place O(1). Nothing is allocated unless the schedule
-/// becomes longer than ever before. Not thread-safe, not even to read: maxima of memory are found when asked for.
+/// Complexity: "range" is O(sqrt(T)), for T the most steps since places were laid out. Edits and queries but those that
+/// return vectors allocate nothing, unless the schedule becomes longer than ever before. Not thread-safe, not even to
+/// read: maxima of memory are found when asked for.
 class EditableSchedule {
  public:
   using Occurrence = std::int32_t;
@@ -64,7 +65,11 @@ class EditableSchedule {
   Occurrence previous_of_node(Occurrence o) const { return steps_[o].previous; }
   Occurrence next_of_node(Occurrence o) const { return steps_[o].next; }
   /// The occurrence of v that a step at `place` would read; kNone: none. O(occurrences of v after it).
-  Occurrence latest_before(NodeId v, Place place) const;
+  Occurrence latest_before(NodeId v, Place place) const {
+    Occurrence o = latest_[v];
+    while (o != kNone && steps_[o].place >= place) o = steps_[o].previous;
+    return o;
+  }
   /// What o reads as the k-th input of its node. O(1).
   Occurrence source(Occurrence o, std::int32_t k) const { return reads_[steps_[o].reads + k].source; }
   /// The first step that reads o (`from` a place on), kNone: none. O(1) (readers of o before that place).
@@ -122,7 +127,6 @@ class EditableSchedule {
   void move();
 
  private:
-  static constexpr int kBlockBits = 6;  // 64 places: one word of occupied_
   struct Node {
     std::int64_t rise, drop, held;
     std::int32_t input_begin;
@@ -145,7 +149,7 @@ class EditableSchedule {
     std::int64_t bytes;
   };
 
-  static std::size_t block(Place place) { return static_cast<std::size_t>(place) >> kBlockBits; }
+  std::size_t block(Place place) const { return static_cast<std::size_t>(place) >> block_bits_; }
   Occurrence reader(std::int32_t read) const { return read == kNone ? kNone : reads_[read].reader; }
   std::int32_t in_degree(NodeId v) const { return nodes_[v + 1].input_begin - nodes_[v].input_begin; }
   /// The first occupied place at or after / after this one.
@@ -174,8 +178,9 @@ class EditableSchedule {
   // By place. during = memory_ + lifted_ of its block.
   std::vector<Occurrence> at_;
   std::vector<std::int64_t> memory_, moved_;
-  // By block of places.
-  std::vector<std::uint64_t> occupied_;  // a bit a place
+  std::vector<std::uint64_t> occupied_;  // a bit a place, 64 a word
+  // By block of 2^block_bits_ places.
+  int block_bits_ = 6;
   std::vector<std::int64_t> lifted_;
   mutable std::vector<std::int64_t> top_;  // max of memory_, unless stale
   mutable std::vector<std::uint8_t> stale_;

@@ -243,6 +243,29 @@ TEST_CASE("long schedules, across many blocks of places") {
   }
 }
 
+TEST_CASE("very long schedules, whose blocks are larger") {
+  Random random(1);
+  GraphBuilder builder;
+  for (NodeId v = 0; v < 9000; ++v) {
+    Node node = tests::make_node("", random.between(0, 100));
+    for (std::int64_t k = random.between(0, 2); k > 0 && v > 0; --k) {
+      node.inputs.push_back(static_cast<NodeId>(random.between(std::max(0, v - 400), v - 1)));
+    }
+    builder.add(node);
+  }
+  const Graph graph = builder.build();
+  EditableSchedule edited(graph);
+  edited.assign(graph.input_order());
+  Editor editor(random, graph, edited);
+  int edits = 0;
+  for (int k = 0; k < 100; ++k) edits += editor.edit() ? 1 : 0;
+  check_fast(edited, graph);
+  const Occurrence spot = random.pick(occurrences(edited));
+  for (int k = 0; k < 600; ++k) edits += editor.insert(static_cast<NodeId>(k), spot) ? 1 : 0;
+  check_fast(edited, graph);
+  CHECK(edits > 500);
+}
+
 TEST_CASE("the range maximum agrees with a plain one") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
