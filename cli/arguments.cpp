@@ -133,7 +133,7 @@ pipeline::GraphSource GraphArguments::source() const {
 }
 
 pipeline::Problem GraphArguments::problem(const std::string& budget) const {
-  return pipeline::Problem(source().load(), budget, name);
+  return pipeline::Problem(source().load({.stop = &catch_interrupt()}), budget, name);
 }
 
 NamedPath GraphArguments::input() const { return {"GRAPH", pipeline::GraphSource{name, {}}.is_model() ? "" : name}; }
@@ -149,6 +149,14 @@ void SolverArguments::add_to(CLI::App& app, const std::string& default_seconds) 
       ->check(at_least_one());
   app.add_option("--seed", seed, "of solvers that draw random numbers")->capture_default_str();
   app.add_option("--memory", memory, "for tables and states of exact solvers, as 8GiB; default 2GiB");
+  app.add_option("--order", order, "input: nodes first run in the order of the file; free: in any")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"free", "input"}));
+  app.add_option("--max-occurrences", max_occurrences, "how often a node may run; 1: no recomputation; absent: any")
+      ->check(at_least_one());
+  app.add_option("--option", own, "NAME=VALUE of the solver alone, as 'cairn solvers' lists them; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 const solvers::SolverInfo& SolverArguments::find() const { return solvers::find_solver(solver); }
@@ -179,6 +187,8 @@ solvers::SolveOptions SolverArguments::options() const {
   } else if (work_limit == 0) {
     options.limit.seconds = core::parse_seconds(default_seconds_);
   }
+  options.scope = {order == "input" ? solvers::OrderRule::input : solvers::OrderRule::free, max_occurrences};
+  for (const auto& assignment : own) find().set_option(options, assignment);
   return options;
 }
 

@@ -92,13 +92,16 @@ struct SolverArguments {
   std::int64_t work_limit = 0;  ///< 0: none
   std::uint64_t seed = 0;
   std::string memory;  ///< empty: SolveOptions' own
+  std::string order = "free";
+  std::int32_t max_occurrences = 0;  ///< 0: any number
+  std::vector<std::string> own;      ///< "name=value", of the solver alone
 
   /// `default_seconds` is used unless a limit is given; a work limit alone leaves the time unlimited.
   void add_to(CLI::App& app, const std::string& default_seconds);
   const solvers::SolverInfo& find() const;
   /// Whether --solver stands on the command line.
   bool names_solver() const;
-  /// Without a budget; stops on Ctrl-C.
+  /// Without a budget; stops on Ctrl-C. Throws InputError, also on an option that the solver does not have.
   solvers::SolveOptions options() const;
 
  private:

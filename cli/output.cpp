@@ -120,19 +120,20 @@ std::string rounding_text(const pipeline::Problem& problem) {
   return problem.rounded_to > 1 ? fmt::format(" with sizes rounded up to --alignment {}", problem.rounded_to) : "";
 }
 
+std::string scope_text(const solvers::Scope& scope) {
+  if (scope == solvers::kAnySchedule) return "";
+  const std::string text = solvers::describe(scope);
+  return scope == solvers::kWithoutRecomputation ? " " + text : fmt::format(" ({})", text);
+}
+
 Failure infeasible_failure(const pipeline::Problem& problem, const solvers::SolverInfo& solver,
                            const solvers::Scope& scope, std::int64_t least, Json details) {
-  std::string among;
-  if (scope == solvers::kWithoutRecomputation) {
-    among = " without recomputation";
-  } else if (scope != solvers::kAnySchedule) {
-    among = fmt::format(" ({})", solvers::describe(scope));
-  }
   return {kInfeasible,
           fmt::format("no schedule of '{}'{} fits into {} bytes{}: the lower bound is {} bytes; the least budget known "
                       "feasible is {} bytes{}",
-                      problem.name, among, problem.budget.value_or(0), rounding_text(problem), problem.lower_bound,
-                      least, solver.scope == solvers::kWithoutRecomputation ? "; --solver auto recomputes" : ""),
+                      problem.name, scope_text(scope), problem.budget.value_or(0), rounding_text(problem),
+                      problem.lower_bound, least,
+                      solver.scope == solvers::kWithoutRecomputation ? "; --solver auto recomputes" : ""),
           std::move(details)};
 }
 

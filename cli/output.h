@@ -68,6 +68,9 @@ class ProgressLine {
 /// " with sizes rounded up to --alignment 256" where the problem was and that changed its figures.
 std::string rounding_text(const pipeline::Problem& problem);
 
+/// " without recomputation", " (input order kept)", ...; empty for any schedule.
+std::string scope_text(const solvers::Scope& scope);
+
 /// "no schedule fits: the lower bound is L; the least budget known feasible is X". `scope` is what was proved
 /// infeasible; where the solver alone keeps it small, the message says so.
 Failure infeasible_failure(const pipeline::Problem& problem, const solvers::SolverInfo& solver,

@@ -71,7 +71,7 @@ std::int64_t parse_capacity(const std::string& text) {
 int plan_csv(const PlanArguments& arguments) {
   std::optional<std::int64_t> capacity;
   if (!arguments.capacity.empty()) capacity = parse_capacity(arguments.capacity);
-  const auto specs = core::load_minimalloc_csv(arguments.buffers);
+  const auto specs = core::load_minimalloc_csv(arguments.buffers, {.stop = &catch_interrupt()});
   const core::Plan plan = pipeline::checked_plan(specs, arguments.options());
   Json json = describe(plan);
   json["capacity_bytes"] = or_null(capacity);

@@ -47,8 +47,6 @@ Result finish(const core::Graph& graph, core::Schedule schedule, const SolveArgu
   return result;
 }
 
-bool recomputes(const pipeline::Solved& found) { return found.solution.scope.max_occurrences != 1; }
-
 Json to_json(const pipeline::Problem& problem, const SolveArguments& arguments, const pipeline::Solved& found,
              const std::optional<Result>& result, std::int64_t least) {
   const auto if_any = [&](auto&& get) { return result ? Json(get(*result)) : Json(nullptr); };
@@ -56,7 +54,11 @@ Json to_json(const pipeline::Problem& problem, const SolveArguments& arguments, 
   Json json = describe(problem);
   json["solver"] = arguments.search.solver;
   json["status"] = solvers::to_string(found.solution.status);
-  json["recomputes"] = recomputes(found);
+  json["recomputes"] = found.solution.scope.max_occurrences != 1;
+  json["scope"] = solvers::describe(found.solution.scope);
+  json["lower_bound_scope"] = solvers::describe(found.solution.peak_bound.scope);
+  json["lower_bound_cost"] = found.solution.cost_bound.value;
+  json["lower_bound_cost_scope"] = solvers::describe(found.solution.cost_bound.scope);
   json["least_feasible_bytes"] = least;
   json["peak_bytes"] = if_any([](const Result& r) { return r.evaluation.peak; });
   json["cost"] = if_any([](const Result& r) { return r.evaluation.cost; });
@@ -90,8 +92,7 @@ std::string table(const pipeline::Problem& problem, const SolveArguments& argume
     planned += fmt::format(": {:.1f}% above the budget; cairn run searches for a plan that fits",
                            increase_pct(result.plan->bytes, *problem.budget));
   rows.push_back({"planned", planned});
-  rows.push_back(
-      {"lower bound", bytes_text(problem.lower_bound) + (recomputes(found) ? "" : " without recomputation")});
+  rows.push_back({"lower bound", bytes_text(problem.lower_bound) + scope_text(found.solution.scope)});
   rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", result.evaluation.cost,
                                       increase_pct(result.evaluation.cost, problem.baseline.cost))});
   rows.push_back(

@@ -35,12 +35,12 @@ core::Graph GraphSource::build() const {
   return forward ? core::forward_part(model) : model;
 }
 
-core::Graph GraphSource::load() const {
+core::Graph GraphSource::load(const core::Limit& limit) const {
   if (is_model()) return build();
   if (!is_file())
     throw core::InputError(fmt::format("'{}' is neither a file nor a model{}; 'cairn models' lists the models", name,
                                        core::did_you_mean(name, model_names())));
-  const core::Graph graph = core::load_graph(name);
+  const core::Graph graph = core::load_graph(name, limit);
   return forward ? core::forward_part(graph) : graph;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/profile.h"
 #include "cairn/models/registry.h"
@@ -30,8 +31,8 @@ struct GraphSource {
   bool is_model() const;
   /// Whether load() would look for a file: one of that name exists, or the name looks like a path.
   bool is_file() const;
-  /// Loads the file or builds the model. Throws InputError, which suggests the nearest model.
-  core::Graph load() const;
+  /// Loads the file, which the limit may end, or builds the model. Throws InputError, which suggests the nearest model.
+  core::Graph load(const core::Limit& limit = {}) const;
   /// Builds the model, even where there is a file of that name. Throws InputError.
   core::Graph build() const;
   /// What load() gave, stored as `precision` wants it; a model's costs are estimates for that precision, a file's stay.

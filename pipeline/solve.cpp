@@ -51,6 +51,7 @@ std::int64_t least_feasible(const Problem& problem, const solvers::Solution& sol
   if (problem.graph.node_count() == 0) return least;
 
   options.budget.reset();
+  options.own.clear();
   options.limit.seconds = std::min(options.limit.seconds, kQuickSeconds);
   const Solved quick = solve(problem.graph, solvers::find_solver("auto"), options);
   return quick.within(std::nullopt) ? std::min(least, quick.solution.peak) : least;

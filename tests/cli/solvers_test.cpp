@@ -1,0 +1,83 @@
+// cairn solvers, and what --option, --order and --max-occurrences do in cairn solve.
+#include <algorithm>
+
+#include "cairn/solvers/registry.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
+
+namespace {
+
+using namespace cairn;
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+Json solved(const Words& words) {
+  const auto outcome = test::run_command(words);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+/// A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit: Figure 1 of Kumar et al.
+std::string figure_1() {
+  return R"({"format":"cairn.graph","version":1,"name":"figure1","nodes":[
+    {"name":"A","size":1,"cost":1,"inputs":[]},
+    {"name":"B","size":1,"cost":1,"inputs":[0]},
+    {"name":"C","size":1,"cost":1,"inputs":[1]},
+    {"name":"D","size":1,"cost":1,"inputs":[1,2]},
+    {"name":"E","size":1,"cost":1,"inputs":[0,3]}]})";
+}
+
+}  // namespace
+
+TEST_CASE("solvers lists every solver with what it can and its options") {
+  const Json json = solved({"solvers", "--json"});
+  REQUIRE(json["solvers"].size() == solvers::registry().size());
+  for (std::size_t i = 0; i < solvers::registry().size(); ++i) {
+    const auto& solver = solvers::registry()[i];
+    const Json& told = json["solvers"][i];
+    CHECK(told["name"] == std::string(solver.name));
+    CHECK(told["recomputes"] == solver.can.recomputes);
+    CHECK(told["missing"] == "");
+    CHECK(told["options"].size() == solver.options.size());
+  }
+  const auto table = test::run_command({"solvers"});
+  CHECK(table.code == 0);
+  CHECK(table.out.find("--option retain=1") != std::string::npos);
+}
+
+TEST_CASE("options of a solver reach it, and are refused where it has none such") {
+  const test::Folder folder;
+  const std::string graph = folder.write("g.json", figure_1());
+  const Json json = solved({"solve", graph, "--solver", "tw", "--option", "k=1", "--option", "retain=0", "--json"});
+  CHECK(json["recomputed"].get<int>() > 0);
+  CHECK(solved({"solve", graph, "--solver", "tw", "--option", "k=100", "--json"})["recomputed"] == 0);
+  test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--option", "kk=1"}), 2,
+                    {"solver 'tw' has no option 'kk'", "did you mean 'k'?"});
+  test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--option", "k=x"}), 2, {"whole number"});
+  test::check_error(test::run_command({"solve", graph, "--option", "k=1"}), 2, {"solver 'auto' has no option 'k'"});
+}
+
+TEST_CASE("solve says of which schedules its bounds are, and keeps to the scope that is asked for") {
+  const test::Folder folder;
+  const std::string graph = folder.write("g.json", figure_1());
+  Json json = solved({"solve", graph, "--budget", "3", "--work-limit", "100000", "--json"});
+  CHECK(json["scope"] == "any schedule");
+  CHECK(json["lower_bound_scope"] == "any schedule");
+  CHECK(json["lower_bound_cost"] == 5);
+  CHECK(json["lower_bound_cost_scope"] == "any schedule");
+  CHECK(json["cost"] == 6);
+  json = solved({"solve", graph, "--max-occurrences", "1", "--json"});
+  CHECK(json["status"] == "optimal");
+  CHECK(json["scope"] == "without recomputation");
+  CHECK(json["lower_bound_scope"] == "without recomputation");
+  CHECK(json["lower_bound_peak_bytes"] == 4);
+  json = solved({"solve", graph, "--budget", "3", "--order", "input", "--work-limit", "100000", "--json"});
+  CHECK(json["scope"] == "input order kept");
+  CHECK(json["cost"] == 6);
+  test::check_error(test::run_command({"solve", graph, "--budget", "3", "--max-occurrences", "1"}), 3,
+                    {"'figure1' without recomputation", "lower bound is 4"});
+  test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--order", "input"}), 2,
+                    {"solver 'tw' cannot keep to: input order kept", "greedy"});
+  test::check_error(test::run_command({"solve", graph, "--order", "random"}), 2, {"--order"});
+}
