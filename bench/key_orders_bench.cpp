@@ -1,15 +1,16 @@
-// Key orders (Theorem 7.6) and caduceus graphs in bulk: prefixes a second, depth first and by layers, on so many
+// Key orders (Theorem 7.6) and small caduceus graphs: prefixes a second, depth first and by layers, on so many
 // threads.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "cairn/bench/key_tree.h"
 #include "cairn/core/dominance.h"
-#include "cairn/solvers/order/device/caduceus_batch.h"
 #include "cairn/solvers/order/device/key_orders.h"
-#include "cairn/solvers/order/internal/segment_caduceus.h"
+#include "cairn/solvers/order/internal/caduceus.h"
 
 namespace cairn::bench {
 namespace {
@@ -74,42 +75,36 @@ std::vector<Instance> instances(int count) {
 
 constexpr int kInstances = 20'000;
 
-void rate(benchmark::State& state) {
+void caduceus_one_by_one(benchmark::State& state) {
+  const std::vector<Instance> all = instances(kInstances);
+  solvers::CaduceusSize size{8, 14, 0};
+  for (const Instance& instance : all) {
+    std::size_t segments = instance.staff.size();
+    for (const Instance::Bend& bend : instance.bends) segments += bend.segments.size();
+    size.segments = std::max(size.segments, static_cast<std::int32_t>(segments));
+  }
+  solvers::CaduceusWorkspace work(size);
+  for (auto _ : state) {
+    for (const Instance& instance : all) {
+      work.graph.clear();
+      for (const core::Segment& segment : instance.staff) work.graph.add_staff(segment);
+      for (const Instance::Bend& bend : instance.bends) {
+        std::copy(bend.segments.begin(), bend.segments.end(), work.graph.begin_bend());
+        work.graph.end_bend(bend.first, bend.last, static_cast<std::int32_t>(bend.segments.size()));
+      }
+      work.graph.rank();
+      if (state.range(0) != 0) {
+        work.solver.dominant(work.graph);
+        benchmark::DoNotOptimize(work.solver.dominant_order());
+      } else {
+        benchmark::DoNotOptimize(work.solver.least_peak(work.graph));
+      }
+    }
+  }
   state.counters["graphs"] = benchmark::Counter(
       static_cast<double>(kInstances) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
-
-/// The solver for large graphs, one after the other.
-void caduceus_one_by_one(benchmark::State& state) {
-  const std::vector<Instance> all = instances(kInstances);
-  solvers::SegmentCaduceus caduceus;
-  for (auto _ : state) {
-    for (const Instance& instance : all) {
-      caduceus.clear();
-      for (const core::Segment& segment : instance.staff) caduceus.add_staff(segment);
-      for (const Instance::Bend& bend : instance.bends) caduceus.add_bend(bend.first, bend.last, bend.segments);
-      benchmark::DoNotOptimize(state.range(0) != 0 ? caduceus.dominant_order() : caduceus.optimal_order());
-    }
-  }
-  rate(state);
-}
-void caduceus_in_bulk(benchmark::State& state) {
-  solvers::CaduceusBatch batch;
-  for (const Instance& instance : instances(kInstances)) {
-    batch.add_graph(instance.staff);
-    for (const Instance::Bend& bend : instance.bends) batch.add_bend(bend.first, bend.last, bend.segments);
-  }
-  const auto goal = state.range(0) != 0 ? solvers::CaduceusGoal::dominant : solvers::CaduceusGoal::least_peak;
-  core::HostMachine machine(static_cast<int>(state.range(1)));
-  for (auto _ : state) benchmark::DoNotOptimize(solvers::solve_caduceus(batch, goal, machine));
-  rate(state);
-}
 BENCHMARK(caduceus_one_by_one)->Unit(benchmark::kMillisecond)->UseRealTime()->ArgName("dominant")->DenseRange(0, 1);
-BENCHMARK(caduceus_in_bulk)
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime()
-    ->ArgNames({"dominant", "threads"})
-    ->ArgsProduct({{0, 1}, {1, 2}});
 
 }  // namespace
 }  // namespace cairn::bench

@@ -9,16 +9,17 @@
 #include "cairn/core/dominance.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/random.h"
-#include "cairn/solvers/order/caduceus.h"
-#include "cairn/solvers/order/generators.h"
+#include "cairn/models/random_graphs.h"
+#include "cairn/solvers/order/internal/caduceus.h"
 #include "cairn/solvers/order/internal/exact.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 #include "cairn/solvers/order/order.h"
+#include "cairn/tests/solvers/caduceus_cases.h"
 
 namespace cairn::bench {
 namespace {
 
-using solvers::GeneratedSizes;
+using models::GeneratedSizes;
 using solvers::OrderOptions;
 using solvers::Solution;
 
@@ -89,20 +90,20 @@ void solve(benchmark::State& state, const core::Graph& graph, Solver solver, con
 
 void pumpkin_random(benchmark::State& state) {
   const auto branches = static_cast<core::NodeId>(state.range(0));
-  solve(state, solvers::generate_pumpkin(branches, 32, {}, 1), solvers::pumpkin, one_thread());
+  solve(state, models::generate_pumpkin(branches, 32, {}, 1), solvers::pumpkin, one_thread());
 }
 void pumpkin_valleys(benchmark::State& state) {
   const auto branches = static_cast<core::NodeId>(state.range(0));
-  solve(state, solvers::generate_valley_pumpkin(branches, 32, 1), solvers::pumpkin, one_thread());
+  solve(state, models::generate_valley_pumpkin(branches, 32, 1), solvers::pumpkin, one_thread());
 }
 void pumpkin_rising_valleys(benchmark::State& state) {
   const auto branches = static_cast<core::NodeId>(state.range(0));
-  solve(state, solvers::generate_valley_pumpkin(branches, 32, 1, solvers::Valleys::rising), solvers::pumpkin,
+  solve(state, models::generate_valley_pumpkin(branches, 32, 1, models::Valleys::rising), solvers::pumpkin,
         one_thread());
 }
 void pumpkin_three_partition(benchmark::State& state) {
-  const auto numbers = solvers::feasible_three_partition(static_cast<int>(state.range(0)) / 3, 1000, 1);
-  const auto instance = solvers::three_partition_pumpkin(numbers);
+  const auto numbers = models::feasible_three_partition(static_cast<int>(state.range(0)) / 3, 1000, 1);
+  const auto instance = models::three_partition_pumpkin(numbers);
   solve(state, instance.graph, solvers::pumpkin, one_thread());
   if (solvers::pumpkin(instance.graph, one_thread()).peak != instance.feasible_peak)
     state.SkipWithError("not the known optimum");
@@ -113,11 +114,11 @@ BENCHMARK(pumpkin_rising_valleys)->Unit(benchmark::kMillisecond)->Arg(12)->Arg(1
 BENCHMARK(pumpkin_three_partition)->Unit(benchmark::kMillisecond)->Arg(9)->Arg(18);
 
 void caduceus_optimal(benchmark::State& state) {
-  const auto caduceus = solvers::generate_caduceus(100'000, 100, static_cast<core::NodeId>(state.range(0)), 1000, 1);
+  const auto caduceus = tests::generate_caduceus(100'000, 100, static_cast<core::NodeId>(state.range(0)), 1000, 1);
   for (auto _ : state) benchmark::DoNotOptimize(solvers::optimal_caduceus(caduceus));
 }
 void caduceus_dominant(benchmark::State& state) {
-  const auto caduceus = solvers::generate_caduceus(100'000, 100, static_cast<core::NodeId>(state.range(0)), 1000, 1);
+  const auto caduceus = tests::generate_caduceus(100'000, 100, static_cast<core::NodeId>(state.range(0)), 1000, 1);
   for (auto _ : state) benchmark::DoNotOptimize(solvers::dominant_caduceus(caduceus));
 }
 BENCHMARK(caduceus_optimal)->Unit(benchmark::kMillisecond)->RangeMultiplier(10)->Range(100, 50'000);
@@ -125,15 +126,15 @@ BENCHMARK(caduceus_dominant)->Unit(benchmark::kMillisecond)->RangeMultiplier(10)
 
 void series_parallel_growth(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
-  solve(state, solvers::generate_series_parallel(nodes, 3, {}, 1), solvers::series_parallel, one_thread());
+  solve(state, models::generate_series_parallel(nodes, 3, {}, 1), solvers::series_parallel, one_thread());
   state.SetComplexityN(nodes);
 }
 void series_parallel_degree_6(benchmark::State& state) {
-  solve(state, solvers::generate_series_parallel(1000, 6, {}, static_cast<std::uint64_t>(state.range(0))),
+  solve(state, models::generate_series_parallel(1000, 6, {}, static_cast<std::uint64_t>(state.range(0))),
         solvers::series_parallel, one_thread());
 }
 void starborescence_degree_6(benchmark::State& state) {
-  solve(state, solvers::generate_starborescence(1000, 6, {}, static_cast<std::uint64_t>(state.range(0))),
+  solve(state, models::generate_starborescence(1000, 6, {}, static_cast<std::uint64_t>(state.range(0))),
         solvers::series_parallel, one_thread());
 }
 BENCHMARK(series_parallel_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
@@ -142,18 +143,18 @@ BENCHMARK(starborescence_degree_6)->Unit(benchmark::kMillisecond)->DenseRange(1,
 
 void in_tree_growth(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
-  solve(state, solvers::generate_in_tree(nodes, 4, {}, 1), solvers::in_tree, one_thread());
+  solve(state, models::generate_in_tree(nodes, 4, {}, 1), solvers::in_tree, one_thread());
   state.SetComplexityN(nodes);
 }
 void out_tree_growth(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
-  solve(state, solvers::generate_out_tree(nodes, 4, {}, 1), solvers::out_tree, one_thread());
+  solve(state, models::generate_out_tree(nodes, 4, {}, 1), solvers::out_tree, one_thread());
   state.SetComplexityN(nodes);
 }
 /// The general solver where everything can be linearized.
 void order_growth(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
-  solve(state, solvers::generate_series_parallel(nodes, 3, {}, 1), solvers::order, one_thread());
+  solve(state, models::generate_series_parallel(nodes, 3, {}, 1), solvers::order, one_thread());
   state.SetComplexityN(nodes);
 }
 BENCHMARK(in_tree_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
@@ -169,7 +170,7 @@ void exact_random(benchmark::State& state) {
     seconds.clear();
     proved = 0;
     for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-      const solvers::StepGraph graph(solvers::generate_random(nodes, 2 * nodes, {}, seed));
+      const solvers::StepGraph graph(models::generate_random(nodes, 2 * nodes, {}, seed));
       core::Limit limit;
       limit.seconds = 10;
       core::Stopwatch watch(limit);

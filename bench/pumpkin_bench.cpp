@@ -1,5 +1,6 @@
-// The table of sim/pumpkin.h on the host: `--benchmark_filter=pumpkin_table`. Counters: states a second; bytes read
-// from the layer below if every candidate is read once; most bytes resident; segments of a state in the widest layer.
+// The table of solvers/order/device/pumpkin.h on the host: `--benchmark_filter=pumpkin_table`. Counters: states a
+// second; bytes read from the layer below if every candidate is read once; most bytes resident; segments of a state in
+// the widest layer.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

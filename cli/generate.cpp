@@ -10,7 +10,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
-#include "cairn/solvers/order/generators.h"
+#include "cairn/models/random_graphs.h"
 
 namespace cairn::cli {
 namespace {
@@ -38,7 +38,7 @@ struct GeneratorInfo {
   Generated (*make)(const GenerateArguments&);
 };
 
-solvers::GeneratedSizes sizes(const GenerateArguments& a) {
+models::GeneratedSizes sizes(const GenerateArguments& a) {
   return {.least = std::min<std::int64_t>(1, a.most),
           .most = a.most,
           .scratch = a.scratch,
@@ -47,44 +47,44 @@ solvers::GeneratedSizes sizes(const GenerateArguments& a) {
 }
 
 Generated three_partition(const GenerateArguments& a) {
-  const auto numbers = a.numbers.empty() ? solvers::feasible_three_partition(a.groups, a.sum, a.seed) : a.numbers;
-  solvers::ThreePartition instance = solvers::three_partition_pumpkin(numbers);
+  const auto numbers = a.numbers.empty() ? models::feasible_three_partition(a.groups, a.sum, a.seed) : a.numbers;
+  models::ThreePartition instance = models::three_partition_pumpkin(numbers);
   return {std::move(instance.graph), instance.feasible_peak};
 }
 
 constexpr GeneratorInfo kGenerators[] = {
     {"pumpkin", "--branches --length",
      [](const GenerateArguments& a) -> Generated {
-       return {solvers::generate_pumpkin(a.branches, a.length, sizes(a), a.seed), {}};
+       return {models::generate_pumpkin(a.branches, a.length, sizes(a), a.seed), {}};
      }},
     {"valley-pumpkin", "--branches --length",
      [](const GenerateArguments& a) -> Generated {
-       return {solvers::generate_valley_pumpkin(a.branches, a.length, a.seed), {}};
+       return {models::generate_valley_pumpkin(a.branches, a.length, a.seed), {}};
      }},
     {"rising-pumpkin", "--branches --length",
      [](const GenerateArguments& a) -> Generated {
-       return {solvers::generate_valley_pumpkin(a.branches, a.length, a.seed, solvers::Valleys::rising), {}};
+       return {models::generate_valley_pumpkin(a.branches, a.length, a.seed, models::Valleys::rising), {}};
      }},
     {"three-partition", "--numbers, or --groups --sum", three_partition},
     {"in-tree", "--nodes --degree",
      [](const GenerateArguments& a) -> Generated {
-       return {solvers::generate_in_tree(a.nodes, a.degree, sizes(a), a.seed), {}};
+       return {models::generate_in_tree(a.nodes, a.degree, sizes(a), a.seed), {}};
      }},
     {"out-tree", "--nodes --degree",
      [](const GenerateArguments& a) -> Generated {
-       return {solvers::generate_out_tree(a.nodes, a.degree, sizes(a), a.seed), {}};
+       return {models::generate_out_tree(a.nodes, a.degree, sizes(a), a.seed), {}};
      }},
     {"series-parallel", "--nodes --degree",
      [](const GenerateArguments& a) -> Generated {
-       return {solvers::generate_series_parallel(a.nodes, a.degree, sizes(a), a.seed), {}};
+       return {models::generate_series_parallel(a.nodes, a.degree, sizes(a), a.seed), {}};
      }},
     {"starborescence", "--nodes --degree",
      [](const GenerateArguments& a) -> Generated {
-       return {solvers::generate_starborescence(a.nodes, a.degree, sizes(a), a.seed), {}};
+       return {models::generate_starborescence(a.nodes, a.degree, sizes(a), a.seed), {}};
      }},
     {"random", "--nodes --edges",
      [](const GenerateArguments& a) -> Generated {
-       return {solvers::generate_random(a.nodes, a.edges, sizes(a), a.seed), {}};
+       return {models::generate_random(a.nodes, a.edges, sizes(a), a.seed), {}};
      }},
 };
 

@@ -6,7 +6,7 @@
 #include "cairn/core/error.h"
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/internal/order.h"
-#include "cairn/solvers/order/device/accelerator.h"
+#include "cairn/solvers/common/accelerator.h"
 
 namespace cairn::cuda {
 namespace {

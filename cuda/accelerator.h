@@ -2,9 +2,7 @@
 
 #include <memory>
 
-namespace cairn::solvers {
-class Accelerator;
-}
+#include "cairn/solvers/common/accelerator.h"
 
 namespace cairn::cuda {
 

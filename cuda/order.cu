@@ -3,7 +3,6 @@
 
 #include "cairn/cuda/internal/machine.cuh"
 #include "cairn/cuda/internal/order.h"
-#include "cairn/solvers/order/device/caduceus_kernel.h"
 #include "cairn/solvers/order/device/key_orders_kernel.h"
 #include "cairn/solvers/order/device/pumpkin_kernel.h"
 
@@ -16,20 +15,14 @@ solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, con
   Machine machine;
   solvers::PumpkinOptions within = options;
   within.memory_bytes = std::min(options.memory_bytes, machine.free_bytes() - kSpared);
-  return solvers::device::solve_pumpkin(machine, problem, within);
+  return solvers::solve_pumpkin(machine, problem, within);
 }
 
 solvers::KeyOrdersFound search_key_orders(const solvers::KeyTree& tree, const solvers::KeyOrderOptions& options) {
   const OnDevice on;
   std::optional<Machine> machine;
-  return solvers::device::search_key_orders(tree, options,
+  return solvers::search_key_orders(tree, options,
                                             [&]() -> Machine& { return machine ? *machine : machine.emplace(); });
-}
-
-solvers::CaduceusAnswers solve_caduceus(const solvers::CaduceusBatch& batch, solvers::CaduceusGoal goal) {
-  const OnDevice on;
-  Machine machine;
-  return solvers::device::solve_caduceus(batch, goal, machine);
 }
 
 }  // namespace cairn::cuda

@@ -18,6 +18,7 @@
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/measure.h"
 #include "cairn/sim/simulator.h"
+#include "cairn/solvers/common/accelerator.h"
 #include "cairn/solvers/common/solution.h"
 
 namespace cairn::pipeline {

@@ -34,7 +34,7 @@ RULE = {
     "runtime": "core core/machine",
     "runtime/host": "core core/machine runtime",
     "runtime/device": "core core/machine runtime",
-    "cuda": "core core/machine sim sim/device solvers/order/device runtime runtime/device",
+    "cuda": "core core/machine sim sim/device solvers/common solvers/order/device runtime runtime/device",
     "pipeline/report": "core",
     "pipeline": "core core/formats core/machine models sim solvers/common solvers/plan solvers/order "
                 "solvers/order/device solvers runtime cuda pipeline/report",

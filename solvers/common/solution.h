@@ -10,6 +10,7 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/schedule.h"
+#include "cairn/solvers/common/accelerator.h"
 #include "cairn/solvers/common/bound.h"
 
 namespace cairn::sim {
@@ -17,8 +18,6 @@ class Simulator;
 }
 
 namespace cairn::solvers {
-
-class Accelerator;
 
 struct Progress {
   std::int64_t peak = 0, cost = 0;  ///< of the best schedule so far

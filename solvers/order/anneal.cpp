@@ -27,7 +27,7 @@ core::EditableSchedule editable_order(const StepGraph& graph) {
   std::vector<std::int32_t> input_begin{0};
   std::vector<core::NodeId> inputs;
   for (StepId s = 0; s < graph.step_count(); ++s) {
-    effects.push_back({graph[s].rise, graph[s].drop, graph[s].held, false});
+    effects.push_back({graph[s].rise, graph[s].drop, graph[s].output, false});
     inputs.insert(inputs.end(), graph.predecessors(s).begin(), graph.predecessors(s).end());
     input_begin.push_back(static_cast<std::int32_t>(inputs.size()));
   }

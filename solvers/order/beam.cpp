@@ -14,7 +14,7 @@ Beam::Beam(const StepGraph& graph, bool backward, std::int32_t width)
   core::Random random(1);
   for (StepId s = 0; s < graph.step_count(); ++s) {
     for (const StepId u : graph.predecessors(s)) {
-      if (graph[u].held > 0) reads_.push_back(u);
+      if (graph[u].output > 0) reads_.push_back(u);
     }
     reads_begin_.push_back(static_cast<std::int32_t>(reads_.size()));
     readers_.push_back(static_cast<std::int32_t>(graph.successors(s).size()));
@@ -22,7 +22,7 @@ Beam::Beam(const StepGraph& graph, bool backward, std::int32_t width)
     blockers_.push_back(static_cast<std::int32_t>(before.size()));
     const std::uint64_t low = random.next();
     zobrist_.push_back({low, random.next()});
-    if (backward) memory_ += graph[s].rise - graph[s].drop - graph[s].held;
+    if (backward) memory_ += graph[s].rise - graph[s].drop - graph[s].output;
   }
   readers_left_ = readers_;
   blockers_left_ = blockers_;
@@ -102,7 +102,7 @@ void Beam::expand(std::int32_t parent) {
     const std::int32_t s = ready[i];
     std::int64_t bytes = 0;
     for (const StepId u : reads(s)) {
-      if (readers_left_[u] == (backward_ ? readers_[u] : 1)) bytes += (*graph_)[u].held;
+      if (readers_left_[u] == (backward_ ? readers_[u] : 1)) bytes += (*graph_)[u].output;
     }
     const StepGraph::Step& step = (*graph_)[s];
     const std::int64_t during = state.memory + (backward_ ? step.drop + bytes : step.rise);
@@ -148,8 +148,8 @@ void Beam::keep_best() {
 
 void Beam::run(const State& parent, const Candidate& candidate) {
   const std::int32_t s = candidate.step;
-  const std::span<const StepId> held = reads(s), blocked = blocked_by(s);
-  for (const StepId u : held) --readers_left_[u];
+  const std::span<const StepId> inputs = reads(s), blocked = blocked_by(s);
+  for (const StepId u : inputs) --readers_left_[u];
   for (const StepId t : blocked) --blockers_left_[t];
 
   std::vector<std::int32_t>& out = next_level_.entries;
@@ -170,7 +170,7 @@ void Beam::run(const State& parent, const Candidate& candidate) {
   for (std::int32_t i = 0; i < parent.read; ++i, entry += 2) {
     if (readers_left_[*entry] > 0) put(*entry, readers_left_[*entry], state.read);
   }
-  for (const StepId u : held) {
+  for (const StepId u : inputs) {
     if (readers_left_[u] > 0 && readers_left_[u] == readers_[u] - 1) put(u, readers_left_[u], state.read);
   }
   for (std::int32_t i = 0; i < parent.blocked; ++i, entry += 2) {
@@ -182,7 +182,7 @@ void Beam::run(const State& parent, const Candidate& candidate) {
   trace_.push_back({parent.trace, s});
   next_level_.states.push_back(state);
 
-  for (const StepId u : held) ++readers_left_[u];
+  for (const StepId u : inputs) ++readers_left_[u];
   for (const StepId t : blocked) ++blockers_left_[t];
 }
 

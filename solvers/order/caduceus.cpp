@@ -1,4 +1,4 @@
-#include "cairn/solvers/order/caduceus.h"
+#include "cairn/solvers/order/internal/caduceus.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/error.h"
-#include "cairn/solvers/order/internal/segment_caduceus.h"
 
 namespace cairn::solvers {
 namespace {
@@ -31,55 +30,65 @@ void check(const Caduceus& caduceus) {
   }
 }
 
-/// Segments in, nodes out.
-class Translation {
- public:
-  explicit Translation(const Caduceus& caduceus) {
-    check(caduceus);
-    NodeId node = 0;
-    for (const std::int64_t weight : caduceus.staff) {
-      segments_.add_staff(as_segment(weight));
-      ranges_.emplace_back(node, node + 1);
-      ++node;
+/// The order that solve(workspace) finds among the caduceus graph's segments, as one of its nodes.
+template <class Solve>
+std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve) {
+  check(caduceus);
+  std::vector<std::pair<NodeId, NodeId>> nodes;  // of each segment: its first, and the one after its last
+  for (NodeId v = 0; v < static_cast<NodeId>(caduceus.staff.size()); ++v) nodes.emplace_back(v, v + 1);
+  std::vector<std::vector<core::PlacedSegment>> bends;
+  std::vector<std::int64_t> profile;
+  auto begin = static_cast<std::int64_t>(caduceus.staff.size());
+  for (const Caduceus::Bend& bend : caduceus.bends) {
+    profile.assign(1, 0);
+    for (const std::int64_t weight : bend.weights) profile.push_back(profile.back() + weight);
+    bends.push_back(core::place_segments(profile));
+    for (const core::PlacedSegment& segment : bends.back()) {
+      nodes.emplace_back(static_cast<NodeId>(begin + segment.begin), static_cast<NodeId>(begin + segment.end));
     }
-    std::vector<std::int64_t> profile;
-    for (const Caduceus::Bend& bend : caduceus.bends) {
-      profile.assign(1, 0);
-      for (const std::int64_t weight : bend.weights) profile.push_back(profile.back() + weight);
-      const auto placed = core::place_segments(profile);
-      segments_.add_bend(bend.from + 1, bend.to, placed);
-      for (const core::PlacedSegment& segment : placed) {
-        ranges_.emplace_back(node + static_cast<NodeId>(segment.begin), node + static_cast<NodeId>(segment.end));
-      }
-      node += static_cast<NodeId>(bend.weights.size());
-    }
+    begin += static_cast<std::int64_t>(bend.weights.size());
   }
 
-  SegmentCaduceus& segments() { return segments_; }
-  std::vector<NodeId> nodes(const std::vector<SegmentCaduceus::Id>& order) const {
-    std::vector<NodeId> nodes;
-    for (const SegmentCaduceus::Id id : order) {
-      for (NodeId v = ranges_[id].first; v < ranges_[id].second; ++v) nodes.push_back(v);
-    }
-    return nodes;
+  CaduceusWorkspace work({static_cast<std::int32_t>(caduceus.staff.size()), static_cast<std::int32_t>(bends.size()),
+                          static_cast<std::int32_t>(nodes.size())});
+  for (const std::int64_t weight : caduceus.staff) work.graph.add_staff(as_segment(weight));
+  for (std::size_t b = 0; b < bends.size(); ++b) {
+    std::copy(bends[b].begin(), bends[b].end(), work.graph.begin_bend());
+    work.graph.end_bend(caduceus.bends[b].from + 1, caduceus.bends[b].to, static_cast<std::int32_t>(bends[b].size()));
   }
+  work.graph.rank();
+  const std::int32_t* const order = solve(work);
+  std::vector<NodeId> result;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (NodeId v = nodes[order[i]].first; v < nodes[order[i]].second; ++v) result.push_back(v);
+  }
+  return result;
+}
 
- private:
-  SegmentCaduceus segments_;
-  std::vector<std::pair<NodeId, NodeId>> ranges_;  ///< of nodes, by id
-};
+std::int64_t bytes_of(const CaduceusSize& size) {
+  BumpAllocator counter;
+  const SegmentCaduceus graph(counter, size);
+  const CaduceusSolver solver(counter, size);
+  return counter.bytes();
+}
 
 bool inner(const core::NodeSumGraph& graph, NodeId v) {
   return graph.predecessors(v).size() == 1 && graph.successors(v).size() == 1;
 }
 
 /// A path of inner nodes from one branching node to another.
-struct Chain {
+struct InnerPath {
   std::int32_t from = 0, to = 0;  ///< ranks of the branching nodes in topological order
   std::vector<NodeId> nodes;
 };
 
 }  // namespace
+
+CaduceusWorkspace::CaduceusWorkspace(const CaduceusSize& size)
+    : memory(static_cast<std::size_t>(bytes_of(size)) / sizeof(std::max_align_t) + 1),
+      allocator(reinterpret_cast<std::byte*>(memory.data())),
+      graph(allocator, size),
+      solver(allocator, size) {}
 
 core::NodeSumGraph node_sum_graph(const Caduceus& caduceus) {
   check(caduceus);
@@ -118,10 +127,10 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
       if (--missing[w] == 0) ready.push_back(w);
     }
   }
-  std::vector<Chain> chains;
+  std::vector<InnerPath> chains;
   for (const NodeId v : branching) {
     for (NodeId w : graph.successors(v)) {
-      Chain chain{rank[v], 0, {}};
+      InnerPath chain{rank[v], 0, {}};
       for (; inner(graph, w); w = graph.successors(w).front()) chain.nodes.push_back(w);
       chain.to = rank[w];
       chains.push_back(std::move(chain));
@@ -164,13 +173,17 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
 }
 
 std::vector<NodeId> optimal_caduceus(const Caduceus& caduceus) {
-  Translation translation(caduceus);
-  return translation.nodes(translation.segments().optimal_order());
+  return solve_segments(caduceus, [](CaduceusWorkspace& work) {
+    work.solver.least_peak(work.graph);
+    return work.solver.optimal_order();
+  });
 }
 
 std::vector<NodeId> dominant_caduceus(const Caduceus& caduceus) {
-  Translation translation(caduceus);
-  return translation.nodes(translation.segments().dominant_order());
+  return solve_segments(caduceus, [](CaduceusWorkspace& work) {
+    work.solver.dominant(work.graph);
+    return work.solver.dominant_order();
+  });
 }
 
 }  // namespace cairn::solvers

@@ -20,19 +20,19 @@ void Ropes::flatten(Id rope, std::vector<core::NodeId>& out) const {
   }
 }
 
-void append(Chain& chain, const Piece& next, Ropes& ropes) {
-  core::append_segment(chain, next, [&](Piece& a, const Piece& b) {
+void append(Chain& chain, const ChainSegment& next, Ropes& ropes) {
+  core::append_segment(chain, next, [&](ChainSegment& a, const ChainSegment& b) {
     static_cast<core::Segment&>(a) = core::joined(a, b);
     a.nodes = ropes.concatenate(a.nodes, b.nodes);
   });
 }
 
 void append(Chain& chain, const Chain& rest, Ropes& ropes) {
-  for (const Piece& piece : rest) append(chain, piece, ropes);
+  for (const ChainSegment& piece : rest) append(chain, piece, ropes);
 }
 
 Chain merge(std::vector<Chain> parts, Ropes& ropes) {
-  const auto before = [](const Piece& a, const Piece& b) { return core::sorts_before(a, b); };
+  const auto before = [](const ChainSegment& a, const ChainSegment& b) { return core::sorts_before(a, b); };
   const auto shorter = [](const Chain& a, const Chain& b) { return a.size() < b.size(); };
   const auto longest = std::max_element(parts.begin(), parts.end(), shorter);
   if (longest == parts.end()) return {};
@@ -48,7 +48,7 @@ Chain merge(std::vector<Chain> parts, Ropes& ropes) {
   const Chain tail(touched, merged.end());
   merged.erase(touched, merged.end());
   auto next = others.begin();
-  for (const Piece& piece : tail) {
+  for (const ChainSegment& piece : tail) {
     while (next != others.end() && before(*next, piece)) append(merged, *next++, ropes);
     append(merged, piece, ropes);
   }
@@ -58,7 +58,7 @@ Chain merge(std::vector<Chain> parts, Ropes& ropes) {
 
 std::vector<core::NodeId> nodes_of(const Chain& chain, const Ropes& ropes) {
   std::vector<core::NodeId> nodes;
-  for (const Piece& piece : chain) ropes.flatten(piece.nodes, nodes);
+  for (const ChainSegment& piece : chain) ropes.flatten(piece.nodes, nodes);
   return nodes;
 }
 

@@ -8,7 +8,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
 #include "cairn/solvers/common/incumbent.h"
-#include "cairn/solvers/order/internal/exact_search.h"
+#include "cairn/solvers/order/internal/exact.h"
 #include "cairn/solvers/order/internal/reduction.h"
 #include "cairn/solvers/order/order.h"
 

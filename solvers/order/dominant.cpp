@@ -3,20 +3,23 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "cairn/solvers/order/device/dominant_schedule.h"
 #include "cairn/solvers/order/internal/min_cut.h"
 
 namespace cairn::solvers {
 namespace {
 
 /// The steps of a cut from its end to its beginning, as a step graph: edges point the other way, a step raises memory
-/// by what it dropped and then drops what it raised. What a step holds comes back before the first of its successors:
-/// a step of its own, in front of all of them (the node-sum form's release node, reversed and negated).
+/// by what it dropped and then drops what it raised. An output comes back before the first of its readers: by a step of
+/// its own, in front of all of them (the node-sum form's release node, reversed and negated).
 struct Reversed {
   StepGraph graph;
-  std::vector<StepId> original;  ///< of each step but the last ones, which bring back what was held
+  std::vector<StepId> original;  ///< of each step but the last ones, which bring back outputs
 };
 
 Reversed reverse(const StepGraph& graph, const Cut& cut) {
@@ -37,64 +40,74 @@ Reversed reverse(const StepGraph& graph, const Cut& cut) {
   }
   for (const StepId s : reversed.original) {
     const auto successors = graph.successors(s);
-    const bool released =
-        graph[s].held > 0 && std::all_of(successors.begin(), successors.end(), [&](StepId t) { return local[t] >= 0; });
+    const bool released = graph[s].output > 0 &&
+                          std::all_of(successors.begin(), successors.end(), [&](StepId t) { return local[t] >= 0; });
     if (!released) continue;
     const auto back = static_cast<StepId>(steps.size());
-    steps.push_back({graph[s].held, 0, 0});
+    steps.push_back({graph[s].output, 0, 0});
     for (const StepId t : successors) edges.emplace_back(back, local[t]);
   }
   reversed.graph = StepGraph(std::move(steps), std::move(edges));
   return reversed;
 }
 
+/// Cuts of a step graph, for Algorithms 1 and 2.
+class StepCuts {
+ public:
+  StepCuts(const StepGraph& graph, const Cut& from, const Cut& to, const PeakOracle& oracle)
+      : graph_(&graph), at_(from), to_(to), oracle_(oracle) {}
+
+  bool done() const { return at_ == to_; }
+  bool find_optimal() {
+    auto order = oracle_(*graph_, at_, to_);
+    if (order) found_ = std::move(*order);
+    return order.has_value();
+  }
+  bool pass_peak() {
+    const auto bytes = profile(*graph_, found_, at_);
+    const auto highest = std::max_element(bytes.begin(), bytes.end()) - bytes.begin();
+    // A step that is running at the first of the highest places has run at the minimum cut beyond: its end is no
+    // higher.
+    for (std::ptrdiff_t i = 0; i < (highest + 1) / 2; ++i) at_.insert(found_[i]);
+    return highest > 0;
+  }
+  void move_to_least_cut() { at_ = min_memory_cut(*graph_, at_, to_); }
+  void append_found() { order_.insert(order_.end(), found_.begin(), found_.end()); }
+  void append_passed() {
+    std::copy_if(found_.begin(), found_.end(), std::back_inserter(order_), [&](StepId s) { return at_.contains(s); });
+  }
+
+  StepCuts reversed() {
+    before_ = std::make_unique<Reversed>(reverse(*graph_, at_));
+    const StepId count = before_->graph.step_count();
+    return {before_->graph, Cut(count), Cut(count, true), oracle_};
+  }
+  void append_reversed(const StepCuts& backwards) {
+    for (auto s = backwards.order_.rbegin(); s != backwards.order_.rend(); ++s) {
+      if (static_cast<std::size_t>(*s) < before_->original.size()) order_.push_back(before_->original[*s]);
+    }
+  }
+  std::vector<StepId> order() { return std::move(order_); }
+
+ private:
+  const StepGraph* graph_;
+  Cut at_, to_;
+  const PeakOracle& oracle_;
+  std::vector<StepId> found_, order_;
+  std::unique_ptr<Reversed> before_;
+};
+
 }  // namespace
 
 std::optional<std::vector<StepId>> find_schedule(const StepGraph& graph, const Cut& from, const Cut& to,
                                                  const PeakOracle& oracle) {
-  std::vector<StepId> result;
-  Cut done = from;
-  while (!(done == to)) {
-    const auto order = oracle(graph, done, to);
-    if (!order) return std::nullopt;
-    const auto bytes = profile(graph, *order, done);
-    const auto highest = std::max_element(bytes.begin(), bytes.end()) - bytes.begin();
-    // No cut has less memory than the first: where none has more either, all orders are as good.
-    if (highest == 0) {
-      result.insert(result.end(), order->begin(), order->end());
-      break;
-    }
-    // The leftmost peak is while a step runs; that step's end is no higher, so it belongs to the minimum cut behind it.
-    const auto steps_to_peak = (highest + 1) / 2;
-    Cut peak = done;
-    for (std::ptrdiff_t i = 0; i < steps_to_peak; ++i) peak.insert((*order)[i]);
-    const Cut valley = min_memory_cut(graph, peak, to);
-    for (const StepId s : *order) {
-      if (valley.contains(s)) result.push_back(s);
-    }
-    done = valley;
-  }
-  return result;
+  StepCuts cuts(graph, from, to, oracle);
+  return find_schedule(cuts) ? std::optional(cuts.order()) : std::nullopt;
 }
 
 std::optional<std::vector<StepId>> find_schedule_general(const StepGraph& graph, const PeakOracle& oracle) {
-  const StepId n = graph.step_count();
-  const Cut valley = min_memory_cut(graph);
-  const Reversed left = reverse(graph, valley);
-  const StepId left_count = left.graph.step_count();
-  const auto backwards = find_schedule(left.graph, Cut(left_count), Cut(left_count, true), oracle);
-  if (!backwards) return std::nullopt;
-  auto right = find_schedule(graph, valley, Cut(n, true), oracle);
-  if (!right) return std::nullopt;
-
-  std::vector<StepId> order;
-  order.reserve(static_cast<std::size_t>(n));
-  for (std::size_t i = backwards->size(); i-- > 0;) {
-    const auto s = static_cast<std::size_t>((*backwards)[i]);
-    if (s < left.original.size()) order.push_back(left.original[s]);
-  }
-  order.insert(order.end(), right->begin(), right->end());
-  return order;
+  StepCuts cuts(graph, Cut(graph.step_count()), Cut(graph.step_count(), true), oracle);
+  return find_schedule_general(cuts) ? std::optional(cuts.order()) : std::nullopt;
 }
 
 }  // namespace cairn::solvers

@@ -14,7 +14,7 @@ Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Rop
   Chain chain;
   const std::vector<std::int64_t> bytes = profile(expansion.graph, order);
   for (std::size_t i = 0; i < order.size(); ++i) {
-    Piece piece;
+    ChainSegment piece;
     piece.rise = bytes[2 * i + 1] - bytes[2 * i];
     piece.drop = bytes[2 * i + 1] - bytes[2 * i + 2];
     piece.nodes = expansion.nodes[order[i]];
@@ -30,7 +30,7 @@ StepId Expander::add(const StepGraph::Step& step, Ropes::Id nodes) {
 }
 
 StepId Expander::add_path(StepId last, const Chain& chain) {
-  for (const Piece& piece : chain) {
+  for (const ChainSegment& piece : chain) {
     const StepId next = add({piece.rise, piece.drop, 0}, piece.nodes);
     connect(last, next);
     last = next;
@@ -38,22 +38,22 @@ StepId Expander::add_path(StepId last, const Chain& chain) {
   return last;
 }
 
-void Expander::add_bush(const Bush& bush, StepId from, StepId to) {
-  if (bush.direct) connect(from, to);
-  std::vector<std::pair<LimbId, StepId>> waiting;  // and where it ends
-  for (const LimbId id : bush.limbs) waiting.emplace_back(id, to);
+void Expander::add_forest(const InForest& forest, StepId from, StepId to) {
+  if (forest.direct) connect(from, to);
+  std::vector<std::pair<BranchId, StepId>> waiting;  // and where it ends
+  for (const BranchId id : forest.branches) waiting.emplace_back(id, to);
   while (!waiting.empty()) {
     const auto [id, end] = waiting.back();
     waiting.pop_back();
-    const Limb& limb = limbs_[id];
+    const TreeBranch& branch = branches_[id];
     // A key with children begins where they end; without, at the source.
-    StepId last = add_path(limb.children.empty() ? from : kOutside, limb.before);
-    if (limb.key.nodes != Ropes::kEmpty) {
-      const StepId key = add({limb.key.rise, limb.key.drop, 0}, limb.key.nodes);
+    StepId last = add_path(branch.children.empty() ? from : kOutside, branch.before);
+    if (branch.key.nodes != Ropes::kEmpty) {
+      const StepId key = add({branch.key.rise, branch.key.drop, 0}, branch.key.nodes);
       connect(last, key);
-      if (limb.reads_source) connect(from, key);
-      for (const LimbId child : limb.children) waiting.emplace_back(child, key);
-      last = add_path(key, limb.rest);
+      if (branch.reads_source) connect(from, key);
+      for (const BranchId child : branch.children) waiting.emplace_back(child, key);
+      last = add_path(key, branch.rest);
     }
     connect(last, end);
   }

@@ -133,7 +133,7 @@ class CutFinder {
       }
     }
     for (StepId s = 0; s < graph_.step_count(); ++s) {
-      if (to.contains(s) && graph_[s].held > 0) add_release(s, from, to);
+      if (to.contains(s) && graph_[s].output > 0) add_release(s, from, to);
     }
     const auto closure = least_closure(network_, weights_, needs_);
     Cut cut = from;
@@ -166,11 +166,11 @@ class CutFinder {
     }
     if (waiting == 0) return;
     if (waiting == 1) {
-      weights_[last] -= graph_[s].held;
+      weights_[last] -= graph_[s].output;
       return;
     }
     const auto release = static_cast<std::int32_t>(weights_.size());
-    weights_.push_back(-graph_[s].held);
+    weights_.push_back(-graph_[s].output);
     for (const StepId successor : graph_.successors(s)) {
       if (local_[successor] >= 0) needs_.emplace_back(release, local_[successor]);
     }
@@ -248,12 +248,12 @@ class BoundSearch {
       ready.pop_back();
       if (cut.contains(t)) continue;
       std::int64_t change = graph_[t].rise - graph_[t].drop;
-      for (const StepId p : graph_.predecessors(t)) change -= waiting[p] == 1 ? graph_[p].held : 0;
+      for (const StepId p : graph_.predecessors(t)) change -= waiting[p] == 1 ? graph_[p].output : 0;
       if (change > 0) continue;
       cut.insert(t);
       bytes += change;
       for (const StepId p : graph_.predecessors(t)) {
-        if (--waiting[p] != 1 || graph_[p].held == 0) continue;
+        if (--waiting[p] != 1 || graph_[p].output == 0) continue;
         for (const StepId reader : graph_.successors(p)) {
           if (is_ready(reader)) ready.push_back(reader);
         }

@@ -11,7 +11,6 @@
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/order/internal/dominant.h"
 #include "cairn/solvers/order/internal/exact.h"
-#include "cairn/solvers/order/internal/exact_search.h"
 #include "cairn/solvers/order/internal/min_cut.h"
 #include "cairn/solvers/order/internal/reduction.h"
 #include "cairn/solvers/order/internal/search.h"
@@ -77,12 +76,12 @@ std::vector<StepId> greedy_order(const StepGraph& graph) {
   for (StepId s = 0; s < graph.step_count(); ++s) unread.push_back(graph.successors(s).size());
   const auto change = [&](StepId s) {
     std::int64_t bytes = graph[s].rise - graph[s].drop;
-    for (const StepId p : graph.predecessors(s)) bytes -= unread[p] == 1 ? graph[p].held : 0;
+    for (const StepId p : graph.predecessors(s)) bytes -= unread[p] == 1 ? graph[p].output : 0;
     return bytes;
   };
   return lowest_first(graph, change, [&](StepId s, const auto& offer) {
     for (const StepId p : graph.predecessors(s)) {
-      if (--unread[p] != 1 || graph[p].held == 0) continue;
+      if (--unread[p] != 1 || graph[p].output == 0) continue;
       for (const StepId last : graph.successors(p)) offer(last);
     }
   });
@@ -126,29 +125,29 @@ void quick_order(const Graph& graph, Incumbent& incumbent) {
     incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
     return;
   }
-  const Expansion rest = reduction.expand_rest();
-  incumbent.offer({nodes_of(rest, near_input_order(graph, rest, reduction.ropes()), reduction.ropes())});
+  const Expansion remainder = reduction.expand_remainder();
+  incumbent.offer({nodes_of(remainder, near_input_order(graph, remainder, reduction.ropes()), reduction.ropes())});
 }
 
-/// What is left after all that can be linearized was.
-class Rest {
+/// The search on what is left once all that can be linearized was.
+class RemainderSearch {
  public:
-  Rest(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent,
-       core::Stopwatch& watch)
+  RemainderSearch(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent,
+                  core::Stopwatch& watch)
       : graph_(graph),
         reduction_(reduction),
         options_(options),
         incumbent_(incumbent),
         watch_(watch),
-        rest_(reduction.expand_rest()) {}
+        remainder_(reduction.expand_remainder()) {}
 
   void solve() {
-    best_ = near_input_order(graph_, rest_, reduction_.ropes());
+    best_ = near_input_order(graph_, remainder_, reduction_.ropes());
     take(best_);
-    take(greedy_order(rest_.graph));
+    take(greedy_order(remainder_.graph));
     bound();
     if (!settled()) search(0.05);
-    if (!settled() && rest_.graph.step_count() <= kMostExact) exactly();
+    if (!settled() && remainder_.graph.step_count() <= kMostExact) exactly();
     if (!settled()) search(1);
   }
 
@@ -156,18 +155,18 @@ class Rest {
   bool settled() { return incumbent_.cannot_improve() || watch_.expired_now(); }
 
   void take(const std::vector<StepId>& order) {
-    incumbent_.offer({nodes_of(rest_, order, reduction_.ropes())});
-    if (peak(rest_.graph, order) < peak(rest_.graph, best_)) best_ = order;
+    incumbent_.offer({nodes_of(remainder_, order, reduction_.ropes())});
+    if (peak(remainder_.graph, order) < peak(remainder_.graph, best_)) best_ = order;
   }
 
   void bound() {
     incumbent_.raise_lower_bound(
-        core::within(watch_, 0.1, [&](core::Stopwatch& inner) { return cut_lower_bound(rest_.graph, inner); }));
+        core::within(watch_, 0.1, [&](core::Stopwatch& inner) { return cut_lower_bound(remainder_.graph, inner); }));
   }
 
   void exactly() {
     core::within(watch_, 0.3, [&](core::Stopwatch& inner) {
-      exact_search(rest_.graph, incumbent_, options_.memory_bytes, inner,
+      exact_search(remainder_.graph, incumbent_, options_.memory_bytes, inner,
                    [&](const std::vector<StepId>& order) { take(order); });
     });
   }
@@ -179,7 +178,7 @@ class Rest {
     search.found = [&](const std::vector<StepId>& order, std::int64_t) { take(order); };
     search.proved = [&](std::int64_t) { incumbent_.raise_lower_bound(incumbent_.least_peak()); };
     take(core::within(watch_, part, [&](core::Stopwatch& inner) {
-      return search_order(rest_.graph, best_, search, inner, options_.thread_count());
+      return search_order(remainder_.graph, best_, search, inner, options_.thread_count());
     }));
   }
 
@@ -188,7 +187,7 @@ class Rest {
   const OrderOptions& options_;
   Incumbent& incumbent_;
   core::Stopwatch& watch_;
-  Expansion rest_;
+  Expansion remainder_;
   std::vector<StepId> best_;
 };
 
@@ -218,7 +217,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
     incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
     incumbent.raise_lower_bound(incumbent.least_peak());
   } else {
-    Rest(graph, reduction, options, incumbent, watch).solve();
+    RemainderSearch(graph, reduction, options, incumbent, watch).solve();
   }
   return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());
 }

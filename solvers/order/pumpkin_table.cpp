@@ -7,10 +7,10 @@
 
 namespace cairn::solvers {
 
-PumpkinTable::PumpkinTable(std::span<const Branch> branches, std::int64_t released) : branches_(branches) {
-  const auto profile = [&](const Branch& branch) {
+PumpkinTable::PumpkinTable(std::span<const PumpkinBranch> branches, std::int64_t released) : branches_(branches) {
+  const auto profile = [&](const PumpkinBranch& branch) {
     std::vector<std::int64_t> words{branch.key.rise, branch.key.drop};
-    for (const Piece& piece : branch.rest) words.insert(words.end(), {piece.rise, piece.drop});
+    for (const ChainSegment& piece : branch.rest) words.insert(words.end(), {piece.rise, piece.drop});
     return words;
   };
   problem_.released = released;
@@ -64,8 +64,8 @@ Chain PumpkinTable::chain(Ropes& ropes) const {
   for (const auto& equal : branches_of_kind_) unused.push_back(equal.size());
   Chain result;
   for (auto kind = order_.rbegin(); kind != order_.rend(); ++kind) {
-    const Branch& branch = branches_[branches_of_kind_[*kind][--unused[*kind]]];
-    Piece key = branch.key;
+    const PumpkinBranch& branch = branches_[branches_of_kind_[*kind][--unused[*kind]]];
+    ChainSegment key = branch.key;
     if (kind == order_.rbegin()) key.drop += problem_.released;
     Chain longer;
     append(longer, key, ropes);

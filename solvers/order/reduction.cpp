@@ -8,11 +8,11 @@ namespace cairn::solvers {
 
 namespace {
 
-void unite(Bush& bush, Bush other) {
-  if (bush.limbs.size() < other.limbs.size()) bush.limbs.swap(other.limbs);
-  bush.limbs.insert(bush.limbs.end(), other.limbs.begin(), other.limbs.end());
-  bush.direct = bush.direct || other.direct;
-  bush.released = bush.released || other.released;
+void unite(InForest& forest, InForest other) {
+  if (forest.branches.size() < other.branches.size()) forest.branches.swap(other.branches);
+  forest.branches.insert(forest.branches.end(), other.branches.begin(), other.branches.end());
+  forest.direct = forest.direct || other.direct;
+  forest.released = forest.released || other.released;
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ Reduction::Reduction(const core::Graph& graph, Unfinished unfinished, std::int64
   const StepGraph steps(graph);
   const auto connect = [&](VertexId from, VertexId to) { reducer_.connect(from, to, {{}, true, false}, unite); };
   for (VertexId v = 0; v < graph.node_count(); ++v) {
-    vertices_[v] = {{{steps[v].rise, steps[v].drop}, ropes().leaf(v)}, steps[v].held};
+    vertices_[v] = {{{steps[v].rise, steps[v].drop}, ropes().leaf(v)}, steps[v].output};
     for (const VertexId u : graph.inputs(v)) connect(u, v);
     if (graph.inputs(v).empty()) connect(source_, v);
     if (graph.readers(v).empty()) connect(v, sink_);
@@ -37,42 +37,42 @@ Reduction::Reduction(const core::Graph& graph, Unfinished unfinished, std::int64
 }
 
 /// What the edge `before` v carries, then v, then the path `behind`: with v as the last key.
-Bush Reduction::join(VertexId v, EdgeId before, Chain behind) {
-  Bush& bush = reducer_.edge(before).value;
+InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
+  InForest& forest = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];
-  const Piece& key = vertices_[v];
-  if (source.held == 0 || bush.released) {
-    // Nobody waits for these limbs, so the path to v and on is settled.
-    Limb limb;
-    limb.before = linearizer_.merge_limbs(bush.limbs);
-    append(limb.before, key, ropes());
-    append(limb.before, behind, ropes());
-    return {{linearizer_.add(std::move(limb))}, false, bush.released};
+  const ChainSegment& key = vertices_[v];
+  if (source.output == 0 || forest.released) {
+    // Nobody waits for these branches, so the path to v and on is settled.
+    TreeBranch branch;
+    branch.before = linearizer_.merge_branches(forest.branches);
+    append(branch.before, key, ropes());
+    append(branch.before, behind, ropes());
+    return {{linearizer_.add(std::move(branch))}, false, forest.released};
   }
-  if (bush.limbs.size() == 1 && !bush.direct) {
-    Limb& limb = linearizer_.limb(bush.limbs.front());
-    append(limb.rest, key, ropes());
-    append(limb.rest, behind, ropes());
-    return std::move(bush);
+  if (forest.branches.size() == 1 && !forest.direct) {
+    TreeBranch& branch = linearizer_.branch(forest.branches.front());
+    append(branch.rest, key, ropes());
+    append(branch.rest, behind, ropes());
+    return std::move(forest);
   }
-  Limb limb{{}, key, std::move(behind), {}, bush.direct};
-  if (bush.direct) {
-    limb.before = linearizer_.merge_limbs(bush.limbs);
+  TreeBranch branch{{}, key, std::move(behind), {}, forest.direct};
+  if (forest.direct) {
+    branch.before = linearizer_.merge_branches(forest.branches);
   } else {
-    limb.children = std::move(bush.limbs);
+    branch.children = std::move(forest.branches);
   }
-  return {{linearizer_.add(std::move(limb))}, false, false};
+  return {{linearizer_.add(std::move(branch))}, false, false};
 }
 
-bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, Bush& joined) {
-  const Bush& bush = reducer_.edge(behind).value;
-  std::int64_t released = bush.released ? 0 : vertices_[v].held;
-  if (bush.direct) {
+bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, InForest& joined) {
+  const InForest& forest = reducer_.edge(behind).value;
+  std::int64_t released = forest.released ? 0 : vertices_[v].output;
+  if (forest.direct) {
     // The reader at the end comes after all others: it is what releases v.
     vertices_[reducer_.edge(behind).to].drop += released;
     released = 0;
   }
-  std::optional<Chain> path = linearizer_.linearize(bush, released);
+  std::optional<Chain> path = linearizer_.linearize(forest, released);
   if (!path) {
     too_large_ = {v, linearizer_.needed_bytes()};
     return false;
@@ -87,12 +87,13 @@ bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, Bush& joined) {
 
 void Reduction::run() {
   reducer_.run(
-      [&](VertexId v, EdgeId before, EdgeId behind, Bush& joined) { return series(v, before, behind, joined); }, unite);
+      [&](VertexId v, EdgeId before, EdgeId behind, InForest& joined) { return series(v, before, behind, joined); },
+      unite);
 }
 
 Chain Reduction::chain() {
   if (reducer_.edges().empty()) return {};
-  return linearizer_.merge_limbs(reducer_.edge(reducer_.out_edge(source_)).value.limbs);
+  return linearizer_.merge_branches(reducer_.edge(reducer_.out_edge(source_)).value.branches);
 }
 
 std::vector<Reduction::VertexId> Reduction::vertices() const {
@@ -122,7 +123,7 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
 /// The edges of a region, and what its vertices hold that only the sink can release: it comes after all of them.
 struct Reduction::Inside {
   std::vector<EdgeId> edges;
-  std::vector<std::int64_t> held;  ///< of the inner vertices, then the source: what is released inside
+  std::vector<std::int64_t> outputs;  ///< of the inner vertices, then the source: what is released inside
   std::int64_t released_by_sink = 0;
 };
 
@@ -136,14 +137,14 @@ std::size_t Reduction::place_in(const Region& region, VertexId v) {
 /// Only what the region touches is looked at: there may be thousands of them.
 Reduction::Inside Reduction::look_inside(const Region& region) const {
   Inside inside;
-  for (const VertexId v : region.inner) inside.held.push_back(vertices_[v].held);
-  inside.held.push_back(region.source == source_ ? 0 : vertices_[region.source].held);
+  for (const VertexId v : region.inner) inside.outputs.push_back(vertices_[v].output);
+  inside.outputs.push_back(region.source == source_ ? 0 : vertices_[region.source].output);
   const auto take = [&](EdgeId e) {
     const Reducer::Edge& edge = reducer_.edges()[e];
     inside.edges.push_back(e);
-    std::int64_t& held = inside.held[place_in(region, edge.from)];
-    if (edge.value.released) held = 0;
-    if (edge.to == region.sink && edge.value.direct) inside.released_by_sink += std::exchange(held, 0);
+    std::int64_t& output = inside.outputs[place_in(region, edge.from)];
+    if (edge.value.released) output = 0;
+    if (edge.to == region.sink && edge.value.direct) inside.released_by_sink += std::exchange(output, 0);
   };
   for (const VertexId v : region.inner) {
     for (const EdgeId e : edges_to_[v]) {
@@ -161,25 +162,25 @@ Reduction::Inside Reduction::look_inside(const Region& region) const {
 
 Expansion Reduction::expand(const Region& region) const {
   const Inside inside = look_inside(region);
-  Expander expander(linearizer_.limbs());
+  Expander expander(linearizer_.branches());
   std::vector<StepId> step;
   for (std::size_t i = 0; i < region.inner.size(); ++i) {
     const Vertex& vertex = vertices_[region.inner[i]];
-    step.push_back(expander.add({vertex.rise, vertex.drop, inside.held[i]}, vertex.nodes));
+    step.push_back(expander.add({vertex.rise, vertex.drop, inside.outputs[i]}, vertex.nodes));
   }
   // The source has run, but what it holds is released here. The sink is outside.
-  const std::int64_t held = inside.held.back();
-  step.push_back(held > 0 ? expander.add({0, 0, held}, Ropes::kEmpty) : Expander::kOutside);
+  const std::int64_t output = inside.outputs.back();
+  step.push_back(output > 0 ? expander.add({0, 0, output}, Ropes::kEmpty) : Expander::kOutside);
   step.push_back(Expander::kOutside);
   for (const EdgeId e : inside.edges) {
     const Reducer::Edge& edge = reducer_.edges()[e];
-    expander.add_bush(edge.value, step[place_in(region, edge.from)], step[place_in(region, edge.to)]);
+    expander.add_forest(edge.value, step[place_in(region, edge.from)], step[place_in(region, edge.to)]);
   }
   return expander.finish();
 }
 
-Expansion Reduction::expand_rest() const {
-  Expander expander(linearizer_.limbs());
+Expansion Reduction::expand_remainder() const {
+  Expander expander(linearizer_.branches());
   std::vector<StepId> step(vertices_.size(), Expander::kOutside);
   std::vector<std::uint8_t> released(vertices_.size(), 0);
   for (const Reducer::Edge& edge : reducer_.edges()) {
@@ -187,22 +188,22 @@ Expansion Reduction::expand_rest() const {
   }
   for (const VertexId v : vertices()) {
     const Vertex& vertex = vertices_[v];
-    step[v] = expander.add({vertex.rise, vertex.drop, released[v] ? 0 : vertex.held}, vertex.nodes);
+    step[v] = expander.add({vertex.rise, vertex.drop, released[v] ? 0 : vertex.output}, vertex.nodes);
   }
   for (const Reducer::Edge& edge : reducer_.edges()) {
-    if (edge.from >= 0) expander.add_bush(edge.value, step[edge.from], step[edge.to]);
+    if (edge.from >= 0) expander.add_forest(edge.value, step[edge.from], step[edge.to]);
   }
   return expander.finish();
 }
 
 void Reduction::replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order) {
   const Inside inside = look_inside(region);
-  Limb limb;
-  limb.before = chain_of(expansion, order, ropes());
+  TreeBranch branch;
+  branch.before = chain_of(expansion, order, ropes());
   for (const EdgeId e : inside.edges) reducer_.remove_edge(e);
   for (const VertexId v : region.inner) reducer_.remove_vertex(v);
   vertices_[region.sink].drop += inside.released_by_sink;
-  reducer_.connect(region.source, region.sink, {{linearizer_.add(std::move(limb))}, false, true}, unite);
+  reducer_.connect(region.source, region.sink, {{linearizer_.add(std::move(branch))}, false, true}, unite);
 }
 
 }  // namespace cairn::solvers

@@ -23,7 +23,7 @@ StepGraph::StepGraph(const core::Graph& graph) {
       if (!graph.keep(u) && graph.readers(u).size() == 1) step.drop += graph.size(u);
     }
     if (!graph.keep(v) && graph.readers(v).empty()) step.drop += graph.size(v);
-    if (!graph.keep(v) && graph.readers(v).size() >= 2) step.held = graph.size(v);
+    if (!graph.keep(v) && graph.readers(v).size() >= 2) step.output = graph.size(v);
     steps_.push_back(step);
   }
   index(std::move(edges));
@@ -101,9 +101,10 @@ std::int64_t memory(const StepGraph& graph, const Cut& cut) {
   for (StepId s = 0; s < graph.step_count(); ++s) {
     if (!cut.contains(s)) continue;
     bytes += graph[s].rise - graph[s].drop;
-    if (graph[s].held == 0) continue;
+    if (graph[s].output == 0) continue;
     const auto readers = graph.successors(s);
-    if (std::all_of(readers.begin(), readers.end(), [&](StepId r) { return cut.contains(r); })) bytes -= graph[s].held;
+    if (std::all_of(readers.begin(), readers.end(), [&](StepId r) { return cut.contains(r); }))
+      bytes -= graph[s].output;
   }
   return bytes;
 }
@@ -119,7 +120,7 @@ std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId
     bytes.push_back(bytes.back() + graph[s].rise);
     std::int64_t after = bytes.back() - graph[s].drop;
     for (const StepId p : graph.predecessors(s)) {
-      if (--waiting[p] == 0) after -= graph[p].held;
+      if (--waiting[p] == 0) after -= graph[p].output;
     }
     bytes.push_back(after);
   }

@@ -1,7 +1,7 @@
 #include "cairn/solvers/order/device/pumpkin.h"
 
 #include "cairn/cuda/accelerator.h"
-#include "cairn/solvers/order/device/accelerator.h"
+#include "cairn/solvers/common/accelerator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/solvers/pumpkin_cases.h"

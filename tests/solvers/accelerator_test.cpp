@@ -1,4 +1,4 @@
-#include "cairn/solvers/order/device/accelerator.h"
+#include "cairn/solvers/common/accelerator.h"
 
 #include <cstdint>
 #include <stdexcept>
@@ -6,8 +6,9 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/reference.h"
+#include "cairn/models/random_graphs.h"
+#include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/device/pumpkin_kernel.h"
-#include "cairn/solvers/order/generators.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/fiber_machine.h"
@@ -25,7 +26,7 @@ class FiberAccelerator : public solvers::Accelerator {
     solvers::PumpkinOptions within = options;
     within.memory_bytes = memory_bytes;
     tests::FiberMachine machine;
-    return solvers::device::solve_pumpkin(machine, problem, within);
+    return solvers::solve_pumpkin(machine, problem, within);
   }
   solvers::KeyOrdersFound key_orders(const solvers::KeyTree&, const solvers::KeyOrderOptions&) override {
     throw std::logic_error("not a part of these tests");
@@ -38,7 +39,7 @@ class FiberAccelerator : public solvers::Accelerator {
 using Solver = Solution (*)(const core::Graph&, const OrderOptions&);
 
 TEST_CASE("accelerator: a large pumpkin has the host's schedule in every solver", "[order]") {
-  const core::Graph graph = generate_pumpkin(16, 12, {}, 1);
+  const core::Graph graph = models::generate_pumpkin(16, 12, {}, 1);
   OrderOptions options;
   options.threads = 1;
   const Solution host = pumpkin(graph, options);
@@ -53,7 +54,7 @@ TEST_CASE("accelerator: a large pumpkin has the host's schedule in every solver"
     CHECK(solution.work == host.work);
   }
   // The host does what is small, or has no room there.
-  pumpkin(generate_pumpkin(12, 12, {}, 1), options);
+  pumpkin(models::generate_pumpkin(12, 12, {}, 1), options);
   CHECK(device.pumpkins == called);
   device.memory_bytes = 1 << 18;
   CHECK(pumpkin(graph, options).schedule.steps == host.schedule.steps);
@@ -61,7 +62,7 @@ TEST_CASE("accelerator: a large pumpkin has the host's schedule in every solver"
 }
 
 TEST_CASE("accelerator: a table that the host has no memory for", "[order]") {
-  const core::Graph graph = generate_pumpkin(17, 16, {}, 2);
+  const core::Graph graph = models::generate_pumpkin(17, 16, {}, 2);
   OrderOptions options;
   options.threads = 1;
   const Solution host = pumpkin(graph, options);
@@ -75,7 +76,7 @@ TEST_CASE("accelerator: a table that the host has no memory for", "[order]") {
 }
 
 TEST_CASE("accelerator: a limit ends its work", "[order]") {
-  const core::Graph graph = generate_pumpkin(17, 16, {}, 2);
+  const core::Graph graph = models::generate_pumpkin(17, 16, {}, 2);
   FiberAccelerator device;
   OrderOptions options;
   options.threads = 1;

@@ -1,6 +1,7 @@
-#include "cairn/solvers/order/caduceus.h"
+#include "cairn/solvers/order/internal/caduceus.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/node_sum.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/caduceus_cases.h"
 #include "cairn/tests/solvers/order_oracle.h"
 #include "cairn/tests/support/random_graph.h"
 
@@ -279,6 +281,34 @@ TEST_CASE("what is found in any graph is a caduceus with the same orders or an e
   }
   CHECK(found > 500);
   CHECK(refused > 500);
+}
+
+TEST_CASE("generated caduceus graphs have the staff and the bends that were asked for", "[order]") {
+  Random random(7);
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto staff = static_cast<NodeId>(random.between(2, 10)), bends = static_cast<NodeId>(random.between(0, 8));
+    const auto nodes = static_cast<NodeId>(staff + bends + (bends > 0 ? random.between(0, 30) : 0));
+    const std::int64_t most = random.pick(std::vector<std::int64_t>{0, 1, 100});
+    const Caduceus caduceus = tests::generate_caduceus(nodes, staff, bends, most, seed);
+    REQUIRE(caduceus.staff.size() == static_cast<std::size_t>(staff));
+    REQUIRE(caduceus.bends.size() == static_cast<std::size_t>(bends));
+    std::vector<std::int64_t> weights = caduceus.staff;
+    for (const Caduceus::Bend& bend : caduceus.bends) {
+      REQUIRE(0 <= bend.from);
+      REQUIRE(bend.from < bend.to);
+      REQUIRE(bend.to < staff);
+      REQUIRE_FALSE(bend.weights.empty());
+      weights.insert(weights.end(), bend.weights.begin(), bend.weights.end());
+    }
+    REQUIRE(weights.size() == static_cast<std::size_t>(nodes));
+    REQUIRE(std::accumulate(weights.begin(), weights.end(), std::int64_t{0}) >= 0);
+    for (const std::int64_t weight : weights) REQUIRE((-most <= weight && weight <= most));
+    REQUIRE(node_sum_graph(caduceus).node_count() == nodes);
+    const Caduceus again = tests::generate_caduceus(nodes, staff, bends, most, seed);
+    REQUIRE(again.staff == caduceus.staff);
+    for (std::size_t b = 0; b < caduceus.bends.size(); ++b)
+      REQUIRE(again.bends[b].weights == caduceus.bends[b].weights);
+  }
 }
 
 TEST_CASE("malformed bends are refused", "[order]") {

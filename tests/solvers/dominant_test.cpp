@@ -61,11 +61,11 @@ NodeSumGraph small_node_sum_graph(Random& random) {
   return NodeSumGraph(weights, edges);
 }
 
-/// Steps of any rise, drop and held bytes: what parts of a graph that became paths may look like.
+/// Steps of any rise, drop and output: what parts of a graph that became paths may look like.
 StepGraph any_step_graph(Random& random) {
   const auto n = static_cast<StepId>(random.between(1, 8));
   const std::int64_t most = random.pick(std::vector<std::int64_t>{1, 2, 4, 1000});
-  const int held = random.pick(std::vector<int>{0, 40, 90});
+  const int outputs = random.pick(std::vector<int>{0, 40, 90});
   std::vector<StepGraph::Edge> edges;
   std::vector<StepGraph::Step> steps(static_cast<std::size_t>(n));
   const tests::Inputs shape = tests::any_shape(random, n);
@@ -74,7 +74,7 @@ StepGraph any_step_graph(Random& random) {
   }
   for (StepGraph::Step& step : steps) step = {random.between(0, most), random.between(0, most), 0};
   for (const auto& [from, to] : edges) {
-    if (random.chance(held)) steps[static_cast<std::size_t>(from)].held = random.between(0, most);
+    if (random.chance(outputs)) steps[static_cast<std::size_t>(from)].output = random.between(0, most);
   }
   return StepGraph(steps, edges);
 }

@@ -77,7 +77,7 @@ bool has_order_below(const StepGraph& graph, std::int64_t bytes) {
       const std::uint64_t next = set | std::uint64_t{1} << s;
       if (!seen.insert(next).second) continue;
       std::int64_t after = memory + graph[s].rise - graph[s].drop;
-      for (const StepId p : graph.predecessors(s)) after -= all_in(next, graph.successors(p)) ? graph[p].held : 0;
+      for (const StepId p : graph.predecessors(s)) after -= all_in(next, graph.successors(p)) ? graph[p].output : 0;
       open.emplace_back(next, after);
     }
   }

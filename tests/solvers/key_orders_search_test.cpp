@@ -23,7 +23,7 @@ using tests::Bytes;
 using tests::Order;
 using tests::OrderModel;
 using tests::Random;
-using Step = KeyOrdersFound::Step;
+using Step = KeyOrdersFound::Place;
 
 /// Every step that an order has to take: a segment each.
 struct Steps {
@@ -204,10 +204,10 @@ TEST_CASE("of equal subtrees one order in each class is tried and its peak is th
   int fewer = 0;
   for (int i = 0; i < 1500; ++i) {
     const KeyTree tree = random_tree(random);
-    const device::PackedKeyTree packed(tree);
-    const device::KeyTreeView view = packed.view();
+    const PackedKeyTree packed(tree);
+    const KeyTreeView view = packed.view();
     std::vector<std::int64_t> memory(static_cast<std::size_t>(packed.workspace_bytes()) / 8 + 1);
-    device::RelaxationSolver work(reinterpret_cast<std::byte*>(memory.data()), view, packed.size);
+    RelaxationSolver work(reinterpret_cast<std::byte*>(memory.data()), view, packed.size);
     std::vector<std::int64_t> all_peaks, tried_peaks;
     std::vector<std::int32_t> order;
     each_order(tree, order, [&](const std::vector<std::int32_t>& whole) {
@@ -255,8 +255,8 @@ TEST_CASE("key orders are the same on every machine", "[sim]") {
       CHECK(found.dominant == expected.dominant);
     };
     check(search_key_orders(tree, options, two));
-    check(device::search_key_orders(tree, options, [&]() -> tests::FiberMachine& { return forwards; }));
-    check(device::search_key_orders(tree, options, [&]() -> tests::FiberMachine& { return backwards; }));
+    check(search_key_orders(tree, options, [&]() -> tests::FiberMachine& { return forwards; }));
+    check(search_key_orders(tree, options, [&]() -> tests::FiberMachine& { return backwards; }));
   }
 }
 

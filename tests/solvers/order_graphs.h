@@ -10,7 +10,7 @@
 #include "cairn/tests/support/random_graph.h"
 
 /// Small random graphs of the classes that the order solvers know, rich in corner cases: equal and zero sizes, scratch,
-/// in-place nodes, kept nodes, any numbering. Not those of solvers/order/generators.h, which have tests of their own.
+/// in-place nodes, kept nodes, any numbering. Not those of models/random_graphs.h, which have tests of their own.
 namespace cairn::tests {
 
 /// Who reads whom, by topological position.

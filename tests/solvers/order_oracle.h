@@ -93,7 +93,7 @@ inline OrderModel model_of(const core::NodeSumGraph& graph) {
   return model;
 }
 
-/// As StepGraph's comment says: a step raises, then lowers; what it holds goes when its successors have run.
+/// As StepGraph's comment says: a step raises, then lowers; its output goes when its successors have run.
 inline OrderModel model_of(const solvers::StepGraph& graph) {
   OrderModel model = precedence(graph.step_count(), [&](solvers::StepId s) { return graph.successors(s); });
   const auto memory = [&graph, successors = model.successors](Set done) {
@@ -101,7 +101,7 @@ inline OrderModel model_of(const solvers::StepGraph& graph) {
     for (solvers::StepId s = 0; s < graph.step_count(); ++s) {
       if (!contains(done, s)) continue;
       bytes += graph[s].rise - graph[s].drop;
-      if ((successors[static_cast<std::size_t>(s)] & ~done) == 0) bytes -= graph[s].held;
+      if ((successors[static_cast<std::size_t>(s)] & ~done) == 0) bytes -= graph[s].output;
     }
     return bytes;
   };
@@ -406,7 +406,7 @@ inline std::string describe(const core::NodeSumGraph& graph) {
 inline std::string describe(const solvers::StepGraph& graph) {
   std::string text = "\n";
   for (solvers::StepId s = 0; s < graph.step_count(); ++s) {
-    text += fmt::format("  {}: rise {} drop {} held {} to", s, graph[s].rise, graph[s].drop, graph[s].held);
+    text += fmt::format("  {}: rise {} drop {} output {} to", s, graph[s].rise, graph[s].drop, graph[s].output);
     for (const solvers::StepId t : graph.successors(s)) text += fmt::format(" {}", t);
     text += "\n";
   }

@@ -10,7 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
-#include "cairn/solvers/order/generators.h"
+#include "cairn/models/random_graphs.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/order_graphs.h"
@@ -350,9 +350,9 @@ std::vector<Graph> larger_graphs(Random& random) {
           tests::dressed_graph(random, tests::starborescence_shape(random, 40)),
           tests::dressed_graph(random, tests::any_shape(random, 60)),
           tests::random_graph(random, options),
-          generate_valley_pumpkin(18, 7, seed),
-          generate_starborescence(60, 14, GeneratedSizes{}, seed),
-          generate_series_parallel(90, 10, GeneratedSizes{}, seed)};
+          models::generate_valley_pumpkin(18, 7, seed),
+          models::generate_starborescence(60, 14, models::GeneratedSizes{}, seed),
+          models::generate_series_parallel(90, 10, models::GeneratedSizes{}, seed)};
 }
 
 /// Any valid order, with honest measures.
@@ -527,9 +527,9 @@ TEST_CASE("3-Partition with six numbers has the peak of brute force", "[order]")
   Random random(15);
   for (int i = 0; i < 12; ++i) {
     const bool feasible = i % 2 == 0;
-    const std::vector<std::int64_t> numbers = feasible
-                                                  ? feasible_three_partition(2, 12 + i, static_cast<std::uint64_t>(i))
-                                                  : infeasible_numbers(random, 2, 15);
+    const std::vector<std::int64_t> numbers =
+        feasible ? models::feasible_three_partition(2, 12 + i, static_cast<std::uint64_t>(i))
+                 : infeasible_numbers(random, 2, 15);
     REQUIRE(can_be_split(numbers, std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0}) / 2) == feasible);
     for (const bool tree : {false, true}) {
       const Graph graph = three_partition_graph(numbers, tree);
@@ -550,8 +550,8 @@ TEST_CASE("3-Partition: the peak says whether the numbers can be split", "[order
   for (const int groups : {3, 4}) {
     for (int i = 0; i < 3; ++i) {
       const std::vector<std::int64_t> good =
-          feasible_three_partition(groups, 30 + 10 * i, static_cast<std::uint64_t>(100 * groups + i));
-      CHECK(pumpkin(three_partition_pumpkin(good).graph, one_thread()).peak == feasible_peak(good));
+          models::feasible_three_partition(groups, 30 + 10 * i, static_cast<std::uint64_t>(100 * groups + i));
+      CHECK(pumpkin(models::three_partition_pumpkin(good).graph, one_thread()).peak == feasible_peak(good));
       CHECK(pumpkin(three_partition_graph(good, false), one_thread()).peak == feasible_peak(good));
       CHECK(out_tree(three_partition_graph(good, true), one_thread()).peak == feasible_peak(good));
       const std::vector<std::int64_t> bad = infeasible_numbers(random, groups, 20 + 7 * i);
@@ -569,14 +569,14 @@ TEST_CASE("3-Partition: the peak says whether the numbers can be split", "[order
 }
 
 TEST_CASE("3-Partition with fifteen and eighteen numbers", "[order]") {
-  const std::vector<std::int64_t> fifteen = feasible_three_partition(5, 40, 1);
+  const std::vector<std::int64_t> fifteen = models::feasible_three_partition(5, 40, 1);
   CHECK(pumpkin(three_partition_graph(fifteen, false), one_thread()).peak == feasible_peak(fifteen));
   // Equal chains count once: three kinds of six.
   std::vector<std::int64_t> eighteen;
   for (int i = 0; i < 6; ++i) eighteen.insert(eighteen.end(), {3, 5, 12});
   CHECK(pumpkin(three_partition_graph(eighteen, false), one_thread()).peak == feasible_peak(eighteen));
   CHECK(order(three_partition_graph(eighteen, false), one_thread()).peak == feasible_peak(eighteen));
-  eighteen = feasible_three_partition(6, 60, 2);
+  eighteen = models::feasible_three_partition(6, 60, 2);
   CHECK(pumpkin(three_partition_graph(eighteen, false), one_thread()).peak == feasible_peak(eighteen));
   CHECK(out_tree(three_partition_graph(eighteen, true), one_thread()).peak == feasible_peak(eighteen));
 }

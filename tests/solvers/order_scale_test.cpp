@@ -3,7 +3,7 @@
 #include <string>
 
 #include "cairn/core/profile.h"
-#include "cairn/solvers/order/generators.h"
+#include "cairn/models/random_graphs.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/tests/catch.h"
 
@@ -91,7 +91,7 @@ TEST_CASE("wide stars end at their limit with a valid order", "[order]") {
 }
 
 TEST_CASE("the exact search does not begin on graphs too large for it", "[order]") {
-  check_ends(solvers::generate_random(20'000, 40'000, {}, 1), solvers::exact, 1'000'000);
+  check_ends(models::generate_random(20'000, 40'000, {}, 1), solvers::exact, 1'000'000);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ StepGraph wide_steps(std::uint64_t seed, StepId nodes) {
   std::vector<bool> read(steps.size());
   for (const auto& [from, to] : edges) read[from] = true;
   for (StepId s = 0; s < nodes; ++s) {
-    if (!read[s]) steps[s].held = 0;
+    if (!read[s]) steps[s].output = 0;
   }
   return StepGraph(steps, edges);
 }

@@ -27,7 +27,7 @@ PumpkinAnswer on_host(const PumpkinProblem& problem, const PumpkinOptions& optio
 }
 PumpkinAnswer on_fibers(const PumpkinProblem& problem, bool reverse, const PumpkinOptions& options = {}) {
   tests::FiberMachine machine(reverse ? tests::Threads::reverse : tests::Threads::forward);
-  return device::solve_pumpkin(machine, problem, options);
+  return solve_pumpkin(machine, problem, options);
 }
 
 void check_same(const PumpkinAnswer& a, const PumpkinAnswer& b) {
@@ -257,8 +257,8 @@ TEST_CASE("pumpkin table: every multiset has its rank and so have those with one
       if (more) ++digits[k];
     }
     const std::vector<std::int64_t> states = count_states(problem);
-    const std::vector<std::int64_t> before = device::count_of_kinds_before(problem);
-    device::PumpkinSpace space{};
+    const std::vector<std::int64_t> before = count_of_kinds_before(problem);
+    PumpkinSpace space{};
     space.kinds_before = before.data();
     space.kinds = static_cast<std::int32_t>(copies.size());
     space.branches = problem.branches();

@@ -11,7 +11,6 @@
 #include "cairn/solvers/order/device/key_orders_kernel.h"
 
 namespace cairn::solvers {
-namespace device {
 namespace {
 
 using Signature = std::vector<std::int64_t>;
@@ -143,10 +142,10 @@ struct Layer {
   }
 };
 
-class Search {
+class KeyOrderSearch {
  public:
-  Search(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderMachine& narrow,
-         const std::function<std::unique_ptr<KeyOrderMachine>()>& make_wide)
+  KeyOrderSearch(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderBatches& narrow,
+                 const std::function<std::unique_ptr<KeyOrderBatches>()>& make_wide)
       : tree_(tree), options_(options), narrow_(narrow), make_wide_(make_wide), keys_(tree.size.staff) {
     const std::int64_t of_prefix = keys_ * keys_ * (4 * keys_ + 12) + 16 * std::int64_t{tree.size.segments} + 1;
     most_width_ = std::max<std::int64_t>(1, std::min(options.most_width, options.memory_bytes / of_prefix));
@@ -181,7 +180,7 @@ class Search {
     const std::int64_t width = std::max(options_.least_width, tried_ / kTriedForEach);
     return std::max<std::int64_t>(1, std::min(width, most_width_));
   }
-  KeyOrderMachine& machine_for(std::int64_t candidates) {
+  KeyOrderBatches& machine_for(std::int64_t candidates) {
     if (candidates < options_.least_batch) return narrow_;
     if (!wide_) wide_ = make_wide_();
     return *wide_;
@@ -260,14 +259,14 @@ class Search {
     std::vector<std::int64_t> memory(static_cast<std::size_t>(tree_.workspace_bytes()) / sizeof(std::int64_t) + 1);
     RelaxationSolver work(reinterpret_cast<std::byte*>(memory.data()), view, tree_.size);
     work.relaxation.build(view, found_.keys.data(), static_cast<std::int32_t>(keys_), -1);
-    const Caduceus& graph = work.relaxation.graph();
+    const SegmentCaduceus& graph = work.relaxation.graph();
     work.solver.dominant(graph);
     std::int64_t bytes = 0;
     for (std::int32_t i = 0; i < graph.count; ++i) {
       const std::int32_t id = work.solver.dominant_order()[i];
       const KeyTreeView::Ranked origin = work.relaxation.origin(id);
-      found_.steps.push_back(origin.chain < 0 ? KeyOrdersFound::Step{found_.keys[origin.index], -1}
-                                              : KeyOrdersFound::Step{origin.chain, origin.index});
+      found_.steps.push_back(origin.chain < 0 ? KeyOrdersFound::Place{found_.keys[origin.index], -1}
+                                              : KeyOrdersFound::Place{origin.chain, origin.index});
       found_.peak = std::max(found_.peak, bytes + graph.segments[id].rise);
       bytes += graph.segments[id].change();
     }
@@ -275,9 +274,9 @@ class Search {
 
   const PackedKeyTree& tree_;
   const KeyOrderOptions& options_;
-  KeyOrderMachine& narrow_;
-  const std::function<std::unique_ptr<KeyOrderMachine>()>& make_wide_;
-  std::unique_ptr<KeyOrderMachine> wide_;
+  KeyOrderBatches& narrow_;
+  const std::function<std::unique_ptr<KeyOrderBatches>()>& make_wide_;
+  std::unique_ptr<KeyOrderBatches> wide_;
   std::int64_t keys_;
   std::int64_t most_width_ = 1;
   std::int64_t tried_ = 0;
@@ -292,15 +291,13 @@ class Search {
 
 }  // namespace
 
-KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderMachine& narrow,
-                                 const std::function<std::unique_ptr<KeyOrderMachine>()>& make_wide) {
-  return Search(tree, options, narrow, make_wide).run();
+KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderBatches& narrow,
+                                 const std::function<std::unique_ptr<KeyOrderBatches>()>& make_wide) {
+  return KeyOrderSearch(tree, options, narrow, make_wide).run();
 }
 
-}  // namespace device
-
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, core::HostMachine& machine) {
-  return device::search_key_orders(tree, options, [&]() -> core::HostMachine& { return machine; });
+  return solvers::search_key_orders(tree, options, [&]() -> core::HostMachine& { return machine; });
 }
 
 }  // namespace cairn::solvers

@@ -44,13 +44,13 @@ struct KeyOrderOptions {
 
 struct KeyOrdersFound {
   /// Part k < keys: the key itself (segment -1) or segment i of its rest; part keys + f: segment i of free path f.
-  struct Step {
+  struct Place {
     std::int32_t part, segment;
-    bool operator==(const Step&) const = default;
+    bool operator==(const Place&) const = default;
   };
   bool complete = false;           ///< `steps` are dominant; else some schedule, the best one found
   std::vector<std::int32_t> keys;  ///< in their order
-  std::vector<Step> steps;         ///< of everything
+  std::vector<Place> steps;        ///< every segment of every part, in the order found
   std::int64_t peak = 0;           ///< above the bytes at the beginning
   std::int64_t relaxations = 0;    ///< prefixes of which the least peak was computed
   std::int64_t dominant = 0;       ///< prefixes, or whole orders, of which the dominant schedule was

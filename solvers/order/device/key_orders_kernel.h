@@ -11,13 +11,13 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/host_device.h"
-#include "cairn/sim/device/canonical_batch.h"
-#include "cairn/solvers/order/device/caduceus_kernel.h"
+#include "cairn/sim/device/transfer.h"
+#include "cairn/solvers/order/device/caduceus.h"
 #include "cairn/solvers/order/device/key_orders.h"
 
-/// What the search of sim/key_orders.h asks of a machine: the children of many prefixes with their least peaks, and the
-/// dominant profiles of many prefixes.
-namespace cairn::solvers::device {
+/// What search_key_orders() asks of a Machine (core/machine/machine.h): the children of many prefixes with their least
+/// peaks, and the dominant profiles of many prefixes.
+namespace cairn::solvers {
 
 /// A KeyTree in plain arrays. Its chains are, for K keys and F free paths: the rests, the free paths, the keys with
 /// their rests, and these again with the source released.
@@ -71,11 +71,11 @@ struct KeyTreeView {
 /// The caduceus graph of a prefix, the rest relaxed.
 class Relaxation {
  public:
-  CAIRN_HD Relaxation(Carver& carver, const KeyTreeView& tree, const CaduceusSize& size)
-      : graph_(carver, size),
-        position_(carver.take<std::int32_t>(tree.key_count)),
-        first_id_(carver.take<std::int32_t>(tree.free_count + 3 * tree.key_count)),
-        chain_of_bend_(carver.take<std::int32_t>(size.bends)) {}
+  CAIRN_HD Relaxation(BumpAllocator& allocator, const KeyTreeView& tree, const CaduceusSize& size)
+      : graph_(allocator, size),
+        position_(allocator.take<std::int32_t>(tree.key_count)),
+        first_id_(allocator.take<std::int32_t>(tree.free_count + 3 * tree.key_count)),
+        chain_of_bend_(allocator.take<std::int32_t>(size.bends)) {}
 
   /// Of a prefix and one key more, or none (-1). O(all segments).
   CAIRN_HD void build(const KeyTreeView& tree, const std::int32_t* prefix, std::int32_t length, std::int32_t next) {
@@ -114,7 +114,7 @@ class Relaxation {
       if (id >= 0) graph_.ranked[count++] = id + tree.ranked[r].index;
     }
   }
-  CAIRN_HD const Caduceus& graph() const { return graph_; }
+  CAIRN_HD const SegmentCaduceus& graph() const { return graph_; }
 
   /// Where an id comes from: its place on the staff, or its place in a chain.
   CAIRN_HD KeyTreeView::Ranked origin(std::int32_t id) const {
@@ -137,7 +137,7 @@ class Relaxation {
     graph_.end_bend(first, last, length);
   }
 
-  Caduceus graph_;
+  SegmentCaduceus graph_;
   std::int32_t* position_;  ///< of a key on the staff, -1 for none
   std::int32_t* first_id_;  ///< by chain; -1 where it has no part
   std::int32_t* chain_of_bend_;
@@ -145,12 +145,12 @@ class Relaxation {
 
 /// What a thread needs, one piece of work after the other.
 struct RelaxationSolver {
-  Carver carver;
+  BumpAllocator allocator;
   Relaxation relaxation;
   CaduceusSolver solver;
 
   CAIRN_HD RelaxationSolver(std::byte* memory, const KeyTreeView& tree, const CaduceusSize& size)
-      : carver(memory), relaxation(carver, tree, size), solver(carver, size) {}
+      : allocator(memory), relaxation(allocator, tree, size), solver(allocator, size) {}
 };
 
 /// A key tree in the host's memory.
@@ -184,7 +184,7 @@ struct PackedKeyTree {
             released};
   }
   /// Of one RelaxationSolver.
-  std::int64_t workspace_bytes() const { return RelaxationSolver(nullptr, view(), size).carver.bytes(); }
+  std::int64_t workspace_bytes() const { return RelaxationSolver(nullptr, view(), size).allocator.bytes(); }
 };
 
 /// Prefixes of one length, one behind the other.
@@ -205,15 +205,16 @@ struct KeyOrderProfiles {
   std::vector<std::int32_t> counts;
 };
 
-/// A machine that holds a key tree.
-class KeyOrderMachine {
+/// The search's work on batches of prefixes, by a machine that holds the tree.
+class KeyOrderBatches {
  public:
-  virtual ~KeyOrderMachine() = default;
+  virtual ~KeyOrderBatches() = default;
   virtual void children(const Prefixes& prefixes, KeyOrderChildren& children) = 0;
   /// Dominant profiles of the relaxations.
   virtual void profiles(const Prefixes& prefixes, KeyOrderProfiles& profiles) = 0;
 };
 
+/// Marks the keys that may follow each prefix.
 struct FindChildren {
   static constexpr int kThreads = 1;
   KeyTreeView tree;
@@ -229,6 +230,7 @@ struct FindChildren {
   }
 };
 
+/// The least peak of each child.
 struct FindPeaks {
   static constexpr int kThreads = 1;
   KeyTreeView tree;
@@ -254,6 +256,7 @@ struct FindPeaks {
   }
 };
 
+/// The dominant profile of each prefix.
 struct FindProfiles {
   static constexpr int kThreads = 1;
   KeyTreeView tree;
@@ -270,7 +273,7 @@ struct FindProfiles {
     RelaxationSolver work(workspace + team * stride, tree, size);
     for (std::int64_t i = team; i < count; i += teams) {
       work.relaxation.build(tree, prefixes + i * length, length, -1);
-      const Caduceus& graph = work.relaxation.graph();
+      const SegmentCaduceus& graph = work.relaxation.graph();
       work.solver.dominant(graph);
       std::int32_t places = 0;
       for (std::int32_t k = 0; k < graph.count; ++k) {
@@ -281,8 +284,20 @@ struct FindProfiles {
   }
 };
 
+/// How many teams share `count` pieces of work if each needs memory of its own: as many as run at once; some more where
+/// they are few, so that none is waited for.
+template <class F, class Machine>
+std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t bytes_of_team) {
+  constexpr std::int64_t kFew = 512, kSpareBytes = 16 << 20;
+  const std::int64_t fitting = machine.free_bytes() / 2 / std::max<std::int64_t>(1, bytes_of_team);
+  const std::int64_t resident = std::min(machine.template resident_teams<F>(0), std::max<std::int64_t>(1, fitting));
+  const std::int64_t spare = std::min(kFew, kSpareBytes / std::max<std::int64_t>(1, bytes_of_team));
+  return std::min(count, std::max(resident, std::min(8 * resident, spare)));
+}
+
+/// A key tree in a Machine's memory.
 template <class Machine>
-class KeyOrdersOn final : public KeyOrderMachine {
+class KeyOrdersOn final : public KeyOrderBatches {
  public:
   KeyOrdersOn(const PackedKeyTree& tree, Machine& machine)
       : machine_(machine),
@@ -380,10 +395,10 @@ class KeyOrdersOn final : public KeyOrderMachine {
 };
 
 /// `narrow` is for batches that are not worth a launch on the machine that `make_wide` makes, once it is needed.
-KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderMachine& narrow,
-                                 const std::function<std::unique_ptr<KeyOrderMachine>()>& make_wide);
+KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderBatches& narrow,
+                                 const std::function<std::unique_ptr<KeyOrderBatches>()>& make_wide);
 
-/// solvers::search_key_orders on any Machine, which `machine()` gives once it is needed.
+/// search_key_orders() on any Machine, which `machine()` gives once it is needed.
 template <class GetMachine>
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, const GetMachine& machine) {
   using Machine = std::remove_reference_t<decltype(machine())>;
@@ -394,4 +409,4 @@ KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& opt
                            [&] { return std::make_unique<KeyOrdersOn<Machine>>(packed, machine()); });
 }
 
-}  // namespace cairn::solvers::device
+}  // namespace cairn::solvers

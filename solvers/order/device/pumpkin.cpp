@@ -52,7 +52,7 @@ std::vector<std::int64_t> count_states(const PumpkinProblem& problem) {
   return counts;
 }
 
-std::vector<std::int64_t> device::count_of_kinds_before(const PumpkinProblem& problem) {
+std::vector<std::int64_t> count_of_kinds_before(const PumpkinProblem& problem) {
   std::vector<std::int64_t> counts = no_kinds(problem), all;
   for (const PumpkinKind& kind : problem.kinds) {
     all.insert(all.end(), counts.begin(), counts.end());
@@ -89,7 +89,7 @@ std::int64_t most_bytes(const PumpkinProblem& problem) {
 
 PumpkinAnswer solve_pumpkin(const core::HostMachine& machine, const PumpkinProblem& problem,
                             const PumpkinOptions& options) {
-  return device::solve_pumpkin(machine, problem, options);
+  return PumpkinSolver<const core::HostMachine>(machine, problem, options).solve();
 }
 
 }  // namespace cairn::solvers

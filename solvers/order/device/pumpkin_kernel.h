@@ -10,8 +10,8 @@
 #include "cairn/core/host_device.h"
 #include "cairn/solvers/order/device/pumpkin.h"
 
-/// solve_pumpkin of sim/pumpkin.h on any Machine.
-namespace cairn::solvers::device {
+/// solve_pumpkin() on any Machine (core/machine/machine.h).
+namespace cairn::solvers {
 
 __extension__ typedef __int128 Int128;
 
@@ -175,8 +175,8 @@ CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, c
   return left.count + right.count + (flat ? 1 : 0);
 }
 
-/// What both passes over a layer know.
-struct PumpkinStep {
+/// What both passes over a layer need: ChooseFirst and WriteSegments.
+struct PumpkinPass {
   PumpkinSpace space;
   PumpkinLayer below;
   std::uint8_t* first;  ///< of each state of this layer
@@ -195,18 +195,18 @@ struct PumpkinStep {
 /// Who goes first, and how many segments that makes.
 struct ChooseFirst {
   static constexpr int kThreads = 1;
-  PumpkinStep step;
+  PumpkinPass pass;
   std::int32_t* counts;
 
   template <class Team>
   CAIRN_HD void operator()(const Team& /*team*/, std::int64_t index) const {
-    const std::int64_t rank = step.begin + index;
+    const std::int64_t rank = pass.begin + index;
     std::int32_t best = -1;
     PumpkinCandidate best_candidate{};
     std::int64_t peak = 0;
     Int128 left = 0;
-    step.space.for_each_kind(rank, step.size, [&](std::int32_t kind, std::int64_t others) {
-      const PumpkinCandidate candidate = step.candidate(kind, others);
+    pass.space.for_each_kind(rank, pass.size, [&](std::int32_t kind, std::int64_t others) {
+      const PumpkinCandidate candidate = pass.candidate(kind, others);
       PumpkinSum sum;
       candidate.forwards([&](std::int64_t top, std::int64_t valley) {
         sum.meet(top, valley);
@@ -220,7 +220,7 @@ struct ChooseFirst {
       }
       return true;
     });
-    step.first[rank] = static_cast<std::uint8_t>(best);
+    pass.first[rank] = static_cast<std::uint8_t>(best);
     counts[rank] = static_cast<std::int32_t>(write_segments(best_candidate, nullptr, 0));
   }
 };
@@ -228,17 +228,17 @@ struct ChooseFirst {
 /// The segments of who was chosen.
 struct WriteSegments {
   static constexpr int kThreads = 1;
-  PumpkinStep step;
+  PumpkinPass pass;
   const std::int64_t* layer_begin;
   core::Segment* layer_segments;
 
   template <class Team>
   CAIRN_HD void operator()(const Team& /*team*/, std::int64_t index) const {
-    const std::int64_t rank = step.begin + index;
-    const std::int32_t first = step.first[rank];
-    step.space.for_each_kind(rank, step.size, [&](std::int32_t kind, std::int64_t others) {
+    const std::int64_t rank = pass.begin + index;
+    const std::int32_t first = pass.first[rank];
+    pass.space.for_each_kind(rank, pass.size, [&](std::int32_t kind, std::int64_t others) {
       if (kind != first) return true;
-      write_segments(step.candidate(kind, others), layer_segments + layer_begin[rank],
+      write_segments(pass.candidate(kind, others), layer_segments + layer_begin[rank],
                      layer_begin[rank + 1] - layer_begin[rank]);
       return false;
     });
@@ -298,11 +298,11 @@ class PumpkinSolver {
     for (std::int64_t size = 1; size <= branches; ++size) {
       std::swap(begin, begin_below);
       std::swap(segments, segments_below);
-      PumpkinStep step{space_, {segments_below.data(), begin_below.data()}, first.data() + layers_begin[size], size, 0};
+      PumpkinPass pass{space_, {segments_below.data(), begin_below.data()}, first.data() + layers_begin[size], size, 0};
       const std::int64_t count = states[size];
       if (!in_chunks(count, size, [&](std::int64_t chunk_begin, std::int64_t chunk) {
-            step.begin = chunk_begin;
-            machine_.launch(ChooseFirst{step, counts.data()}, chunk);
+            pass.begin = chunk_begin;
+            machine_.launch(ChooseFirst{pass, counts.data()}, chunk);
           }))
         return std::move(answer_);
       machine_.exclusive_sum(counts.data(), begin.data(), count);
@@ -315,8 +315,8 @@ class PumpkinSolver {
         segments = array<core::Segment>(total);
       }
       if (!in_chunks(count, 0, [&](std::int64_t chunk_begin, std::int64_t chunk) {
-            step.begin = chunk_begin;
-            machine_.launch(WriteSegments{step, begin.data(), segments.data()}, chunk);
+            pass.begin = chunk_begin;
+            machine_.launch(WriteSegments{pass, begin.data(), segments.data()}, chunk);
           }))
         return std::move(answer_);
     }
@@ -339,13 +339,13 @@ class PumpkinSolver {
 
   template <class T>
   ArrayOf<T> array(std::int64_t count) {
-    held_ += count * static_cast<std::int64_t>(sizeof(T));
-    answer_.bytes = std::max(answer_.bytes, held_);
+    taken_ += count * static_cast<std::int64_t>(sizeof(T));
+    answer_.bytes = std::max(answer_.bytes, taken_);
     return machine_.template array<T>(count);
   }
   template <class T>
   void release(ArrayOf<T>& array) {
-    held_ -= array.size() * static_cast<std::int64_t>(sizeof(T));
+    taken_ -= array.size() * static_cast<std::int64_t>(sizeof(T));
     array = {};
   }
   template <class T>
@@ -356,9 +356,9 @@ class PumpkinSolver {
   }
 
   bool fits(std::int64_t more) {
-    if (held_ + more <= options_.memory_bytes) return true;
+    if (taken_ + more <= options_.memory_bytes) return true;
     answer_.end = PumpkinAnswer::End::too_large;
-    answer_.bytes = held_ + more;
+    answer_.bytes = taken_ + more;
     return false;
   }
 
@@ -403,7 +403,7 @@ class PumpkinSolver {
   const PumpkinProblem& problem_;
   const PumpkinOptions& options_;
   PumpkinAnswer answer_;
-  std::int64_t held_ = 0;
+  std::int64_t taken_ = 0;
   ArrayOf<core::Segment> keys_, rests_;
   ArrayOf<std::int64_t> rests_begin_, kinds_before_;
   PumpkinSpace space_{};
@@ -414,4 +414,4 @@ PumpkinAnswer solve_pumpkin(Machine& machine, const PumpkinProblem& problem, con
   return PumpkinSolver<Machine>(machine, problem, options).solve();
 }
 
-}  // namespace cairn::solvers::device
+}  // namespace cairn::solvers

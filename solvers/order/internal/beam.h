@@ -14,8 +14,8 @@ namespace cairn::solvers {
 /// no higher runs at once and alone: what a step adds to a cut's memory is least on the largest cut, so that in any
 /// order within the limit it may as well run now. A search that never had to leave out a cut is a proof either way.
 ///
-/// Backward it goes from the full cut to the empty one. Reversed, a step takes `drop` and gives back `rise`, and what
-/// is held comes with the first of its readers instead of going with the last: the same problem but for when those
+/// Backward it goes from the full cut to the empty one. Reversed, a step takes `drop` and gives back `rise`, and
+/// an output comes with the first of its readers instead of going with the last: the same problem but for when those
 /// bytes count. Either direction may be far easier than the other.
 class Beam {
  public:
@@ -42,8 +42,8 @@ class Beam {
     std::uint64_t low = 0, high = 0;
     bool operator==(const Hash&) const = default;
   };
-  /// A cut; its lists lie in a Level's `entries`: ready steps, then pairs (step, readers left) for what is held by
-  /// steps of whose readers some have run but not all, then pairs (step, blockers left) likewise. As long as the cut is
+  /// A cut; its lists lie in a Level's `entries`: ready steps, then pairs (step, readers left) for the outputs
+  /// of whose readers some have run but not all, then pairs (step, blockers left) likewise. As long as the cut is
   /// wide, however many steps there are.
   struct State {
     Hash hash;
@@ -85,7 +85,7 @@ class Beam {
   std::int32_t width_;
   std::int64_t memory_ = 0;  ///< at the cut it starts from; bytes
   std::vector<std::int32_t> reads_begin_{0};
-  std::vector<StepId> reads_;                     ///< by step: its predecessors that hold something
+  std::vector<StepId> reads_;                     ///< by step: its predecessors that have an output
   std::vector<std::int32_t> readers_, blockers_;  ///< by step: how many must run until it is released, and before it
   std::int64_t limit_ = 0;
   std::int32_t done_ = 0;      ///< steps run in every state of the level

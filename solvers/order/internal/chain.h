@@ -31,14 +31,14 @@ class Ropes {
   std::vector<std::pair<Id, Id>> ropes_;  ///< halves; a leaf is (~node, kEmpty)
 };
 
-/// A segment and the nodes that it runs.
-struct Piece : core::Segment {
+/// A segment of a chain's profile, and the nodes that it runs.
+struct ChainSegment : core::Segment {
   Ropes::Id nodes = Ropes::kEmpty;
 };
 /// A path of the graph, or a part of it that was made one (Lemma 5.4), as the segments of its profile.
-using Chain = std::vector<Piece>;
+using Chain = std::vector<ChainSegment>;
 
-void append(Chain& chain, const Piece& next, Ropes& ropes);
+void append(Chain& chain, const ChainSegment& next, Ropes& ropes);
 void append(Chain& chain, const Chain& rest, Ropes& ropes);
 
 /// Theorem 6.8: parallel chains as one chain. O(s log s) for s segments in all but the longest chain, and its segments

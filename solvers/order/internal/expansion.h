@@ -3,13 +3,13 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/solvers/order/internal/bush.h"
 #include "cairn/solvers/order/internal/chain.h"
+#include "cairn/solvers/order/internal/linearizer.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 
 namespace cairn::solvers {
 
-/// Bushes and single nodes as a graph to be searched, and what each of its steps runs.
+/// Forests and single nodes as a graph to be searched, and what each of its steps runs.
 struct Expansion {
   StepGraph graph;
   std::vector<Ropes::Id> nodes;
@@ -24,20 +24,20 @@ class Expander {
  public:
   static constexpr StepId kOutside = -1;  ///< an end that is no step
 
-  explicit Expander(const std::vector<Limb>& limbs) : limbs_(limbs) {}
+  explicit Expander(const std::vector<TreeBranch>& branches) : branches_(branches) {}
 
-  /// `held` bytes go when all that `connect`s from the step has run.
+  /// The step's output is freed once all steps that it is connect()ed to have run.
   StepId add(const StepGraph::Step& step, Ropes::Id nodes);
   void connect(StepId from, StepId to) {
     if (from != kOutside && to != kOutside) edges_.emplace_back(from, to);
   }
-  void add_bush(const Bush& bush, StepId from, StepId to);
+  void add_forest(const InForest& forest, StepId from, StepId to);
   Expansion finish() { return {StepGraph(std::move(steps_), std::move(edges_)), std::move(nodes_)}; }
 
  private:
   StepId add_path(StepId last, const Chain& chain);
 
-  const std::vector<Limb>& limbs_;
+  const std::vector<TreeBranch>& branches_;
   std::vector<StepGraph::Step> steps_;
   std::vector<StepGraph::Edge> edges_;
   std::vector<Ropes::Id> nodes_;

@@ -6,24 +6,24 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
-#include "cairn/solvers/order/device/accelerator.h"
+#include "cairn/solvers/common/accelerator.h"
 #include "cairn/solvers/order/device/pumpkin.h"
 #include "cairn/solvers/order/internal/chain.h"
 
 namespace cairn::solvers {
 
 /// A chain between a source and a sink. Its first step reads the source, so the rest is a path of its own.
-struct Branch {
-  Piece key;
+struct PumpkinBranch {
+  ChainSegment key;
   Chain rest;
 };
 
-/// The dynamic program of Theorem 8.2 (sim/pumpkin.h) over the sets of branches. Branches of equal profile are one
+/// The dynamic program of Theorem 8.2 (device/pumpkin.h) over the sets of branches. Branches of equal profile are one
 /// kind, so that there is a state for each multiset: 2^d for d different branches.
 class PumpkinTable {
  public:
   /// The source's `released` bytes go once every branch's first step has run.
-  PumpkinTable(std::span<const Branch> branches, std::int64_t released);
+  PumpkinTable(std::span<const PumpkinBranch> branches, std::int64_t released);
 
   /// Worth a device.
   bool is_large() const { return states_ >= std::int64_t{1} << 16; }
@@ -42,7 +42,7 @@ class PumpkinTable {
   PumpkinAnswer::End solve(core::Stopwatch& watch, const std::function<void()>& tick, std::int64_t chunk,
                            const Solve& solve);
 
-  std::span<const Branch> branches_;
+  std::span<const PumpkinBranch> branches_;
   PumpkinProblem problem_;
   std::vector<std::vector<std::int32_t>> branches_of_kind_;
   std::int64_t states_ = 0, needed_bytes_ = 0;

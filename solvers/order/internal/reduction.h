@@ -7,10 +7,10 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
-#include "cairn/solvers/order/device/accelerator.h"
-#include "cairn/solvers/order/internal/bush.h"
+#include "cairn/solvers/common/accelerator.h"
 #include "cairn/solvers/order/internal/expansion.h"
-#include "cairn/solvers/order/internal/linearize.h"
+#include "cairn/solvers/order/internal/isolated_subgraph.h"
+#include "cairn/solvers/order/internal/linearizer.h"
 #include "cairn/solvers/order/internal/series_parallel_reducer.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 
@@ -18,7 +18,7 @@ namespace cairn::solvers {
 
 /// Valdes, Tarjan and Lawler's reductions on any computation graph: edges between the same two nodes become one
 /// (parallel), a node with one edge in and one out goes (series), as often as it can be done. Every edge carries what
-/// lies on it as a bush; the node that goes was the source of one, which becomes a path by its dominant schedule. A
+/// lies on it as a forest; the node that goes was the source of one, which becomes a path by its dominant schedule. A
 /// graph is series-parallel exactly if one edge is left. One more node at each end stands for several sources or sinks.
 /// O(n + m) but for the linearizations.
 class Reduction {
@@ -57,7 +57,7 @@ class Reduction {
 
   /// What is in a region, or all that is left, as a graph to be searched.
   Expansion expand(const Region& region) const;
-  Expansion expand_rest() const;
+  Expansion expand_remainder() const;
   /// Makes the region one edge that carries `order`, a dominant schedule of its expansion.
   void replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order);
 
@@ -67,17 +67,17 @@ class Reduction {
   VertexId first_left() const { return reducer_.first_left(graph_.input_order()); }
 
  private:
-  using Reducer = SeriesParallelReducer<Bush>;
+  using Reducer = SeriesParallelReducer<InForest>;
   using EdgeId = Reducer::EdgeId;
   /// What running a vertex does to memory: a step of StepGraph.
-  struct Vertex : Piece {
-    std::int64_t held = 0;
+  struct Vertex : ChainSegment {
+    std::int64_t output = 0;
   };
   struct Inside;
   Inside look_inside(const Region& region) const;
   static std::size_t place_in(const Region& region, VertexId v);
-  bool series(VertexId v, EdgeId before, EdgeId behind, Bush& joined);
-  Bush join(VertexId v, EdgeId before, Chain behind);
+  bool series(VertexId v, EdgeId before, EdgeId behind, InForest& joined);
+  InForest join(VertexId v, EdgeId before, Chain behind);
 
   const core::Graph& graph_;
   Unfinished unfinished_;

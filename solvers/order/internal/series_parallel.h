@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
-#include "cairn/solvers/order/internal/linearize.h"
+#include "cairn/solvers/order/internal/isolated_subgraph.h"
 
 namespace cairn::solvers {
 

@@ -14,14 +14,14 @@ namespace cairn::solvers {
 using StepId = std::int32_t;
 
 /// What is to be ordered, with memory as the searches want it: running a step raises memory by `rise`, then lowers it
-/// by `drop`; `held` bytes more go as soon as all its successors have run. Computation graphs (a step a node), node-sum
-/// graphs (a step a node, nothing held) and graphs with linearized parts (a step a segment of the part's dominant
-/// schedule: Lemma 5.4, Theorem 6.5) all have this form. Bytes; all three are >= 0, and held > 0 only where there are
-/// successors. Immutable.
+/// by `drop`; its `output` is freed as soon as all its successors have run, and is a part of what the step leaves in
+/// memory (rise - drop) until then. Computation graphs (a step a node), node-sum graphs (a step a node, without
+/// outputs) and graphs with linearized parts (a step a segment of the part's dominant schedule: Lemma 5.4, Theorem 6.5)
+/// all have this form. Bytes; all three are >= 0, and output > 0 only where there are successors. Immutable.
 class StepGraph {
  public:
   struct Step {
-    std::int64_t rise = 0, drop = 0, held = 0;
+    std::int64_t rise = 0, drop = 0, output = 0;
   };
   using Edge = std::pair<StepId, StepId>;  ///< from, to
 

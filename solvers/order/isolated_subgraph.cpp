@@ -1,4 +1,4 @@
-#include "cairn/solvers/order/internal/linearize.h"
+#include "cairn/solvers/order/internal/isolated_subgraph.h"
 
 #include <fmt/format.h>
 

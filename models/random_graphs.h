@@ -5,12 +5,10 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
-#include "cairn/core/node_sum.h"
-#include "cairn/core/random.h"
-#include "cairn/solvers/order/caduceus.h"
 
-/// Random graphs of the classes of Jin et al. The same graph everywhere for a seed.
-namespace cairn::solvers {
+/// Random graphs of the classes of Jin et al. The same graph everywhere for a seed. All throw InputError for numbers
+/// that no graph of the class has.
+namespace cairn::models {
 
 /// What sizes the nodes get. All bytes.
 struct GeneratedSizes {
@@ -32,9 +30,6 @@ core::Graph generate_series_parallel(core::NodeId nodes, core::NodeId degree, co
 /// Definition 7.3: a source with `degree` readers; the rest is an in-tree.
 core::Graph generate_starborescence(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes,
                                     std::uint64_t seed);
-/// Definition 7.4, weights uniform in [-most, most] and in total >= 0.
-Caduceus generate_caduceus(core::NodeId nodes, core::NodeId staff, core::NodeId bends, std::int64_t most,
-                           std::uint64_t seed);
 /// `nodes` nodes and `edges` edges between random pairs, from the lower to the higher number.
 core::Graph generate_random(core::NodeId nodes, std::int64_t edges, const GeneratedSizes& sizes, std::uint64_t seed);
 
@@ -56,4 +51,4 @@ enum class Valleys : std::uint8_t {
 core::Graph generate_valley_pumpkin(core::NodeId branches, core::NodeId length, std::uint64_t seed,
                                     Valleys valleys = Valleys::falling);
 
-}  // namespace cairn::solvers
+}  // namespace cairn::models

@@ -1,11 +1,25 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "cairn/core/node_sum.h"
+#include "cairn/solvers/order/device/caduceus.h"
 
+/// Caduceus graphs for the host. No solver needs these by themselves: key orders (device/key_orders.h) solve theirs, by
+/// the thousand, with the same CaduceusSolver.
 namespace cairn::solvers {
+
+/// A CaduceusSolver and a graph for it, in memory of their own.
+struct CaduceusWorkspace {
+  explicit CaduceusWorkspace(const CaduceusSize& size);
+
+  std::vector<std::max_align_t> memory;
+  BumpAllocator allocator;
+  SegmentCaduceus graph;
+  CaduceusSolver solver;
+};
 
 /// A caduceus graph in the node-sum model (Definition 7.4): a path, the staff, and bends that leave it and come back.
 /// Nodes are numbered along the staff, then bend by bend.
@@ -25,12 +39,11 @@ core::NodeSumGraph node_sum_graph(const Caduceus& caduceus);
 /// node behind each number. Throws InputError naming the nodes that break the class. O(n + m).
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<core::NodeId>* numbering = nullptr);
 
-/// Algorithm 6 (OPTIMALCADUCEUS): an order of least peak, with a segment tree of maxima over the segments a gap of the
-/// staff may hold. O(n + s p log(s p)) for s segments and a staff of p. Throws InputError on a malformed bend.
+/// Algorithm 6 (OPTIMALCADUCEUS): an order of least peak. O(n + s p (p + s / p)) for s segments and a staff of p, if
+/// the bends are spread evenly. Throws InputError on a malformed bend.
 std::vector<core::NodeId> optimal_caduceus(const Caduceus& caduceus);
 
-/// Corollary 7.9: an order that dominates all, by Algorithms 1 and 2 around Algorithm 6. A minimum cut of a caduceus
-/// needs no flow: for each staff position every bend stands at its lowest reachable valley.
+/// Corollary 7.9: an order that dominates all, by Algorithms 1 and 2 around Algorithm 6.
 std::vector<core::NodeId> dominant_caduceus(const Caduceus& caduceus);
 
 }  // namespace cairn::solvers

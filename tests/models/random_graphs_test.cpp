@@ -1,17 +1,17 @@
+#include "cairn/models/random_graphs.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/solvers/order/generators.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/order_oracle.h"
 #include "cairn/tests/support/random_graph.h"
 
 // Each generated graph is of its class by the class's definition, and as large as was asked for.
-namespace cairn::solvers {
+namespace cairn::models {
 namespace {
 
 using core::Graph;
@@ -145,34 +145,6 @@ TEST_CASE("generated starborescences have one node that several read", "[order]"
     check_sizes(graph, sizes);
   }
   check_seeds([](std::uint64_t seed) { return generate_starborescence(20, 4, GeneratedSizes{}, seed); });
-}
-
-TEST_CASE("generated caduceus graphs have the staff and the bends that were asked for", "[order]") {
-  Random random(5);
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const auto staff = static_cast<NodeId>(random.between(2, 10)), bends = static_cast<NodeId>(random.between(0, 8));
-    const auto nodes = static_cast<NodeId>(staff + bends + (bends > 0 ? random.between(0, 30) : 0));
-    const std::int64_t most = random.pick(std::vector<std::int64_t>{0, 1, 100});
-    const Caduceus caduceus = generate_caduceus(nodes, staff, bends, most, seed);
-    REQUIRE(caduceus.staff.size() == static_cast<std::size_t>(staff));
-    REQUIRE(caduceus.bends.size() == static_cast<std::size_t>(bends));
-    std::vector<std::int64_t> weights = caduceus.staff;
-    for (const Caduceus::Bend& bend : caduceus.bends) {
-      REQUIRE(0 <= bend.from);
-      REQUIRE(bend.from < bend.to);
-      REQUIRE(bend.to < staff);
-      REQUIRE_FALSE(bend.weights.empty());
-      weights.insert(weights.end(), bend.weights.begin(), bend.weights.end());
-    }
-    REQUIRE(weights.size() == static_cast<std::size_t>(nodes));
-    REQUIRE(std::accumulate(weights.begin(), weights.end(), std::int64_t{0}) >= 0);
-    for (const std::int64_t weight : weights) REQUIRE((-most <= weight && weight <= most));
-    REQUIRE(node_sum_graph(caduceus).node_count() == nodes);
-    const Caduceus again = generate_caduceus(nodes, staff, bends, most, seed);
-    REQUIRE(again.staff == caduceus.staff);
-    for (std::size_t b = 0; b < caduceus.bends.size(); ++b)
-      REQUIRE(again.bends[b].weights == caduceus.bends[b].weights);
-  }
 }
 
 TEST_CASE("generated random graphs have the nodes and edges that were asked for", "[order]") {
@@ -313,4 +285,4 @@ TEST_CASE("in a valley pumpkin every valley of a branch is lower and every peak 
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::models

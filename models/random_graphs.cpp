@@ -1,16 +1,16 @@
-#include "cairn/solvers/order/generators.h"
+#include "cairn/models/random_graphs.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "cairn/core/error.h"
+#include "cairn/core/random.h"
 
-namespace cairn::solvers {
+namespace cairn::models {
 namespace {
 
 using core::NodeId;
@@ -236,36 +236,6 @@ core::Graph generate_starborescence(NodeId nodes, NodeId degree, const Generated
   return with_sizes(shape, sizes, "starborescence", random);
 }
 
-Caduceus generate_caduceus(NodeId nodes, NodeId staff, NodeId bends, std::int64_t most, std::uint64_t seed) {
-  require(staff >= 2 && bends >= 0 && nodes >= staff + bends && most >= 0,
-          "a caduceus needs a staff of at least two nodes and a node for each bend");
-  require(bends > 0 || nodes == staff, "without bends all nodes are on the staff");
-  Random random(seed);
-  const auto weight = [&] { return below(random, 2 * most + 1) - most; };
-  Caduceus caduceus;
-  for (NodeId v = 0; v < staff; ++v) caduceus.staff.push_back(weight());
-  for (NodeId b = 0; b < bends; ++b) {
-    const auto from = static_cast<NodeId>(below(random, staff - 1));
-    const auto to = static_cast<NodeId>(from + 1 + below(random, staff - 1 - from));
-    caduceus.bends.push_back({from, to, {weight()}});
-  }
-  for (NodeId v = staff + bends; v < nodes; ++v) {
-    caduceus.bends[static_cast<std::size_t>(below(random, bends))].weights.push_back(weight());
-  }
-  // A graph's memory does not end below where it began.
-  std::int64_t total = std::accumulate(caduceus.staff.begin(), caduceus.staff.end(), std::int64_t{0});
-  for (const Caduceus::Bend& bend : caduceus.bends) {
-    total = std::accumulate(bend.weights.begin(), bend.weights.end(), total);
-  }
-  if (total < 0) {
-    for (std::int64_t& value : caduceus.staff) value = -value;
-    for (Caduceus::Bend& bend : caduceus.bends) {
-      for (std::int64_t& value : bend.weights) value = -value;
-    }
-  }
-  return caduceus;
-}
-
 core::Graph generate_random(NodeId nodes, std::int64_t edges, const GeneratedSizes& sizes, std::uint64_t seed) {
   const std::int64_t pairs = static_cast<std::int64_t>(nodes) * (nodes - 1) / 2;
   require(nodes >= 1 && edges >= 0 && edges <= pairs,
@@ -371,4 +341,4 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
   return builder.build();
 }
 
-}  // namespace cairn::solvers
+}  // namespace cairn::models

@@ -1,5 +1,5 @@
 // Isolated subgraphs, their linearization (Lemma 5.4), and series-parallel decomposition, against the definitions.
-#include "cairn/solvers/order/internal/linearize.h"
+#include "cairn/solvers/order/internal/isolated_subgraph.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
-#include "cairn/solvers/order/generators.h"
+#include "cairn/models/random_graphs.h"
 #include "cairn/solvers/order/internal/series_parallel.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/tests/catch.h"
@@ -152,12 +152,12 @@ TEST_CASE("linearizing by a dominant order keeps the least peak and every schedu
 }
 
 TEST_CASE("linearize refuses an order that is none of the subgraph and a kept inner node", "[order]") {
-  const Graph graph = solvers::generate_pumpkin(2, 1, {}, 1);
+  const Graph graph = models::generate_pumpkin(2, 1, {}, 1);
   const IsolatedSubgraph subgraph = solvers::isolated_subgraphs(graph).front();
   CHECK_THROWS_AS(solvers::linearize(graph, subgraph, std::vector<NodeId>{0, 1, 3}), core::InputError);
   CHECK_THROWS_AS(solvers::linearize(graph, subgraph, std::vector<NodeId>{1, 0, 2, 3}), core::InputError);
   CHECK_NOTHROW(solvers::linearize(graph, subgraph, std::vector<NodeId>{0, 2, 1, 3}));
-  const Graph kept = solvers::generate_pumpkin(2, 1, {.keep = 1}, 1);
+  const Graph kept = models::generate_pumpkin(2, 1, {.keep = 1}, 1);
   CHECK_THROWS_AS(solvers::linearize(kept, subgraph, std::vector<NodeId>{0, 1, 2, 3}), core::InputError);
 }
 

@@ -1,24 +1,20 @@
-#include "cairn/solvers/order/device/caduceus_batch.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <string>
 #include <vector>
 
-#include "cairn/core/error.h"
-#include "cairn/solvers/order/device/caduceus_kernel.h"
-#include "cairn/solvers/order/internal/segment_caduceus.h"
+#include "cairn/solvers/order/internal/caduceus.h"
+#include "cairn/solvers/order/internal/dominant.h"
+#include "cairn/solvers/order/internal/exact.h"
+#include "cairn/solvers/order/internal/step_graph.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"
 
-// Many caduceus graphs at once against the solver that takes one, and that is tested against brute force.
+// Caduceus graphs given by their segments, larger than brute force could solve, against the exact search on any graph.
 namespace cairn::solvers {
 namespace {
 
 using core::Segment;
-using solvers::SegmentCaduceus;
 using tests::Random;
 
 std::vector<Segment> random_chain(Random& random, std::int64_t steps, std::int64_t most) {
@@ -48,15 +44,6 @@ Instance random_instance(Random& random) {
     if (random.chance(10)) instance.bends.push_back(instance.bends.back());
   }
   return instance;
-}
-
-CaduceusBatch batch_of(const std::vector<Instance>& instances) {
-  CaduceusBatch batch;
-  for (const Instance& instance : instances) {
-    batch.add_graph(instance.staff);
-    for (const Instance::Bend& bend : instance.bends) batch.add_bend(bend.first, bend.last, bend.segments);
-  }
-  return batch;
 }
 
 /// By id.
@@ -111,71 +98,74 @@ bool dominates(const std::vector<Segment>& a, const std::vector<Segment>& b) {
   return core::dominates(core::CanonicalView(0, a), core::CanonicalView(0, b));
 }
 
-TEST_CASE("caduceus graphs solved in bulk have the peaks and profiles of those solved one by one", "[sim]") {
+/// What is to be ordered, a step a segment, and a step's number its id.
+StepGraph step_graph(const Instance& instance) {
+  std::vector<StepGraph::Step> steps;
+  std::vector<StepGraph::Edge> edges;
+  for (const Segment& segment : segments_of(instance)) steps.push_back({segment.rise, segment.drop, 0});
+  const auto staff = static_cast<StepId>(instance.staff.size());
+  for (StepId s = 1; s < staff; ++s) edges.emplace_back(s - 1, s);
+  StepId id = staff;
+  for (const Instance::Bend& bend : instance.bends) {
+    const auto end = static_cast<StepId>(id + bend.segments.size());
+    if (id < end && bend.first > 0) edges.emplace_back(bend.first - 1, id);
+    if (id < end && bend.last < staff) edges.emplace_back(end - 1, bend.last);
+    for (; id < end; ++id) {
+      if (id + 1 < end) edges.emplace_back(id, id + 1);
+    }
+  }
+  return StepGraph(std::move(steps), std::move(edges));
+}
+
+TEST_CASE("caduceus graphs given by segments have the least peaks and dominant orders of the exact search", "[order]") {
   Random random(1);
-  std::vector<Instance> instances;
-  for (int i = 0; i < 20'000; ++i) instances.push_back(random_instance(random));
-  const CaduceusBatch batch = batch_of(instances);
-  core::HostMachine machine(2);
-  const CaduceusAnswers least = solve_caduceus(batch, CaduceusGoal::least_peak, machine);
-  const CaduceusAnswers dominant = solve_caduceus(batch, CaduceusGoal::dominant, machine);
-  REQUIRE(least.peaks.size() == instances.size());
-  SegmentCaduceus one;
-  int moved = 0;
-  for (std::size_t i = 0; i < instances.size(); ++i) {
-    const Instance& instance = instances[i];
-    one.clear();
-    for (const Segment& segment : instance.staff) one.add_staff(segment);
-    for (const Instance::Bend& bend : instance.bends) one.add_bend(bend.first, bend.last, bend.segments);
-    const std::vector<std::int32_t> optimal = one.optimal_order();
-    const std::vector<std::int32_t> best = one.dominant_order();
-    const auto order_in = [&](const CaduceusAnswers& answers) {
-      const auto begin = answers.orders.begin() + batch.graphs()[i].segment;
-      return std::vector<std::int32_t>(begin, begin + batch.graphs()[i].segments);
-    };
+  int moved = 0, proved = 0, compared = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const Instance instance = random_instance(random);
+    CaduceusWorkspace work({static_cast<std::int32_t>(instance.staff.size()),
+                            static_cast<std::int32_t>(instance.bends.size()),
+                            static_cast<std::int32_t>(segments_of(instance).size())});
+    for (const Segment& segment : instance.staff) work.graph.add_staff(segment);
+    for (const Instance::Bend& bend : instance.bends) {
+      std::copy(bend.segments.begin(), bend.segments.end(), work.graph.begin_bend());
+      work.graph.end_bend(bend.first, bend.last, static_cast<std::int32_t>(bend.segments.size()));
+    }
+    work.graph.rank();
     INFO("instance " << i);
-    REQUIRE(least.peaks[i] == one.peak(optimal));
-    REQUIRE(valid(instance, order_in(least)));
-    REQUIRE(peak_of(instance, order_in(least)) == least.peaks[i]);
-    REQUIRE(valid(instance, order_in(dominant)));
-    REQUIRE(dominant.peaks[i] == least.peaks[i]);
-    REQUIRE(dominates(profile_of(instance, order_in(dominant)), profile_of(instance, best)));
+    const std::int64_t peak = work.solver.least_peak(work.graph);
+    const std::vector<std::int32_t> optimal(work.solver.optimal_order(),
+                                            work.solver.optimal_order() + work.graph.count);
+    REQUIRE(valid(instance, optimal));
+    REQUIRE(peak_of(instance, optimal) == peak);
+    work.solver.dominant(work.graph);
+    const std::vector<std::int32_t> dominant(work.solver.dominant_order(),
+                                             work.solver.dominant_order() + work.graph.count);
+    REQUIRE(valid(instance, dominant));
+    REQUIRE(peak_of(instance, dominant) == peak);
+    REQUIRE(dominates(profile_of(instance, dominant), profile_of(instance, optimal)));
+
+    const StepGraph graph = step_graph(instance);
+    core::Limit limit;
+    limit.work = 20'000;
+    core::Stopwatch watch(limit);
+    const ExactResult exact = exact_order(graph, ExactOptions{}, watch);
+    if (exact.proved) REQUIRE(peak == exact.peak);
+    REQUIRE(peak >= exact.lower_bound);
+    proved += exact.proved ? 1 : 0;
+    if (exact.proved && i % 4 == 0) {
+      core::Stopwatch again(limit);
+      if (const auto best = find_schedule_general(graph, exact_oracle(ExactOptions{}, again))) {
+        ++compared;
+        REQUIRE(dominates(profile_of(instance, dominant), profile_of(instance, *best)));
+      }
+    }
     std::vector<std::int32_t> as_given(optimal.size());
     std::iota(as_given.begin(), as_given.end(), 0);
-    moved += peak_of(instance, order_in(least)) < peak_of(instance, as_given) ? 1 : 0;
+    moved += peak < peak_of(instance, as_given) ? 1 : 0;
   }
   CHECK(moved > 10'000);
-}
-
-TEST_CASE("caduceus graphs solved in bulk are solved alike on every machine", "[sim]") {
-  Random random(2);
-  std::vector<Instance> instances;
-  for (int i = 0; i < 1000; ++i) instances.push_back(random_instance(random));
-  const CaduceusBatch batch = batch_of(instances);
-  core::HostMachine one(1), two(2);
-  tests::FiberMachine forwards(tests::Threads::forward), backwards(tests::Threads::reverse);
-  for (const CaduceusGoal goal : {CaduceusGoal::least_peak, CaduceusGoal::dominant}) {
-    const CaduceusAnswers expected = solve_caduceus(batch, goal, one);
-    const auto check = [&](const CaduceusAnswers& answers) {
-      CHECK(answers.peaks == expected.peaks);
-      CHECK(answers.orders == expected.orders);
-    };
-    check(solve_caduceus(batch, goal, two));
-    check(device::solve_caduceus(batch, goal, forwards));
-    check(device::solve_caduceus(batch, goal, backwards));
-  }
-}
-
-TEST_CASE("a batch of no caduceus graph and one of empty ones", "[sim]") {
-  core::HostMachine machine(1);
-  CaduceusBatch batch;
-  CHECK(solve_caduceus(batch, CaduceusGoal::least_peak, machine).peaks.empty());
-  CHECK_THROWS_AS(batch.add_bend(0, 0, {}), core::InputError);
-  batch.add_graph({});
-  batch.add_graph({});
-  CHECK(solve_caduceus(batch, CaduceusGoal::dominant, machine).peaks == std::vector<std::int64_t>{0, 0});
-  CHECK_THROWS_AS(batch.add_bend(0, 1, {}), core::InputError);
-  CHECK_THROWS_AS(batch.add_bend(-1, 0, {}), core::InputError);
+  CHECK(proved > 10'000);
+  CHECK(compared > 2000);
 }
 
 }  // namespace

@@ -1,26 +1,23 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/host_device.h"
-#include "cairn/core/machine/team.h"
-#include "cairn/sim/device/canonical_batch.h"
-#include "cairn/solvers/order/device/caduceus_batch.h"
+#include "cairn/solvers/order/device/dominant_schedule.h"
 
-/// Algorithms 5 and 6 of Jin et al. for many small caduceus graphs at once: one thread solves one graph, in memory that
-/// it is given. The order is one array of segments, cut into blocks by the staff, each with the sums of what is in it.
-/// A segment moves only to the next block, so that a move costs what is in these two blocks, and one look at each.
-namespace cairn::solvers::device {
+/// Algorithms 5 and 6 of Jin et al. on caduceus graphs (Definition 7.4): a path, the staff, and bends that leave it and
+/// come back. A bend is given by the segments of its profile, as an optimal order keeps each of these in one piece
+/// (Theorem 6.5). One thread solves one graph, in memory that it is given. The order is one array of segments, cut into
+/// blocks by the staff, each with the sums of what is in it. A segment moves only to the next block, so that a move
+/// costs what is in these two blocks, and one look at each.
+namespace cairn::solvers {
 
-/// Hands out pieces of a stretch of memory; of none, it counts how many bytes they need.
-class Carver {
+/// Arrays one after the other in memory that is given; without memory it only counts the bytes that they take.
+class BumpAllocator {
  public:
-  CAIRN_HD explicit Carver(std::byte* memory = nullptr) : memory_(memory) {}
+  CAIRN_HD explicit BumpAllocator(std::byte* memory = nullptr) : memory_(memory) {}
   template <class T>
   CAIRN_HD T* take(std::int64_t count) {
     static_assert(alignof(T) <= kAlignment);
@@ -74,11 +71,11 @@ struct CaduceusOf {
   std::int32_t* ranked;   ///< ids of bend segments in sort order
   std::int32_t staff = 0, bend_count = 0, count = 0;
 
-  CAIRN_HD CaduceusOf(Carver& carver, const CaduceusSize& size)
-      : segments(carver.take<T>(size.segments)),
-        bends(carver.take<Bend>(size.bends)),
-        bend_of(carver.take<std::int32_t>(size.segments)),
-        ranked(carver.take<std::int32_t>(size.segments)) {}
+  CAIRN_HD CaduceusOf(BumpAllocator& allocator, const CaduceusSize& size)
+      : segments(allocator.take<T>(size.segments)),
+        bends(allocator.take<Bend>(size.bends)),
+        bend_of(allocator.take<std::int32_t>(size.segments)),
+        ranked(allocator.take<std::int32_t>(size.segments)) {}
 
   CAIRN_HD void clear() { staff = bend_count = count = 0; }
   /// The whole staff comes before the first bend.
@@ -94,63 +91,59 @@ struct CaduceusOf {
     bends[bend_count++] = {first, last, count, count + length};
     count += length;
   }
-  /// Sorts the ids of the bends; O(s^2) for s segments, O(s) where they nearly are.
+  /// Sorts the ids of the bends: Shell's sort with Knuth's gaps, about s^1.3 steps for s segments. Of equal segments
+  /// the lower id comes first.
   CAIRN_HD void rank() {
-    for (std::int32_t i = 0; i < count - staff; ++i) {
-      const std::int32_t id = staff + i;
-      std::int32_t at = i;
-      for (; at > 0 && core::sorts_before(segments[id], segments[ranked[at - 1]]); --at) ranked[at] = ranked[at - 1];
-      ranked[at] = id;
+    const std::int32_t length = count - staff;
+    for (std::int32_t i = 0; i < length; ++i) ranked[i] = staff + i;
+    std::int32_t gap = 1;
+    while (gap < length / 3) gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3) {
+      for (std::int32_t i = gap; i < length; ++i) {
+        const std::int32_t id = ranked[i];
+        std::int32_t at = i;
+        for (; at >= gap && ranks_before(id, ranked[at - gap]); at -= gap) ranked[at] = ranked[at - gap];
+        ranked[at] = id;
+      }
     }
   }
+
+ private:
+  CAIRN_HD bool ranks_before(std::int32_t a, std::int32_t b) const {
+    if (core::sorts_before(segments[a], segments[b])) return true;
+    return a < b && !core::sorts_before(segments[b], segments[a]);
+  }
 };
-using Caduceus = CaduceusOf<core::Segment>;
+using SegmentCaduceus = CaduceusOf<core::Segment>;
 using MirroredCaduceus = CaduceusOf<MirroredSegment>;
 
 /// Solves graphs one after the other, in memory of bytes().
 class CaduceusSolver {
  public:
-  CAIRN_HD CaduceusSolver(Carver& carver, const CaduceusSize& size)
-      : mirror_(carver, size),
-        blocks_(carver.take<Block>(size.staff + 1)),
-        change_(carver.take<std::int64_t>(size.staff + 2)),
-        rank_(carver.take<std::int32_t>(size.segments)),
-        gap_(carver.take<std::int32_t>(size.segments)),
-        sequence_(carver.take<std::int32_t>(size.segments)),
-        order_(carver.take<std::int32_t>(size.segments)),
-        result_(carver.take<std::int32_t>(size.segments)),
-        at_(carver.take<std::int32_t>(size.bends)),
-        cut_(carver.take<std::int32_t>(size.bends)) {}
+  CAIRN_HD CaduceusSolver(BumpAllocator& allocator, const CaduceusSize& size)
+      : mirror_(allocator, size),
+        blocks_(allocator.take<Block>(size.staff + 1)),
+        change_(allocator.take<std::int64_t>(size.staff + 2)),
+        rank_(allocator.take<std::int32_t>(size.segments)),
+        gap_(allocator.take<std::int32_t>(size.segments)),
+        sequence_(allocator.take<std::int32_t>(size.segments)),
+        order_(allocator.take<std::int32_t>(size.segments)),
+        result_(allocator.take<std::int32_t>(size.segments)),
+        at_(allocator.take<std::int32_t>(size.bends)),
+        cut_(allocator.take<std::int32_t>(size.bends)) {}
 
   /// Algorithm 6: O(s p) moves for s segments of bends and p of the staff, each O(p) and what is in two gaps.
-  CAIRN_HD std::int64_t least_peak(const Caduceus& graph) {
+  CAIRN_HD std::int64_t least_peak(const SegmentCaduceus& graph) {
     start(graph);
     return optimal(graph);
   }
-  /// Corollary 7.9: dominant_order() becomes one that dominates all others. O(s) times Algorithm 6 at most.
-  CAIRN_HD void dominant(const Caduceus& graph) {
+  /// Corollary 7.9: dominant_order() becomes one that dominates all others. O(s) times Algorithm 6 at most. A minimum
+  /// cut of a caduceus needs no flow: see least_cut().
+  CAIRN_HD void dominant(const SegmentCaduceus& graph) {
     start(graph);
-    least_cut(graph);
-    const std::int32_t cut_staff = staff_at_;
-    for (std::int32_t b = 0; b < graph.bend_count; ++b) cut_[b] = at_[b];
-
-    // Backwards from the lowest cut to the beginning, and then from there to the end.
-    mirror(graph);
     result_count_ = 0;
-    start(mirror_);
-    find_schedule(mirror_);
-    std::int32_t places = 0;
-    for (std::int32_t i = 0; i < result_count_; ++i) {
-      const MirroredSegment& segment = mirror_.segments[result_[i]];
-      for (std::int32_t id = segment.end; id-- > segment.begin;) order_[places++] = id;
-    }
-    for (std::int32_t i = 0; i < places; ++i) result_[i] = order_[places - 1 - i];
-    result_count_ = places;
-
-    rank(graph);
-    staff_at_ = cut_staff;
-    for (std::int32_t b = 0; b < graph.bend_count; ++b) at_[b] = cut_[b];
-    find_schedule(graph);
+    Cuts<SegmentCaduceus> cuts{*this, graph};
+    find_schedule_general(cuts);
   }
   CAIRN_HD const std::int32_t* optimal_order() const { return order_; }    ///< all ids, after least_peak()
   CAIRN_HD const std::int32_t* dominant_order() const { return result_; }  ///< all ids, after dominant()
@@ -344,33 +337,73 @@ class CaduceusSolver {
     return id;
   }
 
-  /// Algorithm 1: appends to result_ what lies beyond the cut, below which no other cut has less memory.
+  /// A graph with the solver's cut in it, for Algorithms 1 and 2.
   template <class Graph>
-  CAIRN_HD void find_schedule(const Graph& graph) {
-    for (;;) {
-      const std::int64_t peak = optimal(graph);
-      if (peak == 0) {  // nothing but zeros
-        for (std::int32_t i = 0; i < places_; ++i) result_[result_count_++] = order_[i];
-        return;
-      }
-      std::int64_t bytes = 0;
-      for (std::int32_t i = 0; i < places_; ++i) {
-        const std::int32_t id = order_[i];
-        (graph.bend_of[id] < 0 ? staff_at_ : at_[graph.bend_of[id]]) = id + 1;
-        if (bytes + graph.segments[id].rise == peak) break;
-        bytes += graph.segments[id].change();
-      }
-      least_cut(graph);
-      for (std::int32_t i = 0; i < places_; ++i) {
-        const std::int32_t id = order_[i];
-        const std::int32_t bend = graph.bend_of[id];
-        if (id < (bend < 0 ? staff_at_ : at_[bend])) result_[result_count_++] = id;
+  struct Cuts {
+    CaduceusSolver& solver;
+    const Graph& graph;
+    std::int64_t peak = 0;
+
+    CAIRN_HD bool done() const { return false; }  // beyond the full cut nothing has a peak
+    CAIRN_HD bool find_optimal() {
+      peak = solver.optimal(graph);
+      return true;
+    }
+    CAIRN_HD bool pass_peak() { return solver.pass(graph, peak); }
+    CAIRN_HD void move_to_least_cut() { solver.least_cut(graph); }
+    CAIRN_HD void append_found() {
+      for (std::int32_t i = 0; i < solver.places_; ++i) solver.result_[solver.result_count_++] = solver.order_[i];
+    }
+    CAIRN_HD void append_passed() {
+      for (std::int32_t i = 0; i < solver.places_; ++i) {
+        const std::int32_t id = solver.order_[i], bend = graph.bend_of[id];
+        if (id < (bend < 0 ? solver.staff_at_ : solver.at_[bend])) solver.result_[solver.result_count_++] = id;
       }
     }
+    CAIRN_HD Cuts<MirroredCaduceus> reversed() {
+      solver.begin_mirror(graph);
+      return {solver, solver.mirror_};
+    }
+    CAIRN_HD void append_reversed(const Cuts<MirroredCaduceus>&) { solver.end_mirror(graph); }
+  };
+
+  /// Moves the cut behind the first of the highest segments of order_; false where nothing is above the cut.
+  template <class Graph>
+  CAIRN_HD bool pass(const Graph& graph, std::int64_t peak) {
+    if (peak == 0) return false;
+    std::int64_t bytes = 0;
+    for (std::int32_t i = 0; i < places_; ++i) {
+      const std::int32_t id = order_[i];
+      (graph.bend_of[id] < 0 ? staff_at_ : at_[graph.bend_of[id]]) = id + 1;
+      if (bytes + graph.segments[id].rise == peak) break;
+      bytes += graph.segments[id].change();
+    }
+    return true;
+  }
+
+  /// Remembers the cut and goes to the beginning of the mirror.
+  CAIRN_HD void begin_mirror(const SegmentCaduceus& graph) {
+    cut_staff_ = staff_at_;
+    for (std::int32_t b = 0; b < graph.bend_count; ++b) cut_[b] = at_[b];
+    mirror(graph);
+    start(mirror_);
+  }
+  /// result_, an order of the mirror, becomes one of the graph; goes back to the cut.
+  CAIRN_HD void end_mirror(const SegmentCaduceus& graph) {
+    std::int32_t places = 0;
+    for (std::int32_t i = 0; i < result_count_; ++i) {
+      const MirroredSegment& segment = mirror_.segments[result_[i]];
+      for (std::int32_t id = segment.end; id-- > segment.begin;) order_[places++] = id;
+    }
+    for (std::int32_t i = 0; i < places; ++i) result_[i] = order_[places - 1 - i];
+    result_count_ = places;
+    rank(graph);
+    staff_at_ = cut_staff_;
+    for (std::int32_t b = 0; b < graph.bend_count; ++b) at_[b] = cut_[b];
   }
 
   /// mirror_ becomes what lies before the cut, read backwards with all weights negated: what rose, drops.
-  CAIRN_HD void mirror(const Caduceus& graph) {
+  CAIRN_HD void mirror(const SegmentCaduceus& graph) {
     const auto reversed = [&](std::int32_t id) {
       return MirroredSegment{{graph.segments[id].drop, graph.segments[id].rise}, id, id + 1};
     };
@@ -401,110 +434,11 @@ class CaduceusSolver {
   std::int32_t* rank_;    ///< by id
   std::int32_t* gap_;     ///< by id
   std::int32_t *sequence_, *order_, *result_;
-  std::int32_t* at_;  ///< of each bend: how far the cut has got
-  std::int32_t* cut_;
+  std::int32_t* at_;   ///< of each bend: how far the cut has got
+  std::int32_t* cut_;  ///< the cut that the mirror begins at
+  std::int32_t cut_staff_ = 0;
   std::int32_t staff_at_ = 0;  ///< how far it has got on the staff
   std::int32_t staff_ = 0, places_ = 0, result_count_ = 0;
 };
 
-/// One answer of a batch after the other, by as many teams as there is memory for.
-struct SolveCaduceus {
-  static constexpr int kThreads = 1;
-
-  const core::Segment* segments;
-  const CaduceusBatch::Bend* bends;
-  const CaduceusBatch::Graph* graphs;
-  CaduceusSize size;
-  bool dominant;
-  std::byte* workspace;
-  std::int64_t stride, teams, count;
-  std::int64_t* peaks;
-  std::int32_t* orders;
-
-  template <class Team>
-  CAIRN_HD void operator()(const Team&, std::int64_t index) const {
-    Carver carver(workspace + index * stride);
-    Caduceus graph(carver, size);
-    CaduceusSolver solver(carver, size);
-    for (std::int64_t i = index; i < count; i += teams) {
-      build(graphs[i], graph);
-      std::int64_t peak = 0;
-      const std::int32_t* order = nullptr;
-      if (dominant) {
-        solver.dominant(graph);
-        order = solver.dominant_order();
-        std::int64_t bytes = 0;
-        for (std::int32_t k = 0; k < graph.count; ++k) {
-          const core::Segment& segment = graph.segments[order[k]];
-          peak = peak > bytes + segment.rise ? peak : bytes + segment.rise;
-          bytes += segment.change();
-        }
-      } else {
-        peak = solver.least_peak(graph);
-        order = solver.optimal_order();
-      }
-      peaks[i] = peak;
-      for (std::int32_t k = 0; k < graph.count; ++k) orders[graphs[i].segment + k] = order[k];
-    }
-  }
-
- private:
-  CAIRN_HD void build(const CaduceusBatch::Graph& from, Caduceus& graph) const {
-    graph.clear();
-    const core::Segment* next = segments + from.segment;
-    for (std::int32_t k = 0; k < from.staff; ++k) graph.add_staff(*next++);
-    for (std::int32_t b = 0; b < from.bends; ++b) {
-      const CaduceusBatch::Bend& bend = bends[from.bend + b];
-      core::Segment* chain = graph.begin_bend();
-      for (std::int32_t k = 0; k < bend.segments; ++k) chain[k] = *next++;
-      graph.end_bend(bend.first, bend.last, bend.segments);
-    }
-    graph.rank();
-  }
-};
-
-/// How many teams share `count` pieces of work if each needs memory of its own: as many as run at once; some more where
-/// they are few, so that none is waited for.
-template <class F, class Machine>
-std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t bytes_of_team) {
-  constexpr std::int64_t kFew = 512, kSpareBytes = 16 << 20;
-  const std::int64_t fitting = machine.free_bytes() / 2 / std::max<std::int64_t>(1, bytes_of_team);
-  const std::int64_t resident = std::min(machine.template resident_teams<F>(0), std::max<std::int64_t>(1, fitting));
-  const std::int64_t spare = std::min(kFew, kSpareBytes / std::max<std::int64_t>(1, bytes_of_team));
-  return std::min(count, std::max(resident, std::min(8 * resident, spare)));
-}
-
-/// solvers::solve_caduceus on any Machine.
-template <class Machine>
-CaduceusAnswers solve_caduceus(const CaduceusBatch& batch, CaduceusGoal goal, Machine& machine) {
-  CaduceusAnswers answers;
-  const auto count = static_cast<std::int64_t>(batch.graphs().size());
-  if (count == 0) return answers;
-  CaduceusSize size;
-  for (const CaduceusBatch::Graph& graph : batch.graphs()) {
-    size.staff = std::max(size.staff, graph.staff);
-    size.bends = std::max(size.bends, graph.bends);
-    size.segments = std::max(size.segments, graph.segments);
-  }
-  Carver carver;
-  const Caduceus graph(carver, size);
-  const CaduceusSolver solver(carver, size);
-
-  const auto segments = sim::device::uploaded(machine, std::span(batch.segments()));
-  const auto bends = sim::device::uploaded(machine, std::span(batch.bends()));
-  const auto graphs = sim::device::uploaded(machine, std::span(batch.graphs()));
-  const std::int64_t teams = teams_for<SolveCaduceus>(machine, count, carver.bytes());
-  const auto workspace = machine.template array<std::byte>(teams * carver.bytes());
-  const auto peaks = machine.template array<std::int64_t>(count);
-  const auto orders = machine.template array<std::int32_t>(segments.size());
-  machine.launch(SolveCaduceus{segments.data(), bends.data(), graphs.data(), size, goal == CaduceusGoal::dominant,
-                               workspace.data(), carver.bytes(), teams, count, peaks.data(), orders.data()},
-                 teams);
-  answers.peaks.resize(static_cast<std::size_t>(count));
-  answers.orders.resize(batch.segments().size());
-  machine.download(peaks.data(), count, answers.peaks.data());
-  machine.download(orders.data(), orders.size(), answers.orders.data());
-  return answers;
-}
-
-}  // namespace cairn::solvers::device
+}  // namespace cairn::solvers

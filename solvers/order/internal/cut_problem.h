@@ -1,0 +1,71 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+/// The ordering problem in the form that the exact search works on: sets of steps as rows of bits.
+namespace cairn::solvers {
+
+using Word = std::uint64_t;
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+inline bool test_bit(const Word* bits, std::int32_t i) { return (bits[i / 64] >> (i % 64) & 1) != 0; }
+inline void set_bit(Word* bits, std::int32_t i) { bits[i / 64] |= Word{1} << (i % 64); }
+inline void clear_bit(Word* bits, std::int32_t i) { bits[i / 64] &= ~(Word{1} << (i % 64)); }
+
+/// Calls visit(i) for every bit that is set, ascending.
+template <class Visit>
+void for_each_bit(const Word* bits, std::int32_t words, const Visit& visit) {
+  for (std::int32_t w = 0; w < words; ++w) {
+    for (Word rest = bits[w]; rest != 0; rest &= rest - 1) visit(64 * w + std::countr_zero(rest));
+  }
+}
+
+/// Lists of numbers, one after another.
+struct Lists {
+  std::vector<std::int32_t> begin{0}, items;
+
+  std::span<const std::int32_t> operator[](std::int32_t i) const {
+    return {items.data() + begin[i], items.data() + begin[i + 1]};
+  }
+  void close() { begin.push_back(static_cast<std::int32_t>(items.size())); }
+};
+
+/// Rows of bits.
+struct BitRows {
+  std::int32_t words = 0;
+  std::vector<Word> bits;
+
+  Word* operator[](std::int32_t row) { return bits.data() + static_cast<std::size_t>(row) * words; }
+  const Word* operator[](std::int32_t row) const { return bits.data() + static_cast<std::size_t>(row) * words; }
+};
+
+/// Bytes that come with the first of some steps to run, or go with the last of them.
+struct Groups {
+  std::vector<std::int64_t> bytes;
+  BitRows members;
+  Lists of;  ///< the groups of each step
+  // The same once more for each item of `of`: the search reads them one after another.
+  std::vector<std::int64_t> item_bytes;
+  BitRows item_members;
+};
+
+/// An ordering problem as the search sees it: from no step to all steps. Memory after a set of steps is the sum of
+/// their rise - drop, plus `first` groups that the set touches, minus `last` groups that it holds; that is submodular.
+/// Run from the end to the beginning it is a problem of the same form: rise and drop, predecessors and successors,
+/// first and last change places.
+struct CutProblem {
+  std::int32_t count = 0, words = 0;
+  std::int64_t start = 0;  ///< memory before the first step
+  std::vector<std::int64_t> rise, drop;
+  BitRows needs;  ///< predecessors
+  Lists predecessors, successors;
+  Groups first, last;
+  BitRows related;  ///< of each step its successors and all that share a group with it
+};
+
+}  // namespace cairn::solvers

@@ -1,0 +1,581 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/limit.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/order/internal/cut_problem.h"
+#include "cairn/solvers/order/internal/min_cut.h"
+
+namespace cairn::solvers {
+
+/// A set of steps that have run, and what follows from it.
+struct CutState {
+  Word* ran;
+  Word* ready;
+  std::int64_t memory;
+  std::uint64_t hash;
+};
+
+/// Bottleneck search from no step to all steps: explores all that can be reached without memory above a threshold,
+/// states of the most steps first. Moves above it wait until nothing else is left and the threshold rises to the lowest
+/// of them: so the threshold is a lower bound all the time.
+///
+/// By the exchange argument above a state that can be reached from another one, A, and has no more memory than any cut
+/// between, supersedes A. Steps that fit under the threshold and leave memory no higher are the simplest case; they run
+/// at once. In general a tree over the states keeps the way to each, and when a state Z turns up with no more memory
+/// than an ancestor A in it, all that was found behind A gives way to the lowest cut between A and Z (it can be reached
+/// too: Lemma 3.13). What is left of the tree then rises strictly from the root to each leaf: the search does not
+/// go back above a valley once it is in it.
+///
+/// A state is live if it can be reached from the root by moves from expanded states, where from a superseded one there
+/// is but the way to what supersedes it. If the target can be reached from the root within some threshold, it can from
+/// a live state that is open or has a move that waits: walk from the root, each time to a state from which the target
+/// can still be reached. So states that are not live are dropped, and visited again where a live one leads there.
+template <std::int32_t kWords>
+class CutSearch {
+ public:
+  enum class Status { open, reached, exhausted };
+
+  explicit CutSearch(const CutProblem& problem) : p_(problem), words_(kWords > 0 ? kWords : problem.words) {
+    core::Random random(0x5eed);
+    for (std::int32_t i = 0; i < p_.count; ++i) key_.push_back(random.next());
+    buffer_.resize(static_cast<std::size_t>(4 * words_));
+    CutState root = scratch(0);
+    std::fill(buffer_.begin(), buffer_.end(), 0);
+    root.memory = p_.start;
+    for (std::int32_t i = 0; i < p_.count; ++i) {
+      if (p_.predecessors[i].empty()) set_bit(root.ready, i);
+    }
+    plant(root);
+  }
+
+  /// Looks at `count` states or moves within the threshold, which must not fall from call to call. Exhausted: no order
+  /// has a peak within it.
+  Status advance(std::int64_t threshold, std::int64_t count, core::Stopwatch& watch) {
+    threshold_ = threshold;
+    for (; goal_ < 0 && count > 0 && !watch.charge(p_.count).expired(); --count) {
+      if (next_threshold() <= threshold_) {
+        ++work_;
+        const Blocked move = pop(near_);
+        follow(move.node, move.step);
+      } else if (!open_.empty()) {
+        const std::int32_t node = pop(open_).second;
+        if (!live(node)) continue;
+        work_ += p_.count;
+        expand(node);
+      } else {
+        return Status::exhausted;
+      }
+    }
+    return goal_ >= 0 ? Status::reached : Status::open;
+  }
+
+  /// The least threshold that lets another move through; kNever if there is none.
+  std::int64_t next_threshold() {
+    for (;;) {
+      while (!near_.empty() && !live(near_.front().node)) pop(near_);
+      if (!near_.empty()) return near_.front().peak;
+      if (!refill()) return kNever;
+    }
+  }
+
+  /// The way to all steps, once it is reached.
+  std::vector<std::int32_t> path() const { return path_to(goal_); }
+
+  /// Drops moves above this peak from now on.
+  void limit(std::int64_t most) { most_ = std::min(most_, most); }
+
+  /// A peak that some order does not exceed: `completed_path` before the search.
+  std::int64_t greedy_peak() {
+    completed_path();
+    return greedy_peak_;
+  }
+
+  /// Some way to all steps: from the state with the most steps on whatever raises the peak least.
+  std::vector<std::int32_t> completed_path() {
+    std::int32_t best = 0;
+    for (std::int32_t node = 0; node < node_count(); ++node) {
+      if (size_of(node) > size_of(best)) best = node;
+    }
+    std::vector<std::int32_t> order = path_to(best);
+    CutState state = load(best, 0);
+    std::int64_t peak = std::max(threshold_, p_.start);
+    while (static_cast<std::int32_t>(order.size()) < p_.count) {
+      std::int32_t choice = -1;
+      std::pair<std::int64_t, std::int64_t> least{kNever, kNever};
+      for_each_bit(state.ready, words_, [&](std::int32_t i) {
+        const Move move = evaluate(state, i);
+        const std::pair<std::int64_t, std::int64_t> key{std::max(peak, move.peak), move.after};
+        if (choice < 0 || key < least) {
+          choice = i;
+          least = key;
+        }
+      });
+      peak = least.first;
+      run(state, choice, least.second);
+      order.push_back(choice);
+    }
+    greedy_peak_ = peak;
+    return order;
+  }
+
+  std::int64_t states() const { return states_; }
+  std::int64_t work() const { return work_; }
+  std::int64_t bytes() const {
+    // Numbers of nodes have 31 bits.
+    if (node_count() > std::numeric_limits<std::int32_t>::max() / 2) return kNever / 4;
+    return static_cast<std::int64_t>(node_.capacity() * sizeof(Node) + links_.capacity() * sizeof(Link) +
+                                     bits_.capacity() * sizeof(Word) + table_.capacity() * sizeof(Slot) +
+                                     open_.capacity() * sizeof(Open) +
+                                     (near_.capacity() + far_.capacity()) * sizeof(Blocked));
+  }
+
+ private:
+  struct Move {
+    std::int64_t peak, after;
+  };
+  struct Node {
+    std::int64_t memory = 0;
+    std::uint64_t hash = 0;
+    std::int32_t parent = -1;      ///< how it was reached first
+    std::int32_t step = kClosure;  ///< the step that was run at the parent, before the closure; kPart
+    std::int32_t links = -1;       ///< the other nodes that lead to it: a list in links_
+    std::int32_t above = -1;       ///< the live one, of all that lead to it
+    std::int32_t superseded_by = -1;
+    std::uint32_t checked = 0;  ///< the number of commits when it was last found live; kDead
+  };
+  struct Link {
+    std::int32_t from, next;
+  };
+  static constexpr std::int32_t kClosure = -1;  ///< no step but the closure
+  static constexpr std::int32_t kPart = -2;     ///< reached by those steps to the parent that it holds
+  static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
+  using Open = std::pair<std::int32_t, std::int32_t>;  ///< -steps, node
+  struct Slot {
+    std::uint32_t tag = 0;
+    std::int32_t node = -1;
+  };
+  struct Blocked {
+    std::int64_t peak = 0;
+    std::int32_t node = 0, step = 0;
+    auto operator<=>(const Blocked&) const = default;
+  };
+
+  std::int32_t node_count() const { return static_cast<std::int32_t>(node_.size()); }
+  Word* bits_of(std::int32_t node) { return bits_.data() + static_cast<std::size_t>(node) * 2 * words_; }
+  const Word* bits_of(std::int32_t node) const { return bits_.data() + static_cast<std::size_t>(node) * 2 * words_; }
+  std::int32_t size_of(std::int32_t node) const {
+    std::int32_t size = 0;
+    for (std::int32_t w = 0; w < words_; ++w) size += std::popcount(bits_of(node)[w]);
+    return size;
+  }
+
+  CutState scratch(std::int32_t which) {
+    Word* words = buffer_.data() + static_cast<std::size_t>(2 * which) * words_;
+    return {words, words + words_, 0, 0};
+  }
+  CutState load(std::int32_t node, std::int32_t which) {
+    CutState state = scratch(which);
+    std::copy(bits_of(node), bits_of(node) + 2 * words_, state.ran);
+    state.memory = node_[node].memory;
+    state.hash = node_[node].hash;
+    return state;
+  }
+
+  bool disjoint(const Word* a, const Word* b) const {
+    for (std::int32_t w = 0; w < words_; ++w) {
+      if ((a[w] & b[w]) != 0) return false;
+    }
+    return true;
+  }
+  bool within(const Word* a, const Word* b) const {
+    for (std::int32_t w = 0; w < words_; ++w) {
+      if ((a[w] & ~b[w]) != 0) return false;
+    }
+    return true;
+  }
+
+  /// Memory while step i runs at the state, and after it.
+  Move evaluate(CutState& state, std::int32_t i) const {
+    Move move;
+    move.peak = state.memory + p_.rise[i];
+    const Groups &first = p_.first, &last = p_.last;
+    for (std::int32_t k = first.of.begin[i]; k < first.of.begin[i + 1]; ++k) {
+      if (disjoint(row(first.item_members, k), state.ran)) move.peak += first.item_bytes[k];
+    }
+    move.after = move.peak - p_.drop[i];
+    set_bit(state.ran, i);
+    for (std::int32_t k = last.of.begin[i]; k < last.of.begin[i + 1]; ++k) {
+      if (within(row(last.item_members, k), state.ran)) move.after -= last.item_bytes[k];
+    }
+    clear_bit(state.ran, i);
+    return move;
+  }
+  const Word* row(const BitRows& rows, std::int32_t i) const {
+    return rows.bits.data() + static_cast<std::size_t>(i) * words_;
+  }
+
+  void run(CutState& state, std::int32_t i, std::int64_t after) const {
+    set_bit(state.ran, i);
+    clear_bit(state.ready, i);
+    state.memory = after;
+    state.hash ^= key_[i];
+    for (const std::int32_t j : p_.successors[i]) {
+      if (within(p_.needs[j], state.ran)) set_bit(state.ready, j);
+    }
+  }
+
+  /// Runs all that fits under the threshold and leaves memory no higher. The result does not depend on the order.
+  void close(CutState& state) const {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::int32_t w = 0; w < words_; ++w) {
+        for (Word rest = state.ready[w]; rest != 0; rest &= rest - 1) {
+          const std::int32_t i = 64 * w + std::countr_zero(rest);
+          const Move move = evaluate(state, i);
+          if (move.peak > threshold_ || move.after > state.memory) continue;
+          run(state, i, move.after);
+          changed = true;
+        }
+      }
+    }
+  }
+
+  bool complete(const CutState& state) const {
+    std::int32_t size = 0;
+    for (std::int32_t w = 0; w < words_; ++w) size += std::popcount(state.ran[w]);
+    return size == p_.count;
+  }
+
+  /// Makes the state the root of an empty tree.
+  void plant(const CutState& state) {
+    node_.clear();
+    bits_.clear();
+    open_.clear();
+    near_.clear();
+    far_.clear();
+    horizon_ = std::numeric_limits<std::int64_t>::min();
+    table_.assign(64, Slot());
+    links_.clear();
+    insert(state, -1, kClosure);
+    open_.emplace_back(0, 0);
+    if (complete(state)) goal_ = 0;
+  }
+
+  std::int32_t insert(const CutState& state, std::int32_t parent, std::int32_t step) {
+    const std::int32_t node = node_count();
+    node_.push_back({state.memory, state.hash, parent, step, -1, parent, -1, 0});
+    bits_.insert(bits_.end(), state.ran, state.ran + 2 * words_);
+    if (2 * node_.size() > table_.size()) grow();
+    table_[slot_of(state)] = {tag(state.hash), node};
+    ++states_;
+    return node;
+  }
+
+  /// Where the state is in the table, or the free place where it would be.
+  std::size_t slot_of(const CutState& state) const {
+    std::size_t slot = state.hash & (table_.size() - 1);
+    while (table_[slot].node >= 0 && !(table_[slot].tag == tag(state.hash) && same(table_[slot].node, state))) {
+      slot = (slot + 1) & (table_.size() - 1);
+    }
+    return slot;
+  }
+  static std::uint32_t tag(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
+  bool same(std::int32_t node, const CutState& state) const {
+    const Word* bits = bits_of(node);
+    for (std::int32_t w = 0; w < words_; ++w) {
+      if (bits[w] != state.ran[w]) return false;
+    }
+    return true;
+  }
+
+  void grow() {
+    std::vector<Slot> old(table_.size() * 2);
+    old.swap(table_);
+    for (const Slot& entry : old) {
+      if (entry.node < 0) continue;
+      std::size_t slot = node_[entry.node].hash & (table_.size() - 1);
+      while (table_[slot].node >= 0) slot = (slot + 1) & (table_.size() - 1);
+      table_[slot] = entry;
+    }
+  }
+
+  /// Walks up to where this was last found out since the last commit. Depth: the number of steps at most.
+  bool live(std::int32_t node) {
+    if (node_[node].checked == kDead) return false;
+    if (node_[node].checked == commits_ || node_[node].parent < 0) return true;
+    bool found = node_[node].step != kPart && leads_to(node_[node].parent, node);
+    for (std::int32_t k = node_[node].links; !found && k >= 0; k = links_[k].next)
+      found = leads_to(links_[k].from, node);
+    node_[node].checked = found ? commits_ : kDead;
+    return found;
+  }
+  bool leads_to(std::int32_t from, std::int32_t node) {
+    const std::int32_t by = node_[from].superseded_by;
+    if ((by >= 0 && by != node) || !live(from)) return false;
+    node_[node].above = from;
+    return true;
+  }
+  void link(std::int32_t from, std::int32_t node) {
+    links_.push_back({from, node_[node].links});
+    node_[node].links = static_cast<std::int32_t>(links_.size()) - 1;
+  }
+
+  template <class Entry>
+  static void push(std::vector<Entry>& heap, Entry entry) {
+    heap.push_back(entry);
+    std::push_heap(heap.begin(), heap.end(), std::greater<>());
+  }
+  template <class Entry>
+  static Entry pop(std::vector<Entry>& heap) {
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    const Entry entry = heap.back();
+    heap.pop_back();
+    return entry;
+  }
+
+  void block(const Blocked& move) {
+    if (move.peak > most_) return;
+    if (move.peak < horizon_) {
+      push(near_, move);
+    } else {
+      far_.push_back(move);
+    }
+  }
+
+  /// Takes the lowest of the moves beyond the horizon. Most moves are superseded before their turn: a heap of all of
+  /// them would be large, and each access to it a cache miss.
+  bool refill() {
+    std::erase_if(far_, [&](const Blocked& move) { return !live(move.node); });
+    if (far_.empty()) return false;
+    const auto size = static_cast<std::ptrdiff_t>(far_.size());
+    const auto last = far_.begin() + std::min(size - 1, std::max<std::ptrdiff_t>(1024, size / 16));
+    std::nth_element(far_.begin(), last, far_.end());
+    horizon_ = last->peak + 1;
+    const auto beyond =
+        std::partition(far_.begin(), far_.end(), [&](const Blocked& move) { return move.peak >= horizon_; });
+    near_.assign(beyond, far_.end());
+    far_.erase(beyond, far_.end());
+    std::make_heap(near_.begin(), near_.end(), std::greater<>());
+    return true;
+  }
+
+  void expand(std::int32_t node) {
+    CutState state = load(node, 0);
+    moves_.clear();
+    for (std::int32_t w = 0; w < words_; ++w) {
+      for (Word rest = state.ready[w]; rest != 0; rest &= rest - 1) {
+        const std::int32_t i = 64 * w + std::countr_zero(rest);
+        const Move move = evaluate(state, i);
+        if (move.peak <= threshold_ && move.after <= state.memory) {
+          // The threshold has risen since the state was closed.
+          close(state);
+          return arrive(state, node, kClosure);
+        }
+        moves_.push_back({move, i});
+      }
+    }
+    const std::size_t epoch = epoch_;
+    for (const auto& [move, i] : moves_) {
+      if (move.peak > threshold_) {
+        block({move.peak, node, i});
+        continue;
+      }
+      CutState next = scratch(1);
+      std::copy(state.ran, state.ran + 2 * words_, next.ran);
+      next.memory = state.memory;
+      next.hash = state.hash;
+      run(next, i, move.after);
+      if (opens_descent(next, i)) close(next);
+      arrive(next, node, i);
+      if (goal_ >= 0 || epoch != epoch_ || node_[node].superseded_by >= 0) return;
+    }
+  }
+
+  /// From a closed state a move upwards makes room for nothing but what it has to do with.
+  bool opens_descent(CutState& state, std::int32_t i) const {
+    const Word* related = p_.related[i];
+    for (std::int32_t w = 0; w < words_; ++w) {
+      for (Word rest = state.ready[w] & related[w]; rest != 0; rest &= rest - 1) {
+        const Move move = evaluate(state, 64 * w + std::countr_zero(rest));
+        if (move.peak <= threshold_ && move.after <= state.memory) return true;
+      }
+    }
+    return false;
+  }
+
+  /// Runs step i at the node, within the threshold.
+  void follow(std::int32_t node, std::int32_t i) {
+    CutState state = load(node, 1);
+    run(state, i, evaluate(state, i).after);
+    close(state);
+    arrive(state, node, i);
+  }
+
+  void arrive(const CutState& state, std::int32_t parent, std::int32_t step) {
+    if (const std::int32_t known = table_[slot_of(state)].node; known >= 0 && live(known)) return link(parent, known);
+    const std::int32_t node = insert(state, parent, step);
+    if (complete(state)) {
+      goal_ = node;
+      return;
+    }
+    commit(node);
+  }
+
+  /// Lets the node supersede the highest ancestor it can, and opens it; or else the lowest cut between, which can be
+  /// reached as well (Lemma 3.13).
+  void commit(std::int32_t node) {
+    std::int32_t ancestor = -1;
+    for (std::int32_t a = node_[node].above; a >= 0 && node_[a].memory >= node_[node].memory; a = node_[a].above) {
+      ancestor = a;
+    }
+    if (ancestor < 0 || node_[ancestor].superseded_by == node) {
+      push(open_, Open(-size_of(node), node));
+      return;
+    }
+    ++commits_;
+    CutState lowest = scratch(1);
+    if (!least_between(ancestor, node, lowest)) {
+      push(open_, Open(-size_of(node), node));  // it may be live for other reasons
+      node = insert(lowest, node, kPart);
+    }
+    if (node_[ancestor].parent < 0) {
+      prefix_ = path_to(node);
+      CutState root = load(node, 1);
+      ++epoch_;
+      plant(root);
+      return;
+    }
+    node_[ancestor].superseded_by = node;
+    node_[node].above = ancestor;
+    link(ancestor, node);
+    commit(node);
+  }
+
+  /// Does `node` have the least memory of all cuts between the ancestor and itself? If not, the one that has.
+  bool least_between(std::int32_t ancestor, std::int32_t node, CutState& lowest) {
+    const Word* low = bits_of(ancestor);
+    const Word* high = bits_of(node);
+    weights_.clear();
+    needs_.clear();
+    between_.clear();
+    place_.resize(static_cast<std::size_t>(p_.count), -1);
+    for (std::int32_t i = 0; i < p_.count; ++i) {
+      place_[i] = -1;
+      if (!test_bit(high, i) || test_bit(low, i)) continue;
+      place_[i] = static_cast<std::int32_t>(between_.size());
+      between_.push_back(i);
+      weights_.push_back(p_.rise[i] - p_.drop[i]);
+    }
+    if (between_.size() == 1) return true;
+    for (const std::int32_t i : between_) {
+      for (const std::int32_t j : p_.predecessors[i]) {
+        if (place_[j] >= 0) needs_.emplace_back(place_[i], place_[j]);
+      }
+    }
+    for (std::int32_t g = 0; g < static_cast<std::int32_t>(p_.first.bytes.size()); ++g) {
+      if (!disjoint(p_.first.members[g], low) || disjoint(p_.first.members[g], high)) continue;
+      weights_.push_back(p_.first.bytes[g]);
+      for_each_bit(p_.first.members[g], words_, [&](std::int32_t i) {
+        if (place_[i] >= 0) needs_.emplace_back(place_[i], static_cast<std::int32_t>(weights_.size()) - 1);
+      });
+    }
+    for (std::int32_t g = 0; g < static_cast<std::int32_t>(p_.last.bytes.size()); ++g) {
+      if (within(p_.last.members[g], low) || !within(p_.last.members[g], high)) continue;
+      weights_.push_back(-p_.last.bytes[g]);
+      for_each_bit(p_.last.members[g], words_, [&](std::int32_t i) {
+        if (place_[i] >= 0) needs_.emplace_back(static_cast<std::int32_t>(weights_.size()) - 1, place_[i]);
+      });
+    }
+    const auto closure = least_closure(weights_, needs_);
+    if (std::all_of(closure.begin(), closure.begin() + static_cast<std::ptrdiff_t>(between_.size()),
+                    [](std::uint8_t chosen) { return chosen != 0; })) {
+      return true;
+    }
+    std::copy(low, low + words_, lowest.ran);
+    lowest.memory = node_[ancestor].memory;
+    lowest.hash = node_[ancestor].hash;
+    for (std::size_t k = 0; k < closure.size(); ++k) {
+      if (closure[k] == 0) continue;
+      lowest.memory += weights_[k];
+      if (k >= between_.size()) continue;
+      set_bit(lowest.ran, between_[k]);
+      lowest.hash ^= key_[between_[k]];
+    }
+    std::fill(lowest.ready, lowest.ready + words_, 0);
+    for (std::int32_t i = 0; i < p_.count; ++i) {
+      if (!test_bit(lowest.ran, i) && within(p_.needs[i], lowest.ran)) set_bit(lowest.ready, i);
+    }
+    return false;
+  }
+
+  /// The steps that lead to a node, in order.
+  std::vector<std::int32_t> path_to(std::int32_t node) const {
+    std::vector<std::int32_t> chain;
+    for (std::int32_t a = node; a >= 0; a = node_[a].parent) chain.push_back(a);
+    std::vector<std::int32_t> order = prefix_;
+    for (std::size_t k = chain.size() - 1; k-- > 0;) {
+      if (node_[chain[k]].step == kPart) {
+        std::erase_if(order, [&](std::int32_t i) { return !test_bit(bits_of(chain[k]), i); });
+      } else {
+        append_move(chain[k + 1], chain[k], order);
+      }
+    }
+    return order;
+  }
+
+  /// The step and the closure that lead from a node to its child.
+  void append_move(std::int32_t parent, std::int32_t child, std::vector<std::int32_t>& order) const {
+    std::vector<Word> words(bits_of(parent), bits_of(parent) + 2 * words_);
+    CutState state{words.data(), words.data() + words_, node_[parent].memory, 0};
+    const auto append = [&](std::int32_t i, std::int64_t after) {
+      run(state, i, after);
+      order.push_back(i);
+    };
+    if (const std::int32_t i = node_[child].step; i >= 0) append(i, evaluate(state, i).after);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::int32_t i = 0; i < p_.count; ++i) {
+        if (!test_bit(state.ready, i) || !test_bit(bits_of(child), i)) continue;
+        const Move move = evaluate(state, i);
+        if (move.peak > threshold_ || move.after > state.memory) continue;
+        append(i, move.after);
+        changed = true;
+      }
+    }
+  }
+
+  const CutProblem& p_;
+  const std::int32_t words_;
+  std::int64_t most_ = kNever;  ///< moves above it are dropped
+  std::int64_t threshold_ = std::numeric_limits<std::int64_t>::min(), greedy_peak_ = 0;
+  std::int64_t states_ = 0;
+  std::int64_t work_ = 0;
+  std::uint32_t commits_ = 1;
+  std::size_t epoch_ = 0;  ///< counts new roots
+  std::int32_t goal_ = -1;
+  std::vector<std::uint64_t> key_;
+  std::vector<Node> node_;
+  std::vector<Word> bits_;           ///< ran and ready of each node
+  std::vector<Slot> table_;          ///< open addressing, a power of two
+  std::vector<Open> open_;           ///< heap: most steps first
+  std::vector<Blocked> near_, far_;  ///< moves that wait: a heap, lowest peak first; and those from the horizon on
+  std::int64_t horizon_ = 0;
+  std::vector<std::int32_t> prefix_;  ///< the steps before the root
+  std::vector<Link> links_;
+  std::vector<Word> buffer_;
+  std::vector<std::int64_t> weights_;  // of least_between
+  std::vector<Need> needs_;
+  std::vector<std::int32_t> between_, place_;
+  std::vector<std::pair<Move, std::int32_t>> moves_;  // of expand
+};
+
+}  // namespace cairn::solvers

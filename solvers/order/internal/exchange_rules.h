@@ -1,0 +1,93 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cairn/solvers/order/internal/cut_problem.h"
+#include "cairn/solvers/order/internal/exact.h"
+#include "cairn/solvers/order/internal/step_graph.h"
+
+namespace cairn::solvers {
+
+/// Makes a CutProblem of the steps between two cuts, and shrinks it by rules that keep the least peak. All are
+/// instances of one exchange argument. M(X) is the memory once the steps of a cut X have run. Let an order that never
+/// exceeds T pass X, and let a cut X' contain X, be reachable from X within T, and have the least memory of all cuts
+/// between X and X'. Then X' \ X may run at once, and the other steps after it in their old order: for every later cut
+/// Y of the order, M(Y + X') <= M(Y) + M(X') - M(Y & X') <= M(Y), as M is submodular. Read backwards in time the same
+/// holds.
+///  - A step that raises memory in total may run right before the first of its successors, if each of these rises by as
+///    much as the step drops by: the step goes, and becomes a `first` group of its successors. (One successor: a part
+///    of its rise. On chains these two rules make the segments of Theorem 6.5.)
+///  - A step that lowers memory in total may run right after the last of its predecessors, if each of these drops by as
+///    much as the step rises by: it becomes a `last` group of them.
+///  - Of a `last` group only members that no other member follows can be the last to run, so the others leave it; of a
+///    `first` group likewise.
+class ExchangeRules {
+ public:
+  /// The steps of to \ from. O(passes * n * (n / 64 + groups)).
+  ExchangeRules(const StepGraph& graph, const Cut& from, const Cut& to);
+
+  std::int32_t words() const { return std::max(1, (static_cast<std::int32_t>(alive_.size()) + 63) / 64); }
+  CutProblem forward() const { return problem(start_, rise_, drop_, before_, after_, first_, last_); }
+  CutProblem backward() const { return problem(end(), drop_, rise_, after_, before_, last_, first_); }
+
+  /// An order of the problem's steps as one of the graph's: the rules undone, the last one first. O(n^2).
+  std::vector<StepId> restore(std::span<const std::int32_t> order) const;
+
+ private:
+  struct Group {
+    std::int64_t bytes = 0;
+    std::vector<Word> members;
+  };
+  /// A step that runs right before the first of its neighbours, or right after the last; without any, at the very end
+  /// or beginning.
+  struct Removed {
+    std::int32_t step = 0;
+    bool before = false;
+    std::vector<std::int32_t> neighbours;
+  };
+
+  static constexpr std::int32_t kMostReduced = kMostExactSteps;
+
+  void number();
+  void relate();
+  void include(BitRows& rows, std::int32_t i, std::int32_t j);
+  void collect_groups();
+  bool pass();
+  bool tidy(std::vector<Group>& groups, const BitRows& beyond, std::vector<std::int64_t>& own);
+  static bool in_any(const std::vector<Group>& groups, std::int32_t i);
+  bool run_before_successors(std::int32_t i);
+  bool run_after_predecessors(std::int32_t i);
+  static bool covered(std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
+                      const std::vector<std::int64_t>& heights);
+  void become_group(std::int32_t i, std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
+                    std::vector<Group>& groups);
+  std::vector<std::int32_t> covers(std::int32_t i, const BitRows& rows) const;
+  static void merge_equal(std::vector<Group>& groups);
+  void renumber();
+
+  std::int32_t count() const { return static_cast<std::int32_t>(original_.size()); }
+  std::int64_t end() const;
+  CutProblem problem(std::int64_t start, const std::vector<std::int64_t>& rise, const std::vector<std::int64_t>& drop,
+                     const BitRows& before, const BitRows& after, const std::vector<Group>& first,
+                     const std::vector<Group>& last) const;
+  Groups groups(const CutProblem& p, const std::vector<Group>& from) const;
+
+  const StepGraph& graph_;
+  const Cut& from_;
+  const Cut& to_;
+  std::vector<std::int32_t> local_;  ///< of the graph's steps; -1 outside
+  std::int32_t words_ = 0;
+  std::int64_t start_ = 0;
+  std::vector<std::int64_t> rise_, drop_;
+  std::vector<StepId> original_;     ///< of the local steps
+  std::vector<std::int32_t> alive_;  ///< local steps that are left, in topological order
+  std::vector<Removed> removed_;
+  std::vector<std::int32_t> new_number_;
+  BitRows before_, after_;
+  std::vector<Group> first_, last_;
+};
+
+}  // namespace cairn::solvers

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cairn/core/limit.h"
+#include "cairn/solvers/common/accelerator.h"
+#include "cairn/solvers/order/device/key_orders.h"
+#include "cairn/solvers/order/internal/chain.h"
+
+namespace cairn::solvers {
+
+using BranchId = std::int32_t;
+
+/// A path of an in-forest: it begins at the source, or where other branches meet, and ends where it meets others, or at
+/// the sink. Its first step is a key node (Theorem 7.6), which runs after all branches that end at it.
+struct TreeBranch {
+  Chain before;  ///< from the source to the key; it does not affect when the source's output is freed
+  ChainSegment key;
+  Chain rest;                      ///< behind the key
+  std::vector<BranchId> children;  ///< that end at the key
+  bool reads_source = false;       ///< the key reads the source; only branches without children do
+};
+
+/// What an edge of the reduced graph stands for: everything between its source and its sink (Definition 7.3, without
+/// the two ends), as the branches that end at the sink. It becomes a path only when the source is left with this one
+/// edge: its dominant schedule depends on when the source's output is freed, and before that others may still read it.
+struct InForest {
+  std::vector<BranchId> branches;
+  bool direct = false;    ///< the sink reads the source itself
+  bool released = false;  ///< the branches free the source's output already
+};
+
+/// Turns in-forests into paths by their dominant schedules (Lemma 5.4): Liu's merge where they do not free the source,
+/// the table of Theorem 8.2 for parallel chains, key orders (Theorem 7.6) otherwise; where these are too many,
+/// Algorithm 2 with the exact search over cuts as its oracle.
+class Linearizer {
+ public:
+  /// `tick`, if there is one, is called now and then in long work. The accelerator, if there is one, takes over tables
+  /// that are large; `memory_bytes` and `threads` are the host's.
+  Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
+             Accelerator* accelerator)
+      : memory_bytes_(memory_bytes),
+        threads_(threads),
+        watch_(watch),
+        tick_(std::move(tick)),
+        accelerator_(accelerator) {}
+
+  Ropes& ropes() { return ropes_; }
+  TreeBranch& branch(BranchId id) { return branches_[id]; }
+  const std::vector<TreeBranch>& branches() const { return branches_; }
+  BranchId add(TreeBranch branch) {
+    branches_.push_back(std::move(branch));
+    return static_cast<BranchId>(branches_.size() - 1);
+  }
+
+  /// The dominant schedule of everything between the source and the sink, whose `released` bytes go when the last
+  /// reader among the branches has run (0: none do). Nothing if the table of a pumpkin would need more memory than
+  /// allowed; needed_bytes() says how much, and nothing has been started then.
+  std::optional<Chain> linearize(const InForest& forest, std::int64_t released);
+  std::int64_t needed_bytes() const { return needed_bytes_; }
+
+  /// All branches and their children as one chain where none of them frees the source (Liu 1987). The branches lose
+  /// their chains to it.
+  Chain merge_branches(const std::vector<BranchId>& branches);
+
+  /// Has the watch ended the search of the last linearize()? Then its chain is some schedule, not the dominant one.
+  bool cut_short() const { return cut_short_; }
+
+ private:
+  Chain flat(BranchId id);
+  std::optional<Chain> pumpkin(const InForest& forest, std::int64_t released);
+  KeyOrdersFound search(const KeyTree& tree);
+  Chain starborescence(const InForest& forest, std::int64_t released);
+  Chain some_chain(const InForest& forest, std::int64_t released);
+  struct Tree;
+  Tree key_tree(const InForest& forest, std::int64_t released) const;
+  std::optional<Chain> by_cuts(const InForest& forest, std::int64_t released);
+
+  std::int64_t memory_bytes_;
+  int threads_;
+  core::Stopwatch& watch_;
+  std::function<void()> tick_;
+  Accelerator* accelerator_;
+  Ropes ropes_;
+  std::vector<TreeBranch> branches_;
+  std::int64_t needed_bytes_ = 0;
+  bool cut_short_ = false;
+};
+
+}  // namespace cairn::solvers
