@@ -22,7 +22,7 @@ solvers::KeyOrdersFound search_key_orders(const solvers::KeyTree& tree, const so
   const OnDevice on;
   std::optional<Machine> machine;
   return solvers::search_key_orders(tree, options,
-                                            [&]() -> Machine& { return machine ? *machine : machine.emplace(); });
+                                    [&]() -> Machine& { return machine ? *machine : machine.emplace(); });
 }
 
 }  // namespace cairn::cuda

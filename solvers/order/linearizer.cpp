@@ -72,7 +72,7 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
 std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t released) {
   const auto is_key_alone = [&](BranchId id) { return branches_[id].rest.empty(); };
   if (std::all_of(forest.branches.begin(), forest.branches.end(), is_key_alone)) {
-    // Every order releases the source at its end.
+    // The source's output is freed at the end of every order, so that the order of the keys is Liu's.
     std::vector<Chain> keys;
     for (const BranchId id : forest.branches) keys.push_back({branches_[id].key});
     Chain chain = merge(std::move(keys), ropes_);
@@ -136,7 +136,7 @@ Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t relea
   return tree;
 }
 
-/// TreeBranch by branch, children before their parents: some schedule, without a search.
+/// Branch by branch, children before their parents: some schedule, without a search.
 Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   cut_short_ = true;
   const Tree tree = key_tree(forest, released);

@@ -154,8 +154,9 @@ class CutFinder {
     }
   }
 
-  /// What s holds goes after its last successor: a node behind those that are still to run. With one of them it is part
-  /// of that one's weight; with a successor outside `to` it never goes; with none left it has gone before `from`.
+  /// The output of s is freed after its last successor: a node behind those that are still to run. With one of them it
+  /// is part of that one's weight; with a successor outside `to` it never goes; with none left it has gone before
+  /// `from`.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {

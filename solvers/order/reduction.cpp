@@ -36,13 +36,13 @@ Reduction::Reduction(const core::Graph& graph, Unfinished unfinished, std::int64
   }
 }
 
-/// What the edge `before` v carries, then v, then the path `behind`: with v as the last key.
+/// The in-forest of the edge `before` v, then v as the key that all its branches end at, then the path `behind`.
 InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
   InForest& forest = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];
   const ChainSegment& key = vertices_[v];
   if (source.output == 0 || forest.released) {
-    // Nobody waits for these branches, so the path to v and on is settled.
+    // These branches do not decide when the source's output is freed, so they can be merged at once, and v behind them.
     TreeBranch branch;
     branch.before = linearizer_.merge_branches(forest.branches);
     append(branch.before, key, ropes());
@@ -68,7 +68,7 @@ bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, InForest& joine
   const InForest& forest = reducer_.edge(behind).value;
   std::int64_t released = forest.released ? 0 : vertices_[v].output;
   if (forest.direct) {
-    // The reader at the end comes after all others: it is what releases v.
+    // The reader at the end runs after all others, so it is the one that frees the output of v.
     vertices_[reducer_.edge(behind).to].drop += released;
     released = 0;
   }
@@ -120,10 +120,10 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
   return disjoint_isolated_subgraphs(static_cast<std::int32_t>(vertices_.size()), edges, source_, sink_, most);
 }
 
-/// The edges of a region, and what its vertices hold that only the sink can release: it comes after all of them.
+/// The edges of a region, and when the outputs of its vertices are freed: inside, or by the sink, which runs after all.
 struct Reduction::Inside {
   std::vector<EdgeId> edges;
-  std::vector<std::int64_t> outputs;  ///< of the inner vertices, then the source: what is released inside
+  std::vector<std::int64_t> outputs;  ///< of the inner vertices, then of the source; 0 where not freed inside
   std::int64_t released_by_sink = 0;
 };
 
@@ -168,7 +168,7 @@ Expansion Reduction::expand(const Region& region) const {
     const Vertex& vertex = vertices_[region.inner[i]];
     step.push_back(expander.add({vertex.rise, vertex.drop, inside.outputs[i]}, vertex.nodes));
   }
-  // The source has run, but what it holds is released here. The sink is outside.
+  // The source has run, but its output is freed inside. The sink is outside.
   const std::int64_t output = inside.outputs.back();
   step.push_back(output > 0 ? expander.add({0, 0, output}, Ropes::kEmpty) : Expander::kOutside);
   step.push_back(Expander::kOutside);

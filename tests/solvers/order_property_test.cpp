@@ -146,70 +146,58 @@ TEST_CASE("order solvers on every graph of up to four nodes with sizes from zero
   }
 }
 
-TEST_CASE("order solvers on small pumpkins", "[order]") {
-  Random random(1);
-  for (int i = 0; i < 12'000; ++i) {
-    const Graph graph = tests::dressed_graph(random, tests::pumpkin_shape(random));
-    REQUIRE(tests::is_pumpkin(graph));
+/// `count` graphs of a class, each solved by at least so many of the solvers. make(random, number) draws one.
+template <class Make>
+void examine_class(std::uint64_t seed, int count, int least_solved, bool (*is_member)(const Graph&), const Make& make) {
+  Random random(seed);
+  for (int i = 0; i < count; ++i) {
+    const Graph graph = make(random, i);
+    REQUIRE(is_member(graph));
     const int solved = examine(graph);
-    REQUIRE(solved >= 4);
+    REQUIRE(solved >= least_solved);
   }
+}
+
+TEST_CASE("order solvers on small pumpkins", "[order]") {
+  examine_class(1, 12'000, 4, tests::is_pumpkin,
+                [](Random& random, int) { return tests::dressed_graph(random, tests::pumpkin_shape(random)); });
 }
 
 TEST_CASE("order solvers on pumpkins of equal branches", "[order]") {
-  Random random(2);
-  for (int i = 0; i < 2000; ++i) {
+  examine_class(2, 2000, 4, tests::is_pumpkin, [](Random& random, int) {
     const std::int64_t length = random.between(1, 3);
-    const Graph graph = tests::equal_branches(random, random.between(1, length == 1 ? 7 : 7 - length), length);
-    REQUIRE(tests::is_pumpkin(graph));
-    const int solved = examine(graph);
-    REQUIRE(solved >= 4);
-  }
+    return tests::equal_branches(random, random.between(1, length == 1 ? 7 : 7 - length), length);
+  });
 }
 
 TEST_CASE("order solvers on small trees and forests towards a root", "[order]") {
-  Random random(3);
-  for (int i = 0; i < 12'000; ++i) {
-    const Inputs shape = tests::in_tree_shape(random, few(random, 1, i < 3000 ? 5 : 9), random.chance(30));
-    const Graph graph = tests::dressed_graph(random, shape);
-    REQUIRE(tests::is_in_forest(graph));
-    const int solved = examine(graph);
-    REQUIRE(solved >= 3);
-  }
+  examine_class(3, 12'000, 3, tests::is_in_forest, [](Random& random, int i) {
+    const NodeId nodes = few(random, 1, i < 3000 ? 5 : 9);
+    return tests::dressed_graph(random, tests::in_tree_shape(random, nodes, random.chance(30)));
+  });
 }
 
 TEST_CASE("order solvers on small trees and forests from a root", "[order]") {
-  Random random(4);
-  for (int i = 0; i < 12'000; ++i) {
-    const Inputs shape = tests::out_tree_shape(random, few(random, 1, i < 3000 ? 5 : 9), random.chance(30));
-    const Graph graph = tests::dressed_graph(random, shape);
-    REQUIRE(tests::is_out_forest(graph));
-    const int solved = examine(graph);
-    REQUIRE(solved >= 3);
-  }
+  examine_class(4, 12'000, 3, tests::is_out_forest, [](Random& random, int i) {
+    const NodeId nodes = few(random, 1, i < 3000 ? 5 : 9);
+    return tests::dressed_graph(random, tests::out_tree_shape(random, nodes, random.chance(30)));
+  });
 }
 
 TEST_CASE("order solvers on small series-parallel graphs", "[order]") {
-  Random random(5);
-  for (int i = 0; i < 18'000; ++i) {
-    const Inputs shape = tests::series_parallel_shape(random, few(random, 2, i < 4000 ? 6 : 10), random.chance(40));
-    const Graph graph = tests::dressed_graph(random, shape);
-    REQUIRE(tests::is_series_parallel(graph));
-    const int solved = examine(graph);
-    REQUIRE(solved >= 3);
-  }
+  examine_class(5, 18'000, 3, tests::is_series_parallel, [](Random& random, int i) {
+    const NodeId nodes = few(random, 2, i < 4000 ? 6 : 10);
+    return tests::dressed_graph(random, tests::series_parallel_shape(random, nodes, random.chance(40)));
+  });
 }
 
 TEST_CASE("order solvers on small starborescences", "[order]") {
-  Random random(6);
-  for (int i = 0; i < 18'000; ++i) {
-    const Inputs shape = tests::starborescence_shape(random, few(random, 2, i < 4000 ? 6 : 10));
-    const Graph graph = tests::dressed_graph(random, shape);
-    REQUIRE(tests::is_starborescence(graph));
-    REQUIRE(tests::is_series_parallel(graph));
-    const int solved = examine(graph);
-    REQUIRE(solved >= 3);
-  }
+  const auto is_member = [](const Graph& graph) {
+    return tests::is_starborescence(graph) && tests::is_series_parallel(graph);
+  };
+  examine_class(6, 18'000, 3, is_member, [](Random& random, int i) {
+    return tests::dressed_graph(random, tests::starborescence_shape(random, few(random, 2, i < 4000 ? 6 : 10)));
+  });
 }
 
 TEST_CASE("order solvers on small graphs of any shape", "[order]") {

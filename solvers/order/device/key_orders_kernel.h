@@ -230,8 +230,8 @@ struct FindChildren {
   }
 };
 
-/// The least peak of each child.
-struct FindPeaks {
+/// Relaxations that teams share, each in a workspace of its own.
+struct RelaxationBatch {
   static constexpr int kThreads = 1;
   KeyTreeView tree;
   CaduceusSize size;
@@ -239,39 +239,41 @@ struct FindPeaks {
   std::int32_t length;
   std::byte* workspace;
   std::int64_t stride, teams, count;
+
+  /// solve(work, i) for every teams-th i from `team` on.
+  template <class Solve>
+  CAIRN_HD void for_each(std::int64_t team, const Solve& solve) const {
+    RelaxationSolver work(workspace + team * stride, tree, size);
+    for (std::int64_t i = team; i < count; i += teams) solve(work, i);
+  }
+};
+
+/// The least peak of each child.
+struct FindPeaks : RelaxationBatch {
   const std::int64_t* places;
   std::uint64_t* peaks;
   std::int32_t* indices;
 
   template <class Team>
   CAIRN_HD void operator()(const Team&, std::int64_t team) const {
-    RelaxationSolver work(workspace + team * stride, tree, size);
-    for (std::int64_t i = team; i < count; i += teams) {
+    for_each(team, [this](RelaxationSolver& work, std::int64_t i) {
       const std::int64_t prefix = places[i] / tree.key_count;
       work.relaxation.build(tree, prefixes + prefix * length, length,
                             static_cast<std::int32_t>(places[i] - prefix * tree.key_count));
       peaks[i] = static_cast<std::uint64_t>(work.solver.least_peak(work.relaxation.graph()));
       indices[i] = static_cast<std::int32_t>(i);
-    }
+    });
   }
 };
 
 /// The dominant profile of each prefix.
-struct FindProfiles {
-  static constexpr int kThreads = 1;
-  KeyTreeView tree;
-  CaduceusSize size;
-  const std::int32_t* prefixes;
-  std::int32_t length;
-  std::byte* workspace;
-  std::int64_t stride, teams, count;
+struct FindProfiles : RelaxationBatch {
   core::Segment* segments;
   std::int32_t* counts;
 
   template <class Team>
   CAIRN_HD void operator()(const Team&, std::int64_t team) const {
-    RelaxationSolver work(workspace + team * stride, tree, size);
-    for (std::int64_t i = team; i < count; i += teams) {
+    for_each(team, [this](RelaxationSolver& work, std::int64_t i) {
       work.relaxation.build(tree, prefixes + i * length, length, -1);
       const SegmentCaduceus& graph = work.relaxation.graph();
       work.solver.dominant(graph);
@@ -280,7 +282,7 @@ struct FindProfiles {
         append(segments + i * size.segments, places, graph.segments[work.solver.dominant_order()[k]]);
       }
       counts[i] = places;
-    }
+    });
   }
 };
 
@@ -319,10 +321,8 @@ class KeyOrdersOn final : public KeyOrderBatches {
     const std::int64_t count = machine_.select(flags_.data(), slots, places_.data());
     reserve(peaks_, 2 * count);
     reserve(indices_, 2 * count);
-    const std::int64_t teams = make_teams<FindPeaks>(count);
-    machine_.launch(FindPeaks{tree_, size_, orders, prefixes.length, workspace_.data(), stride_, teams, count,
-                              places_.data(), peaks_.data(), indices_.data()},
-                    teams);
+    const RelaxationBatch batch = make_batch<FindPeaks>(orders, prefixes.length, count);
+    machine_.launch(FindPeaks{batch, places_.data(), peaks_.data(), indices_.data()}, batch.teams);
     machine_.sort_pairs(peaks_.data(), peaks_.data() + count, indices_.data(), indices_.data() + count, count);
 
     const auto found = static_cast<std::size_t>(count);
@@ -340,10 +340,8 @@ class KeyOrdersOn final : public KeyOrderBatches {
     const std::int32_t* orders = put(prefixes);
     reserve(profiles_, prefixes.count * size_.segments);
     reserve(counts_, prefixes.count);
-    const std::int64_t teams = make_teams<FindProfiles>(prefixes.count);
-    machine_.launch(FindProfiles{tree_, size_, orders, prefixes.length, workspace_.data(), stride_, teams,
-                                 prefixes.count, profiles_.data(), counts_.data()},
-                    teams);
+    const RelaxationBatch batch = make_batch<FindProfiles>(orders, prefixes.length, prefixes.count);
+    machine_.launch(FindProfiles{batch, profiles_.data(), counts_.data()}, batch.teams);
     profiles.segments.resize(static_cast<std::size_t>(prefixes.count * size_.segments));
     profiles.counts.resize(static_cast<std::size_t>(prefixes.count));
     machine_.download(profiles_.data(), prefixes.count * size_.segments, profiles.segments.data());
@@ -366,12 +364,11 @@ class KeyOrdersOn final : public KeyOrderBatches {
     machine_.upload(prefixes.keys, prefixes.count * prefixes.length, orders_.data());
     return orders_.data();
   }
-  /// Each has a workspace.
   template <class F>
-  std::int64_t make_teams(std::int64_t count) {
+  RelaxationBatch make_batch(const std::int32_t* orders, std::int32_t length, std::int64_t count) {
     const std::int64_t teams = teams_for<F>(machine_, count, stride_);
     reserve(workspace_, teams * stride_);
-    return teams;
+    return {tree_, size_, orders, length, workspace_.data(), stride_, teams, count};
   }
 
   Machine& machine_;
