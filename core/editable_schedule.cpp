@@ -28,7 +28,7 @@ EditableSchedule::EditableSchedule(std::span<const MemoryEffect> effects, std::v
   std::int32_t most_inputs = 0;
   for (NodeId v = 0; v < end_; ++v) {
     const MemoryEffect& effect = effects[v];
-    nodes_.push_back({effect.rise, effect.drop, effect.held, input_begin[v], effect.keep, true});
+    nodes_.push_back({effect.rise, effect.drop, effect.output, input_begin[v], effect.keep, true});
     most_inputs = std::max(most_inputs, input_begin[v + 1] - input_begin[v]);
     steps_.push_back({.node = v, .reads = input_begin[v]});
   }
@@ -66,7 +66,7 @@ void EditableSchedule::assign(std::span<const NodeId> steps) {
 
   // What is released after each step, then the profile.
   moved_.assign(static_cast<std::size_t>(length_) + 2, 0);
-  for (Place i = 0; i < length_; ++i) moved_[last_use(at_[i])] += nodes_[node(at_[i])].held;
+  for (Place i = 0; i < length_; ++i) moved_[last_use(at_[i])] += nodes_[node(at_[i])].output;
   memory_.resize(static_cast<std::size_t>(length_) + 1);
   std::int64_t bytes = 0;
   for (Place i = 0; i <= length_; ++i) {
@@ -169,9 +169,9 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
 /// After the end of a lifetime has changed.
 void EditableSchedule::change_life(Occurrence o, Place old_last_use) {
   const Place now = last_use(o);
-  const std::int64_t held = nodes_[steps_[o].node].held;
-  if (now > old_last_use) add_memory(old_last_use + 1, now, held);
-  if (now < old_last_use) add_memory(now + 1, old_last_use, -held);
+  const std::int64_t output = nodes_[steps_[o].node].output;
+  if (now > old_last_use) add_memory(old_last_use + 1, now, output);
+  if (now < old_last_use) add_memory(now + 1, old_last_use, -output);
 }
 
 // --- Reads.
@@ -331,8 +331,8 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
     }
     change_life(previous, old);
   }
-  add_memory(p + 1, place(end_), node.rise - node.drop - node.held);
-  add_memory(p + 1, last_use(o), node.held);
+  add_memory(p + 1, place(end_), node.rise - node.drop - node.output);
+  add_memory(p + 1, last_use(o), node.output);
   return o;
 }
 
@@ -341,8 +341,8 @@ void EditableSchedule::drop(Occurrence o) {
   const Place p = step.place;
   const Node& node = nodes_[step.node];
   add_memory(p, p, -node.rise);
-  add_memory(p + 1, place(end_), node.drop + node.held - node.rise);
-  add_memory(p + 1, last_use(o), -node.held);
+  add_memory(p + 1, place(end_), node.drop + node.output - node.rise);
+  add_memory(p + 1, last_use(o), -node.output);
 
   for (std::int32_t read = step.reads; read < step.reads + in_degree(step.node); ++read) {
     const Occurrence source = reads_[read].source;
@@ -408,20 +408,20 @@ void EditableSchedule::evaluate_move(Occurrence o, Place to) {
   const Place from = step.place;
   // Values that another step than o releases before or after the move, at places between.
   releases_.clear();
-  std::int64_t released = last_use(o) == from ? node.held : 0;  // with o itself, at an earlier place
+  std::int64_t released = last_use(o) == from ? node.output : 0;  // with o itself, at an earlier place
   for (std::int32_t k = 0; k < in_degree(step.node); ++k) {
-    const std::int64_t held = nodes_[inputs_[node.input_begin + k]].held;
-    if (held == 0) continue;
+    const std::int64_t output = nodes_[inputs_[node.input_begin + k]].output;
+    if (output == 0) continue;
     const std::int32_t read = step.reads + k;
     const Place last = last_use(reads_[read].source);
     if (to > from) {
-      if (last > from && last <= to) releases_.push_back({last, held});
+      if (last > from && last <= to) releases_.push_back({last, output});
     } else if (last == from) {
       const std::int32_t other = reads_[read].previous;
       if (other != kNone && place(reader(other)) >= to) {
-        releases_.push_back({place(reader(other)), held});
+        releases_.push_back({place(reader(other)), output});
       } else {
-        released += held;
+        released += output;
       }
     }
   }

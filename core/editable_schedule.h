@@ -15,8 +15,8 @@ namespace cairn::core {
 struct MemoryEffect {
   std::int64_t rise = 0;  ///< memory rises by this when it starts, >= 0,
   std::int64_t drop = 0;  ///< falls by this when it ends,
-  std::int64_t held = 0;  ///< and by this when its last reader ends, or with itself where nobody reads it; >= 0
-  bool keep = false;      ///< `held` is never released for its last occurrence
+  std::int64_t output = 0;  ///< and by this when its last reader ends, or with itself where nobody reads it; >= 0
+  bool keep = false;      ///< `output` is never released for its last occurrence
 };
 
 /// A valid schedule, recomputations included, that is edited step by step while its lifetimes and its profile stay
@@ -128,7 +128,7 @@ class EditableSchedule {
 
  private:
   struct Node {
-    std::int64_t rise, drop, held;
+    std::int64_t rise, drop, output;
     std::int32_t input_begin;
     bool keep, required;
   };

@@ -26,7 +26,7 @@ std::vector<const SolverInfo*> turns(const Scope& scope, bool recomputing) {
 }  // namespace
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
-  constexpr int kBarrenRounds = 2000;
+  constexpr int kStagnation = 2000;
   constexpr double kHopelessSeconds = 2;
   const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
   const bool recomputes = options.scope.max_occurrences != 1;
@@ -61,12 +61,12 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   if (recomputes && !options.budget) {
     // From what they found, before an order without recomputation, hard to better by small changes, takes its place.
     core::within(watch, 0.1,
-                 [&](core::Stopwatch& first) { refine(graph, inner, incumbent, first, kBarrenRounds / 10); });
+                 [&](core::Stopwatch& first) { refine(graph, inner, incumbent, first, kStagnation / 10); });
   }
   // An order that needs no recomputation is the cheapest schedule of all, where it fits: a short try, and a long one
   // with the time that local search leaves.
   run_all(false);
-  if (recomputes && !watch.expired_now()) refine(graph, inner, incumbent, watch, kBarrenRounds);
+  if (recomputes && !watch.expired_now()) refine(graph, inner, incumbent, watch, kStagnation);
   if ((options.budget || !recomputes) && !hopeless) {
     for (const SolverInfo* solver : turns(options.scope, false)) {
       if (solver->turn.rest) run(*solver, 1);
