@@ -13,10 +13,10 @@ namespace cairn::core {
 
 /// What running a node does to memory, in bytes. Of a node of a Graph: {size + scratch, scratch, size, keep}.
 struct MemoryEffect {
-  std::int64_t rise = 0;  ///< memory rises by this when it starts, >= 0,
-  std::int64_t drop = 0;  ///< falls by this when it ends,
+  std::int64_t rise = 0;    ///< memory rises by this when it starts, >= 0,
+  std::int64_t drop = 0;    ///< falls by this when it ends,
   std::int64_t output = 0;  ///< and by this when its last reader ends, or with itself where nobody reads it; >= 0
-  bool keep = false;      ///< `output` is never released for its last occurrence
+  bool keep = false;        ///< `output` is never released for its last occurrence
 };
 
 /// A valid schedule, recomputations included, that is edited step by step while its lifetimes and its profile stay

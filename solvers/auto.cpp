@@ -60,8 +60,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   if (recomputes) run_all(true);
   if (recomputes && !options.budget) {
     // From what they found, before an order without recomputation, hard to better by small changes, takes its place.
-    core::within(watch, 0.1,
-                 [&](core::Stopwatch& first) { refine(graph, inner, incumbent, first, kStagnation / 10); });
+    core::within(watch, 0.1, [&](core::Stopwatch& first) { refine(graph, inner, incumbent, first, kStagnation / 10); });
   }
   // An order that needs no recomputation is the cheapest schedule of all, where it fits: a short try, and a long one
   // with the time that local search leaves.
