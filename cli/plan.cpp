@@ -25,7 +25,7 @@ struct PlanArguments {
   }
 };
 
-Json describe(const core::Plan& plan) {
+Json describe_plan(const core::Plan& plan) {
   Json json;
   json["buffers"] = plan.buffers.size();
   json["planned_bytes"] = plan.bytes;
@@ -50,7 +50,7 @@ int plan_schedule(const PlanArguments& arguments) {
   if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
 
   const auto evaluation = core::evaluate(graph, file.schedule);
-  Json json = describe(plan);
+  Json json = describe_plan(plan);
   json["graph"] = graph.name();
   json["fingerprint"] = graph.fingerprint();
   json["steps"] = file.schedule.length();
@@ -73,7 +73,7 @@ int plan_csv(const PlanArguments& arguments) {
   if (!arguments.capacity.empty()) capacity = parse_capacity(arguments.capacity);
   const auto specs = core::load_minimalloc_csv(arguments.buffers, {.stop = &catch_interrupt()});
   const core::Plan plan = pipeline::checked_plan(specs, arguments.options());
-  Json json = describe(plan);
+  Json json = describe_plan(plan);
   json["capacity_bytes"] = or_null(capacity);
   json["fits"] = !capacity || plan.bytes <= *capacity;
   if (capacity && plan.lower_bound > *capacity)
