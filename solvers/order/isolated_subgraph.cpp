@@ -1,12 +1,7 @@
 #include "cairn/solvers/order/internal/isolated_subgraph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
-
-#include "cairn/core/error.h"
-#include "cairn/core/profile.h"
 
 namespace cairn::solvers {
 namespace {
@@ -154,32 +149,18 @@ class Finder {
   std::int32_t round_ = 0;
 };
 
-void smaller_first(std::vector<IsolatedSubgraph>& subgraphs) {
-  std::stable_sort(subgraphs.begin(), subgraphs.end(), [](const IsolatedSubgraph& a, const IsolatedSubgraph& b) {
-    return a.inner.size() < b.inner.size();
-  });
-}
-
 }  // namespace
 
-std::vector<IsolatedSubgraph> isolated_subgraphs(const core::Graph& graph) {
-  const NodeId source = graph.node_count(), sink = graph.node_count() + 1;
-  std::vector<std::pair<NodeId, NodeId>> edges;
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    for (const NodeId u : graph.inputs(v)) edges.emplace_back(u, v);
-    if (graph.inputs(v).empty()) edges.emplace_back(source, v);
-    if (graph.readers(v).empty()) edges.emplace_back(v, sink);
-  }
-  auto found = Finder(graph.node_count() + 2, edges, source, sink).find(edges.size());
-  std::erase_if(found, [&](const IsolatedSubgraph& s) { return s.source == source || s.sink == sink; });
-  smaller_first(found);
+std::vector<IsolatedSubgraph> isolated_subgraphs(std::int32_t node_count, Edges edges, NodeId source, NodeId sink,
+                                                 std::size_t most) {
+  auto found = Finder(node_count, edges, source, sink).find(most);
+  std::stable_sort(found.begin(), found.end(), [](const IsolatedSubgraph& a, const IsolatedSubgraph& b) {
+    return a.inner.size() < b.inner.size();
+  });
   return found;
 }
 
-std::vector<IsolatedSubgraph> disjoint_isolated_subgraphs(std::int32_t node_count, Edges edges, NodeId source,
-                                                          NodeId sink, std::size_t most) {
-  auto found = Finder(node_count, edges, source, sink).find(most);
-  smaller_first(found);
+std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::vector<IsolatedSubgraph> found) {
   std::vector<std::uint8_t> taken(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> disjoint;
   for (IsolatedSubgraph& subgraph : found) {
@@ -200,55 +181,6 @@ std::vector<IsolatedSubgraph> disjoint_isolated_subgraphs(std::int32_t node_coun
     result.push_back(std::move(subgraph));
   }
   return result;
-}
-
-core::Graph linearize(const core::Graph& graph, const IsolatedSubgraph& subgraph, std::span<const NodeId> order) {
-  std::vector<NodeId> wanted = subgraph.inner, given(order.begin(), order.end());
-  wanted.insert(wanted.end(), {subgraph.source, subgraph.sink});
-  std::sort(wanted.begin(), wanted.end());
-  std::sort(given.begin(), given.end());
-  if (wanted != given || order.front() != subgraph.source || order.back() != subgraph.sink)
-    throw core::InputError(
-        "the order is none of the isolated subgraph: it must hold each of its nodes once, from its "
-        "source to its sink");
-  for (const NodeId v : subgraph.inner) {
-    if (graph.keep(v))
-      throw core::InputError(
-          fmt::format("node '{}' is kept beyond the isolated subgraph, which a path cannot say", graph.name(v)));
-  }
-  std::int64_t freed_inside = 0;
-  for (const NodeId u : graph.inputs(subgraph.sink)) {
-    const bool inner = std::find(order.begin(), order.end(), u) != order.end();
-    if (inner && graph.readers(u).size() == 1 && !graph.keep(u)) freed_inside += graph.size(u);
-  }
-  if (graph.scratch(subgraph.sink) < -freed_inside)
-    throw core::InputError(fmt::format("node '{}' takes over storage from outside the isolated subgraph that it ends",
-                                       graph.name(subgraph.sink)));
-  // Memory within the subgraph, from the source's end on. A kept source stays, whatever happens inside.
-  std::vector<std::int32_t> unread(static_cast<std::size_t>(graph.node_count()), 0);
-  std::vector<std::uint8_t> inside(unread.size(), 0);
-  for (const NodeId v : order) inside[v] = 1;
-  for (const NodeId v : order) unread[v] = static_cast<std::int32_t>(graph.readers(v).size());
-  core::GraphBuilder builder(graph);
-  std::int64_t after = graph.keep(subgraph.source) ? 0 : graph.size(subgraph.source);
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    const NodeId v = order[i];
-    const std::int64_t during = after + graph.size(v) + graph.scratch(v);
-    std::int64_t next = after + graph.size(v);
-    for (const NodeId u : graph.inputs(v)) {
-      if (inside[u] && --unread[u] == 0 && !graph.keep(u)) next -= graph.size(u);
-    }
-    if (v == subgraph.sink) next = graph.size(v);
-    core::Node& node = builder.node(v);
-    std::erase_if(node.inputs, [&](NodeId u) { return inside[u] != 0; });
-    node.inputs.push_back(order[i - 1]);
-    node.inplace = core::kNoNode;
-    node.op.reset();
-    node.size = next;
-    node.scratch = during - after - next;
-    after = next;
-  }
-  return builder.build();
 }
 
 }  // namespace cairn::solvers

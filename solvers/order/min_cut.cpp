@@ -315,10 +315,6 @@ std::vector<std::uint8_t> least_closure(std::span<const std::int64_t> weights, s
 
 Cut min_memory_cut(const StepGraph& graph, const Cut& from, const Cut& to) { return CutFinder(graph).least(from, to); }
 
-Cut min_memory_cut(const StepGraph& graph) {
-  return min_memory_cut(graph, Cut(graph.step_count()), Cut(graph.step_count(), true));
-}
-
 std::int64_t cut_lower_bound(const StepGraph& graph, const Cut& from, const Cut& to, core::Stopwatch& watch) {
   return BoundSearch(graph, from, to).run(watch);
 }

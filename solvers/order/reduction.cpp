@@ -117,7 +117,8 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
     edges_from_[edge.from].push_back(e);
     edges_to_[edge.to].push_back(e);
   }
-  return disjoint_isolated_subgraphs(static_cast<std::int32_t>(vertices_.size()), edges, source_, sink_, most);
+  const auto count = static_cast<std::int32_t>(vertices_.size());
+  return disjoint_subgraphs(count, isolated_subgraphs(count, edges, source_, sink_, most));
 }
 
 /// The edges of a region, and when the outputs of its vertices are freed: inside, or by the sink, which runs after all.

@@ -7,8 +7,7 @@
 
 namespace cairn::solvers {
 
-StepGraph::StepGraph(std::vector<Step> steps, std::vector<Edge> edges, std::vector<std::vector<core::NodeId>> nodes)
-    : steps_(std::move(steps)), nodes_(std::move(nodes)) {
+StepGraph::StepGraph(std::vector<Step> steps, std::vector<Edge> edges) : steps_(std::move(steps)) {
   index(std::move(edges));
 }
 
@@ -25,16 +24,6 @@ StepGraph::StepGraph(const core::Graph& graph) {
     if (!graph.keep(v) && graph.readers(v).empty()) step.drop += graph.size(v);
     if (!graph.keep(v) && graph.readers(v).size() >= 2) step.output = graph.size(v);
     steps_.push_back(step);
-  }
-  index(std::move(edges));
-}
-
-StepGraph::StepGraph(const core::NodeSumGraph& graph) {
-  std::vector<Edge> edges;
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    const std::int64_t weight = graph.weight(v);
-    steps_.push_back({std::max<std::int64_t>(weight, 0), std::max<std::int64_t>(-weight, 0), 0});
-    for (const core::NodeId w : graph.successors(v)) edges.emplace_back(v, w);
   }
   index(std::move(edges));
 }
@@ -60,13 +49,6 @@ void StepGraph::index(std::vector<Edge> edges) {
     successors_[e] = edges[e].second;
     predecessors_[next[edges[e].second]++] = edges[e].first;
   }
-}
-
-std::vector<core::NodeId> StepGraph::nodes_of(std::span<const StepId> order) const {
-  if (nodes_.empty()) return {order.begin(), order.end()};
-  std::vector<core::NodeId> nodes;
-  for (const StepId s : order) nodes.insert(nodes.end(), nodes_[s].begin(), nodes_[s].end());
-  return nodes;
 }
 
 std::vector<StepId> StepGraph::any_order() const {
@@ -138,19 +120,6 @@ std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const C
 
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order) {
   return peak(graph, order, Cut(graph.step_count()));
-}
-
-bool is_order(const StepGraph& graph, std::span<const StepId> order) {
-  if (order.size() != static_cast<std::size_t>(graph.step_count())) return false;
-  Cut done(graph.step_count());
-  for (const StepId s : order) {
-    if (s < 0 || s >= graph.step_count() || done.contains(s)) return false;
-    for (const StepId p : graph.predecessors(s)) {
-      if (!done.contains(p)) return false;
-    }
-    done.insert(s);
-  }
-  return true;
 }
 
 }  // namespace cairn::solvers

@@ -9,6 +9,7 @@
 #include "cairn/core/reference.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
 
 namespace cairn::core {
 namespace {
@@ -202,9 +203,7 @@ class Editor {
 
 TEST_CASE("after every edit an edited schedule has the memory, lifetimes and readers that the definitions give") {
   int edits = 0;
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(3000, [&](Random& random) {
     const Graph graph = random_graph(random, {.max_nodes = 9});
     EditableSchedule edited(graph);
     check(edited, graph);
@@ -220,14 +219,12 @@ TEST_CASE("after every edit an edited schedule has the memory, lifetimes and rea
         check(edited, graph);
       }
     }
-  }
+  });
   CHECK(edits > 20000);
 }
 
 TEST_CASE("long schedules, across many blocks of places") {
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(30, [&](Random& random) {
     const Graph graph = random_graph(random, {.min_nodes = 100, .max_nodes = 200});
     EditableSchedule edited(graph);
     edited.assign(random_schedule(random, graph, random.between(0, 300)).steps);
@@ -240,7 +237,7 @@ TEST_CASE("long schedules, across many blocks of places") {
     for (int k = 0; k < 200; ++k) {
       if (editor.insert(static_cast<NodeId>(random.below(graph.node_count())), spot)) check_fast(edited, graph);
     }
-  }
+  });
 }
 
 TEST_CASE("very long schedules, whose blocks are larger") {
@@ -267,9 +264,7 @@ TEST_CASE("very long schedules, whose blocks are larger") {
 }
 
 TEST_CASE("the range maximum agrees with a plain one") {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(100, [&](Random& random) {
     const Graph graph = random_graph(random, {.min_nodes = 2, .max_nodes = 250});
     EditableSchedule edited(graph);
     edited.assign(random_schedule(random, graph).steps);
@@ -284,13 +279,11 @@ TEST_CASE("the range maximum agrees with a plain one") {
       for (Place p = first; p <= last; ++p) most = std::max(most, edited.during(p));
       REQUIRE(edited.max(first, last) == most);
     }
-  }
+  });
 }
 
 TEST_CASE("the legal range of a step is where every step still reads what it reads") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(1000, [&](Random& random) {
     const Graph graph = random_graph(random, {.max_nodes = 8});
     EditableSchedule edited(graph);
     edited.assign(random_schedule(random, graph).steps);
@@ -316,7 +309,7 @@ TEST_CASE("the legal range of a step is where every step still reads what it rea
         REQUIRE((reads(moved) == reads(steps)) == (first <= place && place <= last));
       }
     }
-  }
+  });
 }
 
 TEST_CASE("memory effects beyond those of graphs: what stays for good, and what goes with its last reader") {

@@ -6,6 +6,7 @@
 #include "cairn/core/schedule.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
 
 namespace cairn::core {
 namespace {
@@ -72,13 +73,11 @@ TEST_CASE("the evaluator agrees with the definitions") {
 }
 
 TEST_CASE("the evaluator names what is wrong with a schedule") {
-  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(10000, [&](Random& random) {
     const Graph graph = random_graph(random);
     Evaluator evaluator(graph);
     check_defect(graph, evaluator, random_invalid_schedule(random, graph));
-  }
+  });
 }
 
 TEST_CASE("an empty schedule is valid for the empty graph alone") {

@@ -18,6 +18,7 @@
 #include "cairn/core/schedule.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
 
 namespace cairn::core {
 namespace {
@@ -59,9 +60,7 @@ std::vector<NodeId> kahn_by_index(const std::vector<Node>& nodes) {
 }
 
 TEST_CASE("a graph says what its builder was told") {
-  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(10000, [&](Random& random) {
     const std::vector<Node> nodes = random_nodes(random);
     GraphBuilder builder("name");
     for (const Node& node : nodes) builder.add(node);
@@ -103,13 +102,11 @@ TEST_CASE("a graph says what its builder was told") {
     std::vector<NodeId> by_number(nodes.size());
     std::iota(by_number.begin(), by_number.end(), 0);
     REQUIRE(to_vector(graph.input_order()) == (topological(nodes, by_number) ? by_number : kahn_by_index(nodes)));
-  }
+  });
 }
 
 TEST_CASE("an order that is given is the input order") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(1000, [&](Random& random) {
     const std::vector<Node> nodes = random_nodes(random);
     const std::vector<NodeId> order = random_schedule(random, build_graph(nodes), 0).steps;
     GraphBuilder builder;
@@ -130,7 +127,7 @@ TEST_CASE("an order that is given is the input order") {
       REQUIRE_THROWS_AS(builder.build(), InputError);
       break;
     }
-  }
+  });
 }
 
 TEST_CASE("a graph with other numbers is what the builder makes of them, and shares the rest") {
@@ -166,9 +163,7 @@ TEST_CASE("a graph with other numbers is what the builder makes of them, and sha
 }
 
 TEST_CASE("aligned sizes") {
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(2000, [&](Random& random) {
     const Graph graph = tests::random_graph(random);
     const std::int64_t alignment = random.pick(std::vector<std::int64_t>{1, 7, 8, 256});
     const Graph aligned = align_sizes(graph, alignment);
@@ -189,13 +184,11 @@ TEST_CASE("aligned sizes") {
     }
     REQUIRE(to_vector(aligned.input_order()) == to_vector(graph.input_order()));
     if (alignment == 1) REQUIRE(aligned.fingerprint() == graph.fingerprint());
-  }
+  });
 }
 
 TEST_CASE("the fingerprint follows what memory and validity depend on, and nothing else") {
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(2000, [&](Random& random) {
     const std::vector<Node> nodes = random_nodes(random);
     const Graph graph = build_graph(nodes);
     const std::string fingerprint = graph.fingerprint();
@@ -228,15 +221,13 @@ TEST_CASE("the fingerprint follows what memory and validity depend on, and nothi
       REQUIRE(with(last, [](Node& node) { node.inplace = node.inputs[0]; }) != fingerprint);
       REQUIRE(with(last, [](Node& node) { node.inputs.pop_back(); }) != fingerprint);
     }
-  }
+  });
 }
 
 TEST_CASE("graphs with one fingerprint are the same to a schedule") {
   using NodeFacts = std::tuple<std::int64_t, std::int64_t, bool, NodeId, std::vector<NodeId>>;
   std::map<std::string, std::vector<NodeFacts>> known;
-  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(10000, [&](Random& random) {
     const Graph graph = tests::random_graph(random, {.max_nodes = 4});
     std::vector<NodeFacts> facts;
     for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -246,7 +237,7 @@ TEST_CASE("graphs with one fingerprint are the same to a schedule") {
     }
     const auto [entry, added] = known.emplace(graph.fingerprint(), facts);
     if (!added) REQUIRE(entry->second == facts);
-  }
+  });
 }
 
 TEST_CASE("the empty graph") {

@@ -7,6 +7,7 @@
 #include "cairn/core/schedule.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
 
 namespace cairn::core {
 namespace {
@@ -17,20 +18,16 @@ using tests::random_invalid_schedule;
 using tests::random_schedule;
 
 TEST_CASE("lifetimes and recomputed steps agree with the definitions") {
-  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(10000, [&](Random& random) {
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
     REQUIRE(lifetimes(graph, schedule) == reference::lifetimes(graph, schedule));
     REQUIRE(recomputed_steps(graph, schedule) == reference::recomputed(schedule));
-  }
+  });
 }
 
 TEST_CASE("the profile is the sum of the lifetimes") {
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(2000, [&](Random& random) {
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
     const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
@@ -44,14 +41,12 @@ TEST_CASE("the profile is the sum of the lifetimes") {
       REQUIRE(profile[static_cast<std::size_t>(2 * i + 1)] == during);
       REQUIRE(profile[static_cast<std::size_t>(2 * i + 2)] == after);
     }
-  }
+  });
 }
 
 TEST_CASE("dropping unread occurrences agrees with the definition") {
   std::int64_t dropped_steps = 0;
-  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(10000, [&](Random& random) {
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
     const Schedule dropped = drop_unread(graph, schedule);
@@ -61,30 +56,26 @@ TEST_CASE("dropping unread occurrences agrees with the definition") {
     REQUIRE(reference::cost(graph, dropped) <= reference::cost(graph, schedule));
     REQUIRE(drop_unread(graph, dropped) == dropped);
     dropped_steps += schedule.length() - dropped.length();
-  }
+  });
   CHECK(dropped_steps > 10000);
 }
 
 TEST_CASE("lifetimes of an invalid schedule are an error") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(1000, [&](Random& random) {
     const Graph graph = random_graph(random);
     REQUIRE_THROWS_AS(lifetimes(graph, random_invalid_schedule(random, graph)), InputError);
-  }
+  });
 }
 
 TEST_CASE("the baseline is the input order, each node once") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(1000, [&](Random& random) {
     const Graph graph = random_graph(random);
     const Schedule baseline = baseline_schedule(graph);
     REQUIRE(std::equal(baseline.steps.begin(), baseline.steps.end(), graph.input_order().begin(),
                        graph.input_order().end()));
     REQUIRE(reference::valid(graph, baseline));
     REQUIRE(baseline.length() == graph.node_count());
-  }
+  });
 }
 
 }  // namespace

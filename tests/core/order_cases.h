@@ -1,13 +1,8 @@
 #pragma once
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,37 +10,13 @@
 #include "cairn/core/node_sum.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
+#include "cairn/tests/support/show.h"
 
 /// Random sequences, node-sum graphs and orders for the tests of the paper's vocabulary, and what builds new ones.
 namespace cairn::tests {
 
-using Values = std::vector<std::int64_t>;
-using Order = std::vector<core::NodeId>;
-
-inline std::string show(std::span<const std::int64_t> values) { return fmt::format("({})", fmt::join(values, " ")); }
-inline std::string show(std::span<const core::NodeId> nodes) { return fmt::format("[{}]", fmt::join(nodes, " ")); }
-inline std::string show(std::span<const core::Segment> segments) {
-  std::string text;
-  for (const core::Segment& segment : segments) text += fmt::format("+{}-{} ", segment.rise, segment.drop);
-  return text;
-}
-inline std::string show(const core::NodeSumGraph& graph) {
-  std::string text = "weights";
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) text += fmt::format(" {}", graph.weight(v));
-  text += " edges";
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    for (const core::NodeId w : graph.successors(v)) text += fmt::format(" {}>{}", v, w);
-  }
-  return text;
-}
-inline std::string show(const core::Graph& graph) {
-  std::string text;
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    text += fmt::format("{}: size {} scratch {}{} reads {}; ", v, graph.size(v), graph.scratch(v),
-                        graph.keep(v) ? " kept" : "", show(graph.inputs(v)));
-  }
-  return text;
-}
+using Values = core::reference::Bytes;
+using core::reference::Order;
 
 /// Weights from ranges so small that ties and zeros are the rule, and from wide ones.
 inline std::int64_t random_bound(Random& random) {
@@ -116,6 +87,16 @@ void for_each_sequence(std::int64_t highest, std::size_t max_length, const Visit
   }
 }
 
+/// The same of the widest values that profiles have: sums of sizes are at most 2^62.
+template <class Visit>
+void for_each_wide_sequence(std::size_t max_length, const Visit& visit) {
+  constexpr std::int64_t kTop = std::int64_t{1} << 62;
+  for_each_sequence(2, max_length, [&](Values values) {
+    for (std::int64_t& value : values) value = value == 2 ? kTop : value == 1 ? kTop - 1 : 0;
+    visit(values);
+  });
+}
+
 /// Prefix sums from `start` on.
 inline Values summed(std::int64_t start, const Values& steps) {
   Values values{start};
@@ -164,55 +145,27 @@ inline core::NodeSumGraph random_node_sum_graph(Random& random, core::NodeId min
 }
 
 /// A random topological order; an eager one (section 4.1) runs a positive node only where nothing else is ready.
-template <class AnyGraph, class Weight>
-Order random_order(Random& random, const AnyGraph& graph, bool eager, const Weight& weight) {
+template <class Weight>
+Order random_order(Random& random, const core::reference::OrderModel& model, bool eager, const Weight& weight) {
   Order order;
-  std::vector<bool> done(static_cast<std::size_t>(graph.node_count()), false);
-  while (order.size() < done.size()) {
+  for (core::reference::NodeSet done = 0; done != core::reference::first(model.count);) {
     Order ready;
     Order ready_at_once;
-    for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-      if (done[static_cast<std::size_t>(v)]) continue;
-      const auto before = core::reference::predecessors(graph, v);
-      if (!std::all_of(before.begin(), before.end(), [&](auto u) { return done[static_cast<std::size_t>(u)]; }))
-        continue;
+    for (core::NodeId v = 0; v < model.count; ++v) {
+      if (!model.ready(done, v)) continue;
       ready.push_back(v);
       if (weight(v) <= 0) ready_at_once.push_back(v);
     }
     order.push_back(random.pick(eager && !ready_at_once.empty() ? ready_at_once : ready));
-    done[static_cast<std::size_t>(order.back())] = true;
+    done |= core::reference::bit(order.back());
   }
   return order;
 }
-inline Order random_order(Random& random, const core::NodeSumGraph& graph) {
-  return random_order(random, graph, false, [](core::NodeId) { return 0; });
+inline Order random_order(Random& random, const core::reference::OrderModel& model) {
+  return random_order(random, model, false, [](core::NodeId) { return 0; });
 }
 inline Order random_eager_order(Random& random, const core::NodeSumGraph& graph) {
   return random_order(random, graph, true, [&](core::NodeId v) { return graph.weight(v); });
-}
-inline Order random_order(Random& random, const core::Graph& graph) {
-  return random_order(random, graph, false, [](core::NodeId) { return 0; });
-}
-
-/// The graph with the subgraph of `order` replaced by the path that runs in this order and has its internal profile:
-/// Lemma C.3's sizes and scratch. The nodes keep their ids. Nothing in the subgraph may be kept, but for its sink.
-inline core::Graph linearized(const core::Graph& graph, const Order& order) {
-  const core::reference::NodeSet set = core::reference::set_of(order);
-  const Values held = core::reference::internal_profile(graph, set, order);
-  core::GraphBuilder builder(graph);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    core::Node& node = builder.node(order[i]);
-    node.inplace = core::kNoNode;
-    node.size = held[2 * i];
-    if (i == 0) continue;  // its inputs and its scratch stay
-    node.scratch = held[2 * i - 1] - held[2 * i] - held[2 * i - 2];
-    Order inputs{order[i - 1]};
-    for (const core::NodeId input : node.inputs) {
-      if (!core::reference::contains(set, input)) inputs.push_back(input);
-    }
-    node.inputs = inputs;
-  }
-  return builder.build();
 }
 
 }  // namespace cairn::tests

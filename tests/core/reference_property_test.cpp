@@ -7,6 +7,7 @@
 #include "cairn/core/reference.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
 
 // The yardstick itself: its searches over sets agree with trying every order and every schedule, one by one.
 namespace cairn::core {
@@ -43,12 +44,10 @@ void for_each_schedule(const Graph& graph, std::int64_t length, Schedule& schedu
 }
 
 TEST_CASE("the least peak over sets is the least over all orders") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(300, [&](Random& random) {
     const Graph graph = random_graph(random, {.max_nodes = 6});
     REQUIRE(reference::least_peak_without_recomputation(graph) == least_peak_of_all_orders(graph));
-  }
+  });
 }
 
 TEST_CASE("the cheapest schedule over sets is the cheapest of all schedules") {
@@ -79,9 +78,7 @@ TEST_CASE("the cheapest schedule over sets is the cheapest of all schedules") {
 
 TEST_CASE("recomputation lowers the least peak, never below the bound") {
   int lowered = 0;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(200, [&](Random& random) {
     const Graph graph = random_graph(random, {.min_nodes = 4, .max_nodes = 7});
     const std::int64_t least = reference::least_peak(graph);
     const std::int64_t in_order = reference::least_peak_without_recomputation(graph);
@@ -89,7 +86,7 @@ TEST_CASE("recomputation lowers the least peak, never below the bound") {
     REQUIRE(least <= in_order);
     REQUIRE(least <= reference::peak(graph, random_schedule(random, graph)));
     lowered += least < in_order;
-  }
+  });
   CHECK(lowered > 0);
 }
 

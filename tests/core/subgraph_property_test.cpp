@@ -12,6 +12,7 @@
 #include "cairn/core/subgraph.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
 
 namespace cairn::core {
 namespace {
@@ -39,9 +40,7 @@ std::set<std::pair<NodeId, NodeId>> edges(const Graph& graph, const std::vector<
 }
 
 TEST_CASE("an induced subgraph has the nodes that were asked for, the edges between them and the order of the whole") {
-  for (std::uint64_t seed = 0; seed < 5000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(5000, [&](Random& random) {
     const Graph whole = random_graph(random);
     std::vector<NodeId> nodes = random_subset(random, whole);
     const InducedSubgraph part = induced_subgraph(whole, nodes, {.name = "part"});
@@ -81,13 +80,11 @@ TEST_CASE("an induced subgraph has the nodes that were asked for, the edges betw
       if (inside.count(v) != 0) order.push_back(v);
     }
     for (std::size_t i = 0; i < order.size(); ++i) REQUIRE(part.whole_id[part.graph.input_order()[i]] == order[i]);
-  }
+  });
 }
 
 TEST_CASE("the subgraph of all nodes is the graph") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(1000, [&](Random& random) {
     const Graph whole = random_graph(random);
     std::vector<NodeId> nodes(static_cast<std::size_t>(whole.node_count()));
     std::iota(nodes.begin(), nodes.end(), 0);
@@ -95,14 +92,12 @@ TEST_CASE("the subgraph of all nodes is the graph") {
     const InducedSubgraph part = induced_subgraph(whole, nodes);
     REQUIRE(part.graph.fingerprint() == whole.fingerprint());
     REQUIRE((part.entering.empty() && part.leaving.empty()));
-  }
+  });
 }
 
 TEST_CASE("memory in a stretch of a schedule is that of its subgraph and of what is in memory from outside") {
   std::int64_t raised = 0;
-  for (std::uint64_t seed = 0; seed < 5000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(5000, [&](Random& random) {
     const Graph whole = random_graph(random);
     const Schedule schedule = tests::random_schedule(random, whole, 0);
     const std::int64_t begin = random.below(schedule.length() + 1);
@@ -123,7 +118,7 @@ TEST_CASE("memory in a stretch of a schedule is that of its subgraph and of what
       REQUIRE(reference::during(part.graph, inside, i - begin) + outside ==
               reference::during(whole, schedule, i) + more);
     }
-  }
+  });
   CHECK(raised > 100);
 }
 

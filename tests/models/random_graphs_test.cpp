@@ -7,7 +7,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/order_oracle.h"
+#include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/random_graph.h"
 
 // Each generated graph is of its class by the class's definition, and as large as was asked for.
@@ -45,6 +45,16 @@ void check_sizes(const Graph& graph, const GeneratedSizes& sizes) {
   }
 }
 
+/// make(random, sizes, seed) for so many seeds, each with sizes of some kind, which the graph must have.
+template <class Make>
+void check_generated(std::uint64_t number, std::uint64_t seeds, const Make& make) {
+  Random random(number);
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const GeneratedSizes sizes = random_sizes(random);
+    check_sizes(make(random, sizes, seed), sizes);
+  }
+}
+
 /// The same for a seed, and mostly another for another seed.
 void check_seeds(const std::function<Graph(std::uint64_t)>& generate) {
   const std::string fingerprint = generate(7).fingerprint();
@@ -76,23 +86,19 @@ std::vector<std::vector<NodeId>> branches_of(const Graph& graph) {
 }
 
 TEST_CASE("generated pumpkins are pumpkins", "[order]") {
-  Random random(1);
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    const GeneratedSizes sizes = random_sizes(random);
+  check_generated(1, 150, [](Random& random, const GeneratedSizes& sizes, std::uint64_t seed) {
     const auto branches = static_cast<NodeId>(random.between(1, 9)), length = static_cast<NodeId>(random.between(1, 7));
     const Graph graph = generate_pumpkin(branches, length, sizes, seed);
     REQUIRE(tests::is_pumpkin(graph));
     REQUIRE(graph.node_count() == branches * length + 2);
     for (const auto& branch : branches_of(graph)) REQUIRE(branch.size() == static_cast<std::size_t>(length));
-    check_sizes(graph, sizes);
-  }
+    return graph;
+  });
   check_seeds([](std::uint64_t seed) { return generate_pumpkin(3, 4, GeneratedSizes{}, seed); });
 }
 
 TEST_CASE("generated trees are trees of bounded degree", "[order]") {
-  Random random(2);
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const GeneratedSizes sizes = random_sizes(random);
+  check_generated(2, 200, [](Random& random, const GeneratedSizes& sizes, std::uint64_t seed) {
     const auto nodes = static_cast<NodeId>(random.between(1, 60)), degree = static_cast<NodeId>(random.between(1, 5));
     const Graph in = generate_in_tree(nodes, degree, sizes, seed);
     REQUIRE(in.node_count() == nodes);
@@ -105,8 +111,8 @@ TEST_CASE("generated trees are trees of bounded degree", "[order]") {
     REQUIRE(tests::is_out_forest(out));
     REQUIRE(tests::sources(out).size() == 1);
     REQUIRE(most_readers(out) <= static_cast<std::size_t>(degree));
-    check_sizes(out, sizes);
-  }
+    return out;
+  });
   // The degree is reached, not only allowed.
   CHECK(most_inputs(generate_in_tree(300, 3, GeneratedSizes{}, 1)) == 3);
   CHECK(most_readers(generate_out_tree(300, 3, GeneratedSizes{}, 1)) == 3);
@@ -115,9 +121,7 @@ TEST_CASE("generated trees are trees of bounded degree", "[order]") {
 }
 
 TEST_CASE("generated series-parallel graphs reduce to an edge", "[order]") {
-  Random random(3);
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const GeneratedSizes sizes = random_sizes(random);
+  check_generated(3, 200, [](Random& random, const GeneratedSizes& sizes, std::uint64_t seed) {
     const auto nodes = static_cast<NodeId>(random.between(2, 50)), degree = static_cast<NodeId>(random.between(1, 6));
     const Graph graph = generate_series_parallel(nodes, degree, sizes, seed);
     REQUIRE(graph.node_count() == nodes);
@@ -125,16 +129,14 @@ TEST_CASE("generated series-parallel graphs reduce to an edge", "[order]") {
     REQUIRE(tests::sinks(graph).size() == 1);
     REQUIRE(tests::is_series_parallel(graph));
     REQUIRE(most_readers(graph) <= static_cast<std::size_t>(degree));
-    check_sizes(graph, sizes);
-  }
+    return graph;
+  });
   CHECK(most_readers(generate_series_parallel(300, 4, GeneratedSizes{}, 1)) == 4);
   check_seeds([](std::uint64_t seed) { return generate_series_parallel(20, 3, GeneratedSizes{}, seed); });
 }
 
 TEST_CASE("generated starborescences have one node that several read", "[order]") {
-  Random random(4);
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const GeneratedSizes sizes = random_sizes(random);
+  check_generated(4, 200, [](Random& random, const GeneratedSizes& sizes, std::uint64_t seed) {
     const auto degree = static_cast<NodeId>(random.between(1, 7));
     const auto nodes = static_cast<NodeId>(degree + random.between(2, 40));
     const Graph graph = generate_starborescence(nodes, degree, sizes, seed);
@@ -142,15 +144,13 @@ TEST_CASE("generated starborescences have one node that several read", "[order]"
     REQUIRE(tests::is_starborescence(graph));
     REQUIRE(tests::is_series_parallel(graph));
     REQUIRE(graph.readers(tests::sources(graph).at(0)).size() == static_cast<std::size_t>(degree));
-    check_sizes(graph, sizes);
-  }
+    return graph;
+  });
   check_seeds([](std::uint64_t seed) { return generate_starborescence(20, 4, GeneratedSizes{}, seed); });
 }
 
 TEST_CASE("generated random graphs have the nodes and edges that were asked for", "[order]") {
-  Random random(6);
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const GeneratedSizes sizes = random_sizes(random);
+  check_generated(6, 200, [](Random& random, const GeneratedSizes& sizes, std::uint64_t seed) {
     const auto nodes = static_cast<NodeId>(random.between(1, 40));
     const std::int64_t pairs = std::int64_t{nodes} * (nodes - 1) / 2;
     const std::int64_t edges = random.between(0, std::min<std::int64_t>(pairs, 3 * nodes));
@@ -160,8 +160,8 @@ TEST_CASE("generated random graphs have the nodes and edges that were asked for"
     for (NodeId v = 0; v < nodes; ++v) {
       for (const NodeId u : graph.inputs(v)) REQUIRE(u < v);
     }
-    check_sizes(graph, sizes);
-  }
+    return graph;
+  });
   check_seeds([](std::uint64_t seed) { return generate_random(20, 40, GeneratedSizes{}, seed); });
 }
 

@@ -11,8 +11,9 @@
 #include "cairn/core/node_sum.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/caduceus_cases.h"
-#include "cairn/tests/solvers/order_oracle.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
+#include "cairn/tests/support/show.h"
 
 // Algorithm 6 and Corollary 7.9 against brute force over topological cuts.
 namespace cairn::solvers {
@@ -20,9 +21,10 @@ namespace {
 
 using core::NodeId;
 using core::NodeSumGraph;
-using tests::CutLattice;
-using tests::OrderModel;
+using core::reference::CutLattice;
+using core::reference::OrderModel;
 using tests::Random;
+namespace reference = core::reference;
 
 /// Weights of a sign, of both, all equal, or all zero.
 std::vector<std::int64_t> random_weights(Random& random, std::int64_t count, std::int64_t least, std::int64_t most) {
@@ -58,9 +60,9 @@ Caduceus random_caduceus(Random& random, std::int64_t most_nodes) {
 }
 
 std::string describe(const Caduceus& caduceus) {
-  std::string text = "\n  staff " + tests::describe(caduceus.staff) + "\n";
+  std::string text = "\n  staff " + tests::show(caduceus.staff) + "\n";
   for (const Caduceus::Bend& bend : caduceus.bends) {
-    text += fmt::format("  bend from {} to {} {}\n", bend.from, bend.to, tests::describe(bend.weights));
+    text += fmt::format("  bend from {} to {} {}\n", bend.from, bend.to, tests::show(bend.weights));
   }
   return text;
 }
@@ -120,13 +122,13 @@ TEST_CASE("a caduceus becomes a graph numbered along the staff and then bend by 
 /// What is wrong with both orders of a small caduceus; empty if nothing is.
 std::string orders_defect(const Caduceus& caduceus) {
   const NodeSumGraph graph = literal_graph(caduceus);
-  const CutLattice lattice = tests::cut_lattice(tests::model_of(graph));
+  const CutLattice lattice = reference::cut_lattice(graph);
   const std::vector<NodeId> optimal = optimal_caduceus(caduceus), dominant = dominant_caduceus(caduceus);
-  if (!core::is_schedule(graph, optimal)) return "no order " + tests::describe(optimal);
-  if (core::peak(graph, optimal) != tests::least_peak(lattice)) return "not optimal " + tests::describe(optimal);
-  if (!core::is_schedule(graph, dominant)) return "no order " + tests::describe(dominant);
-  if (!tests::dominates_all(core::profile(graph, dominant), lattice)) {
-    return "not dominant " + tests::describe(dominant);
+  if (!core::is_schedule(graph, optimal)) return "no order " + tests::show(optimal);
+  if (core::peak(graph, optimal) != reference::least_peak(lattice)) return "not optimal " + tests::show(optimal);
+  if (!core::is_schedule(graph, dominant)) return "no order " + tests::show(dominant);
+  if (!reference::dominates_all(core::profile(graph, dominant), lattice)) {
+    return "not dominant " + tests::show(dominant);
   }
   return "";
 }
@@ -170,10 +172,10 @@ TEST_CASE("the order of least peak of a caduceus is that of brute force", "[orde
   for (int i = 0; i < 15'000; ++i) {
     const Caduceus caduceus = random_caduceus(random, i < 5000 ? 6 : 12);
     const NodeSumGraph graph = literal_graph(caduceus);
-    const std::int64_t least = tests::least_peak(tests::cut_lattice(tests::model_of(graph)));
+    const std::int64_t least = reference::least_peak(reference::cut_lattice(graph));
     const std::vector<NodeId> order = optimal_caduceus(caduceus);
     if (!core::is_schedule(graph, order) || core::peak(graph, order) != least) {
-      FAIL("least peak " << least << " order " << tests::describe(order) << describe(caduceus));
+      FAIL("least peak " << least << " order " << tests::show(order) << describe(caduceus));
     }
   }
 }
@@ -183,12 +185,12 @@ TEST_CASE("the dominant order of a caduceus dominates every order", "[order]") {
   for (int i = 0; i < 12'000; ++i) {
     const Caduceus caduceus = random_caduceus(random, i < 4000 ? 6 : 11);
     const NodeSumGraph graph = literal_graph(caduceus);
-    const OrderModel model = tests::model_of(graph);
+    const OrderModel model(graph);
     const std::vector<NodeId> order = dominant_caduceus(caduceus);
-    if (!core::is_schedule(graph, order)) FAIL("no order " << tests::describe(order) << describe(caduceus));
-    if (!tests::dominates_all(core::profile(graph, order), tests::cut_lattice(model))) {
-      const auto better = tests::find_undominated(core::profile(graph, order), model, 100'000);
-      FAIL(tests::describe(order) << " does not dominate " << tests::describe(better) << describe(caduceus));
+    if (!core::is_schedule(graph, order)) FAIL("no order " << tests::show(order) << describe(caduceus));
+    if (!reference::dominates_all(core::profile(graph, order), reference::cut_lattice(model))) {
+      const auto better = reference::find_undominated(core::profile(graph, order), model);
+      FAIL(tests::show(order) << " does not dominate " << tests::show(better) << describe(caduceus));
     }
   }
 }
@@ -220,7 +222,7 @@ TEST_CASE("on larger caduceus graphs the dominant order has the least peak and d
           if (--missing[static_cast<std::size_t>(w)] == 0) ready.push_back(w);
         }
       }
-      REQUIRE(tests::dominates_by_pointers(core::profile(graph, order), core::profile(graph, other)));
+      REQUIRE(reference::dominates_by_pointers(core::profile(graph, order), core::profile(graph, other)));
     }
   }
 }
@@ -236,7 +238,7 @@ TEST_CASE("a caduceus is found again under any numbering", "[order]") {
     const NodeSumGraph graph = renumbered(plain, shuffled);
     std::vector<NodeId> numbering;
     const Caduceus found = find_caduceus(graph, &numbering);
-    INFO(describe(caduceus) << describe(found) << tests::describe(numbering));
+    INFO(describe(caduceus) << describe(found) << tests::show(numbering));
     REQUIRE(numbering.size() == static_cast<std::size_t>(graph.node_count()));
     REQUIRE(same(renumbered(graph, numbering), literal_graph(found)));
     REQUIRE(same(node_sum_graph(find_caduceus(graph)), literal_graph(found)));
@@ -257,7 +259,7 @@ TEST_CASE("what is found in any graph is a caduceus with the same orders or an e
       }
     }
     const NodeSumGraph graph(random_weights(random, n, -3, 3), edges);
-    INFO(tests::describe(graph));
+    INFO(tests::show(graph));
     try {
       std::vector<NodeId> numbering;
       const Caduceus caduceus = find_caduceus(graph, &numbering);
@@ -268,9 +270,8 @@ TEST_CASE("what is found in any graph is a caduceus with the same orders or an e
       // An edge that others imply may be gone, but the cuts are the same.
       const NodeSumGraph expected = renumbered(graph, numbering);
       const NodeSumGraph literal = literal_graph(caduceus);
-      REQUIRE(tests::cut_lattice(tests::model_of(expected)).cuts == tests::cut_lattice(tests::model_of(literal)).cuts);
-      REQUIRE(tests::cut_lattice(tests::model_of(expected)).memory ==
-              tests::cut_lattice(tests::model_of(literal)).memory);
+      REQUIRE(reference::cut_lattice(expected).cuts == reference::cut_lattice(literal).cuts);
+      REQUIRE(reference::cut_lattice(expected).memory == reference::cut_lattice(literal).memory);
       ++found;
     } catch (const core::InputError& error) {
       const std::string message = error.what();

@@ -79,11 +79,9 @@ TEST_CASE("scopes are sets of schedules: containment and intersection", "[contra
 
 TEST_CASE("in every scope, bounds are below the optimum, and what is called optimal or infeasible is", "[contracts]") {
   tests::Random random(22);
-  tests::RandomGraphOptions small;
-  small.max_nodes = 6;
   int optimal = 0, infeasible = 0, refused = 0;
   for (int i = 0; i < 120; ++i) {
-    const Graph graph = tests::random_graph(random, small);
+    const Graph graph = tests::random_graph(random, {.max_nodes = 6});
     const std::int64_t anyhow = reference::least_peak(graph);
     const std::int64_t once = reference::least_peak_without_recomputation(graph);
     const std::int64_t baseline = reference::peak(graph, core::baseline_schedule(graph));
@@ -222,11 +220,8 @@ TEST_CASE("a solver's own options are checked against its table and reach it", "
   }
   const SolverInfo& tw = find_solver("tw");
   tests::Random random(23);
-  tests::RandomGraphOptions larger;
-  larger.min_nodes = 20;
-  larger.max_nodes = 30;
   for (int i = 0; i < 20; ++i) {
-    const Graph graph = tests::random_graph(random, larger);
+    const Graph graph = tests::random_graph(random, {.min_nodes = 20, .max_nodes = 30});
     TwRematOptions direct;
     direct.limit.work = 100'000;
     direct.k = 1 + i % 5;

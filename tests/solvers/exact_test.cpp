@@ -12,6 +12,7 @@
 #include "cairn/solvers/order/internal/min_cut.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
 
 namespace cairn::solvers {
 namespace {
@@ -91,7 +92,7 @@ TEST_CASE("no cut search below the exact peak comes to the end") {
     core::Stopwatch watch = unlimited();
     const ExactResult result = exact_order(steps, {}, watch);
     REQUIRE(result.proved);
-    REQUIRE(is_order(steps, result.order));
+    REQUIRE(core::reference::is_order(steps, result.order));
     REQUIRE(peak(steps, result.order) == result.peak);
     REQUIRE_FALSE(has_order_below(steps, result.peak));
   }
@@ -99,10 +100,8 @@ TEST_CASE("no cut search below the exact peak comes to the end") {
 
 TEST_CASE("exact orders of random computation graphs have the reference's least peak") {
   tests::Random random(41);
-  tests::RandomGraphOptions shape;
-  shape.max_nodes = 12;
   for (int i = 0; i < 1500; ++i) {
-    const core::Graph graph = tests::random_graph(random, shape);
+    const core::Graph graph = tests::random_graph(random, {.max_nodes = 12});
     const std::int64_t least = core::reference::least_peak_without_recomputation(graph);
     const StepGraph steps(graph);
     core::Stopwatch watch = unlimited();
@@ -110,7 +109,7 @@ TEST_CASE("exact orders of random computation graphs have the reference's least 
     REQUIRE(result.proved);
     REQUIRE(result.lower_bound == least);
     REQUIRE(result.peak == least);
-    REQUIRE(core::reference::peak(graph, {steps.nodes_of(result.order)}) == least);
+    REQUIRE(core::reference::peak(graph, {result.order}) == least);
   }
 }
 
@@ -156,7 +155,7 @@ TEST_CASE("exact search does not depend on which end the memory is at") {
     const ExactResult ahead = exact_order(forward, {}, watch), back = exact_order(backward, {}, watch);
     REQUIRE(ahead.proved);
     REQUIRE(back.proved);
-    CHECK(is_order(forward, ahead.order));
+    CHECK(core::reference::is_order(forward, ahead.order));
     CHECK(peak(forward, ahead.order) == ahead.peak);
     CHECK(back.peak + memory(forward, Cut(count, true)) == ahead.peak);
   }
@@ -175,7 +174,7 @@ TEST_CASE("exact search that runs out of memory or time keeps an order and a bou
     core::Stopwatch watch(limit), again(limit);
     const ExactResult result = exact_order(steps, options, watch);
     CHECK_FALSE(result.proved);
-    REQUIRE(is_order(steps, result.order));
+    REQUIRE(core::reference::is_order(steps, result.order));
     CHECK(peak(steps, result.order) == result.peak);
     core::Stopwatch bound_watch = unlimited();
     CHECK(result.lower_bound >= cut_lower_bound(steps, bound_watch));
@@ -185,7 +184,7 @@ TEST_CASE("exact search that runs out of memory or time keeps an order and a bou
   ExactOptions no_room;
   no_room.memory_bytes = 0;
   core::Stopwatch watch = unlimited();
-  CHECK(is_order(steps, exact_order(steps, no_room, watch).order));
+  CHECK(core::reference::is_order(steps, exact_order(steps, no_room, watch).order));
 }
 
 TEST_CASE("the least closure is the largest of least weight") {

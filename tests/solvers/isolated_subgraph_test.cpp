@@ -1,21 +1,18 @@
-// Isolated subgraphs, their linearization (Lemma 5.4), and series-parallel decomposition, against the definitions.
+// Isolated subgraphs, what linearizing them does (Lemma 5.4), and series-parallel reduction, against the definitions.
 #include "cairn/solvers/order/internal/isolated_subgraph.h"
 
 #include <algorithm>
 #include <bit>
 #include <set>
 
-#include "cairn/core/dominance.h"
-#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
-#include "cairn/models/random_graphs.h"
-#include "cairn/solvers/order/internal/series_parallel.h"
-#include "cairn/solvers/order/order.h"
+#include "cairn/solvers/order/internal/series_parallel_reducer.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/order_graphs.h"
-#include "cairn/tests/solvers/order_oracle.h"
+#include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/reference_order.h"
+#include "cairn/tests/support/show.h"
 
 namespace cairn::tests {
 namespace {
@@ -23,56 +20,33 @@ namespace {
 using core::Graph;
 using core::NodeId;
 using solvers::IsolatedSubgraph;
-using solvers::SeriesParallelTree;
+namespace reference = core::reference;
+using reference::NodeSet;
+using reference::Order;
+using EdgeList = std::vector<std::pair<NodeId, NodeId>>;
 
-core::reference::NodeSet set_of(const IsolatedSubgraph& subgraph) {
-  core::reference::NodeSet set = 0;
-  for (const NodeId v : subgraph.inner) set = core::reference::with(set, v);
-  return core::reference::with(core::reference::with(set, subgraph.source), subgraph.sink);
-}
-
-/// Orders of the subgraph alone, as graph node ids, source first and sink last.
-std::vector<std::vector<NodeId>> orders_of(const Graph& graph, const IsolatedSubgraph& subgraph) {
-  std::vector<NodeId> inner = subgraph.inner;
-  std::vector<std::vector<NodeId>> orders;
-  std::sort(inner.begin(), inner.end());
-  do {
-    std::set<NodeId> done{subgraph.source};
-    const bool runs = std::all_of(inner.begin(), inner.end(), [&](NodeId v) {
-      const auto inputs = graph.inputs(v);
-      const bool ready = std::all_of(inputs.begin(), inputs.end(), [&](NodeId u) { return done.count(u) > 0; });
-      done.insert(v);
-      return ready;
-    });
-    if (!runs) continue;
-    std::vector<NodeId> order{subgraph.source};
-    order.insert(order.end(), inner.begin(), inner.end());
-    order.push_back(subgraph.sink);
-    orders.push_back(std::move(order));
-  } while (std::next_permutation(inner.begin(), inner.end()));
-  return orders;
-}
-
-/// The internal profile of an order of the subgraph, up to before the sink runs: node by node from the definitions.
-std::vector<std::int64_t> inner_profile(const Graph& graph, const std::vector<NodeId>& order) {
-  std::vector<std::int64_t> bytes{graph.size(order.front())};
-  std::set<NodeId> done{order.front()};
-  const auto held = [&] {
-    std::int64_t sum = 0;
-    for (const NodeId v : done) {
-      const auto readers = graph.readers(v);
-      const bool needed =
-          graph.keep(v) || std::any_of(readers.begin(), readers.end(), [&](NodeId r) { return done.count(r) == 0; });
-      sum += needed ? graph.size(v) : 0;
-    }
-    return sum;
-  };
-  for (std::size_t i = 1; i + 1 < order.size(); ++i) {
-    bytes.push_back(held() + graph.size(order[i]) + graph.scratch(order[i]));
-    done.insert(order[i]);
-    bytes.push_back(held());
+/// The edges of the graph and of one more node at each end: node_count() and node_count() + 1.
+EdgeList edges_between_ends(const Graph& graph) {
+  const NodeId source = graph.node_count(), sink = source + 1;
+  EdgeList edges;
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    for (const NodeId u : graph.inputs(v)) edges.emplace_back(u, v);
+    if (graph.inputs(v).empty()) edges.emplace_back(source, v);
+    if (graph.readers(v).empty()) edges.emplace_back(v, sink);
   }
-  return bytes;
+  return edges;
+}
+
+/// Those that do not end in the nodes around the graph.
+std::vector<IsolatedSubgraph> subgraphs_within(const Graph& graph) {
+  const NodeId source = graph.node_count(), sink = source + 1;
+  auto found = solvers::isolated_subgraphs(sink + 1, edges_between_ends(graph), source, sink, 1000);
+  std::erase_if(found, [&](const IsolatedSubgraph& s) { return s.source == source || s.sink == sink; });
+  return found;
+}
+
+NodeSet set_of(const IsolatedSubgraph& subgraph) {
+  return reference::set_of(subgraph.inner) | reference::bit(subgraph.source) | reference::bit(subgraph.sink);
 }
 
 TEST_CASE("isolated subgraphs are isolated by the definition and none with several readers is missed", "[order]") {
@@ -82,24 +56,25 @@ TEST_CASE("isolated subgraphs are isolated by the definition and none with sever
     const NodeId n = static_cast<NodeId>(random.between(2, 11));
     const Inputs shape = i % 2 == 0 ? any_shape(random, n) : series_parallel_shape(random, n, false);
     const Graph graph = dressed_graph(random, shape);
-    INFO(describe(graph));
-    const auto found = solvers::isolated_subgraphs(graph);
+    INFO(show(graph));
+    const auto found = subgraphs_within(graph);
+    const reference::OrderModel model(graph);
     std::set<NodeId> begun;
     for (const IsolatedSubgraph& subgraph : found) {
-      CHECK(core::reference::isolated(graph, set_of(subgraph)));
+      CHECK(reference::isolated(model, set_of(subgraph)));
       CHECK(begun.insert(subgraph.source).second);
       ++found_in_all;
     }
     // The smallest isolated set of each source with several readers, over all sets.
     for (NodeId source = 0; source < graph.node_count() && graph.node_count() <= 9; ++source) {
       if (graph.readers(source).size() < 2) continue;
-      const auto all = core::reference::NodeSet{1} << graph.node_count();
-      core::reference::NodeSet least = 0;
-      for (core::reference::NodeSet set = 0; set < all; ++set) {
-        if (!core::reference::contains(set, source) || !core::reference::isolated(graph, set)) continue;
+      const auto all = NodeSet{1} << graph.node_count();
+      NodeSet least = 0;
+      for (NodeSet set = 0; set < all; ++set) {
+        if (!reference::contains(set, source) || !reference::isolated(model, set)) continue;
         const auto inputs_inside = [&](NodeId v) {
           return std::any_of(graph.inputs(v).begin(), graph.inputs(v).end(),
-                             [&](NodeId u) { return core::reference::contains(set, u); });
+                             [&](NodeId u) { return reference::contains(set, u); });
         };
         if (inputs_inside(source)) continue;  // it is not the source of this one
         if (least == 0 || std::popcount(set) < std::popcount(least)) least = set;
@@ -113,37 +88,60 @@ TEST_CASE("isolated subgraphs are isolated by the definition and none with sever
   CHECK(found_in_all > 1000);
 }
 
+TEST_CASE("of isolated subgraphs those that stay share no node but their ends", "[order]") {
+  Random random(14);
+  int kept = 0, dropped = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const Graph graph = dressed_graph(random, any_shape(random, static_cast<NodeId>(random.between(2, 14))));
+    const NodeId source = graph.node_count(), sink = source + 1;
+    const auto found = solvers::isolated_subgraphs(sink + 1, edges_between_ends(graph), source, sink, 1000);
+    const auto disjoint = solvers::disjoint_subgraphs(sink + 1, found);
+    const auto overlap = [](const IsolatedSubgraph& a, const IsolatedSubgraph& b) {
+      return (reference::set_of(a.inner) & set_of(b)) != 0 || (set_of(a) & reference::set_of(b.inner)) != 0;
+    };
+    INFO(show(graph));
+    for (std::size_t a = 0; a < disjoint.size(); ++a) {
+      for (std::size_t b = a + 1; b < disjoint.size(); ++b) CHECK_FALSE(overlap(disjoint[a], disjoint[b]));
+    }
+    CHECK(found.empty() == disjoint.empty());
+    if (!found.empty()) CHECK(set_of(found.front()) == set_of(disjoint.front()));
+    kept += static_cast<int>(disjoint.size());
+    dropped += static_cast<int>(found.size() - disjoint.size());
+  }
+  CHECK(kept > 300);
+  CHECK(dropped > 30);
+}
+
 TEST_CASE("linearizing by a dominant order keeps the least peak and every schedule stays valid", "[order]") {
   Random random(12);
   int linearized = 0, refused = 0;
   for (int i = 0; i < 4000; ++i) {
     const Inputs shape = series_parallel_shape(random, static_cast<NodeId>(random.between(4, 11)), false);
     const Graph graph = dressed_graph(random, shape);
-    for (const IsolatedSubgraph& subgraph : solvers::isolated_subgraphs(graph)) {
+    for (const IsolatedSubgraph& subgraph : subgraphs_within(graph)) {
       if (subgraph.inner.size() > 6) continue;
-      const auto orders = orders_of(graph, subgraph);
-      const auto dominant = std::find_if(orders.begin(), orders.end(), [&](const auto& order) {
-        return std::all_of(orders.begin(), orders.end(), [&](const auto& other) {
-          return dominates_by_pointers(inner_profile(graph, order), inner_profile(graph, other));
-        });
-      });
-      INFO(describe(graph));
-      REQUIRE(dominant != orders.end());
-      Graph path;
-      try {
-        path = solvers::linearize(graph, subgraph, *dominant);
-      } catch (const core::InputError&) {
+      INFO(show(graph));
+      // Up to before the sink runs, whose scratch is no matter of the subgraph.
+      const auto inner_profile = [&](const Order& order) {
+        reference::Bytes bytes = reference::internal_profile(graph, set_of(subgraph), order);
+        bytes.resize(bytes.size() - 2);
+        return bytes;
+      };
+      const std::vector<Order> dominant =
+          reference::dominant_among(reference::topological_orders(graph, set_of(subgraph)), inner_profile);
+      REQUIRE(!dominant.empty());
+      if (!reference::replaceable(graph, set_of(subgraph))) {
         ++refused;
         continue;
       }
       ++linearized;
-      CHECK(core::reference::least_peak_without_recomputation(path) ==
-            core::reference::least_peak_without_recomputation(graph));
+      const Graph path = reference::linearized(graph, dominant.front());
+      CHECK(reference::least_peak_without_recomputation(path) == reference::least_peak_without_recomputation(graph));
       const core::Schedule schedule = core::baseline_schedule(path);
-      REQUIRE(core::reference::valid(graph, schedule));
-      CHECK(core::reference::peak(graph, schedule) == core::reference::peak(path, schedule));
-      for (std::size_t k = 1; k < dominant->size(); ++k) {
-        CHECK(path.readers((*dominant)[k - 1]).front() == (*dominant)[k]);
+      REQUIRE(reference::valid(graph, schedule));
+      CHECK(reference::peak(graph, schedule) == reference::peak(path, schedule));
+      for (std::size_t k = 1; k < dominant.front().size(); ++k) {
+        CHECK(path.readers(dominant.front()[k - 1]).front() == dominant.front()[k]);
       }
     }
   }
@@ -151,73 +149,67 @@ TEST_CASE("linearizing by a dominant order keeps the least peak and every schedu
   CHECK(refused > 10);
 }
 
-TEST_CASE("linearize refuses an order that is none of the subgraph and a kept inner node", "[order]") {
-  const Graph graph = models::generate_pumpkin(2, 1, {}, 1);
-  const IsolatedSubgraph subgraph = solvers::isolated_subgraphs(graph).front();
-  CHECK_THROWS_AS(solvers::linearize(graph, subgraph, std::vector<NodeId>{0, 1, 3}), core::InputError);
-  CHECK_THROWS_AS(solvers::linearize(graph, subgraph, std::vector<NodeId>{1, 0, 2, 3}), core::InputError);
-  CHECK_NOTHROW(solvers::linearize(graph, subgraph, std::vector<NodeId>{0, 2, 1, 3}));
-  const Graph kept = models::generate_pumpkin(2, 1, {.keep = 1}, 1);
-  CHECK_THROWS_AS(solvers::linearize(kept, subgraph, std::vector<NodeId>{0, 1, 2, 3}), core::InputError);
-}
-
-/// The edges of a part by the definition, from its leaves up; checks ends and composition on the way.
-std::set<std::pair<NodeId, NodeId>> edges_of(const SeriesParallelTree& tree, std::int32_t p) {
-  const SeriesParallelTree::Part& part = tree.parts[p];
-  if (part.kind == SeriesParallelTree::Kind::edge) return {{part.source, part.sink}};
-  const auto& first = tree.parts[part.first];
-  const auto& second = tree.parts[part.second];
-  CHECK(part.source == first.source);
-  CHECK(part.sink == second.sink);
-  if (part.kind == SeriesParallelTree::Kind::series) {
-    CHECK(first.sink == second.source);
-  } else {
-    CHECK((first.source == second.source && first.sink == second.sink));
-  }
-  auto edges = edges_of(tree, part.first);
-  edges.merge(edges_of(tree, part.second));
-  return edges;
-}
-
-TEST_CASE("a series-parallel tree composes to the graph and exists exactly for series-parallel graphs", "[order]") {
+TEST_CASE("series-parallel reduction takes each edge once and leaves nothing exactly of series-parallel graphs",
+          "[order]") {
   Random random(13);
-  int trees = 0, refused = 0;
+  int reduced = 0, refused = 0;
   for (int i = 0; i < 6000; ++i) {
     const NodeId n = static_cast<NodeId>(random.between(1, 12));
     const Inputs shape = i % 2 == 0 ? any_shape(random, n) : series_parallel_shape(random, std::max(n, 2), true);
     const Graph graph = dressed_graph(random, shape);
-    INFO(describe(graph));
-    if (!is_series_parallel(graph)) {
-      ++refused;
-      CHECK_THROWS_AS(solvers::series_parallel_tree(graph), core::InputError);
-      continue;
-    }
-    ++trees;
-    const SeriesParallelTree tree = solvers::series_parallel_tree(graph);
-    std::set<std::pair<NodeId, NodeId>> edges;
+    INFO(show(graph));
     const NodeId source = graph.node_count(), sink = source + 1;
-    for (NodeId v = 0; v < graph.node_count(); ++v) {
-      for (const NodeId u : graph.inputs(v)) edges.emplace(u, v);
-      if (graph.inputs(v).empty()) edges.emplace(source, v);
-      if (graph.readers(v).empty()) edges.emplace(v, sink);
-    }
-    CHECK(edges_of(tree, static_cast<std::int32_t>(tree.parts.size()) - 1) == edges);
-    const bool path = [&] {
-      for (NodeId v = 0; v < graph.node_count(); ++v) {
-        if (graph.readers(v).size() >= 2) return false;
-      }
+    const EdgeList edges = edges_between_ends(graph);
+    // What an edge stands for: a part of the graph with its ends (Definition 7.1) and its edges, each once.
+    struct Part {
+      NodeId source = core::kNoNode, sink = core::kNoNode;
+      EdgeList edges;
+    };
+    const auto append = [](Part& part, const Part& other) {
+      part.edges.insert(part.edges.end(), other.edges.begin(), other.edges.end());
+    };
+    const auto unite = [&](Part& a, const Part& b) {
+      CHECK(a.source == b.source);
+      CHECK(a.sink == b.sink);
+      append(a, b);
+    };
+    solvers::SeriesParallelReducer<Part> reducer(graph.node_count() + 2);
+    for (const auto& [from, to] : edges) reducer.connect(from, to, {from, to, {{from, to}}}, unite);
+    const auto series = [&](NodeId v, std::int32_t before, std::int32_t behind, Part& joined) {
+      const Part &first = reducer.edge(before).value, &second = reducer.edge(behind).value;
+      CHECK(first.sink == v);
+      CHECK(second.source == v);
+      joined = {first.source, second.sink, first.edges};
+      append(joined, second);
       return true;
-    }();
-    if (path) {
-      CHECK_THROWS_AS(solvers::locate_starborescence(graph, tree), core::InputError);
-      continue;
+    };
+    reducer.run(series, unite);
+    CHECK((reducer.vertices_left() == 0) == is_series_parallel(graph));
+    EdgeList carried;
+    for (const auto& edge : reducer.edges()) {
+      if (edge.from < 0) continue;
+      CHECK(edge.value.source == edge.from);
+      CHECK(edge.value.sink == edge.to);
+      carried.insert(carried.end(), edge.value.edges.begin(), edge.value.edges.end());
     }
-    const IsolatedSubgraph star = solvers::locate_starborescence(graph, tree);
-    CHECK(graph.readers(star.source).size() >= 2);
-    for (const NodeId v : star.inner) CHECK(graph.readers(v).size() <= 1);
-    if (star.sink < graph.node_count()) CHECK(core::reference::isolated(graph, set_of(star)));
+    std::sort(carried.begin(), carried.end());
+    EdgeList expected = edges;
+    std::sort(expected.begin(), expected.end());
+    CHECK(carried == expected);
+    const NodeId left = reducer.first_left(graph.input_order());
+    CHECK((left < 0) == (reducer.vertices_left() == 0));
+    if (left < 0) {
+      ++reduced;
+      const Part& whole = reducer.edge(reducer.out_edge(source)).value;
+      CHECK(whole.sink == sink);
+      CHECK(whole.edges.size() == edges.size());
+    } else {
+      ++refused;
+      const std::vector<NodeId> stay = not_series_parallel(graph);
+      CHECK(std::find(stay.begin(), stay.end(), left) != stay.end());
+    }
   }
-  CHECK(trees > 1000);
+  CHECK(reduced > 1000);
   CHECK(refused > 500);
 }
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -10,19 +12,20 @@
 #include "cairn/solvers/order/device/key_orders_kernel.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/key_trees.h"
-#include "cairn/tests/solvers/order_oracle.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
 
 // The search over key orders against brute force over topological cuts, and against itself on other machines.
 namespace cairn::solvers {
 namespace {
 
 using core::Segment;
-using tests::Bytes;
-using tests::Order;
-using tests::OrderModel;
+using core::reference::Bytes;
+using core::reference::Order;
+using core::reference::OrderModel;
 using tests::Random;
+namespace reference = core::reference;
 using Step = KeyOrdersFound::Place;
 
 /// Every step that an order has to take: a segment each.
@@ -38,7 +41,7 @@ struct Steps {
 Steps steps_of(const KeyTree& tree) {
   const auto keys = static_cast<std::int32_t>(tree.keys.size());
   Steps all;
-  tests::Set readers = 0;
+  reference::NodeSet readers = 0;
   std::vector<std::int32_t> first, last, parent;  // of each part
   const auto add_part = [&](std::int32_t part, const std::vector<Segment>& segments, std::int32_t number) {
     for (const Segment& segment : segments) {
@@ -49,7 +52,7 @@ Steps steps_of(const KeyTree& tree) {
   for (std::int32_t k = 0; k < keys; ++k) {
     const KeyTree::Key& key = tree.keys[static_cast<std::size_t>(k)];
     first.push_back(static_cast<std::int32_t>(all.steps.size()));
-    if (key.reads_source) readers |= tests::bit(first.back());
+    if (key.reads_source) readers |= reference::bit(first.back());
     add_part(k, {key.key}, -1);
     add_part(k, key.rest, 0);
     last.push_back(static_cast<std::int32_t>(all.steps.size()));
@@ -69,16 +72,16 @@ Steps steps_of(const KeyTree& tree) {
     if (parent[part] >= 0 && first[part] < last[part])
       successors[static_cast<std::size_t>(last[part] - 1)].push_back(first[static_cast<std::size_t>(parent[part])]);
   }
-  all.model = tests::precedence(count, [&](std::int32_t s) { return successors[static_cast<std::size_t>(s)]; });
-  const auto memory = [segments = all.segments, readers, released = tree.released](tests::Set done) {
+  all.model = OrderModel(count, [&](std::int32_t s) { return successors[static_cast<std::size_t>(s)]; });
+  const auto memory = [segments = all.segments, readers, released = tree.released](reference::NodeSet done) {
     std::int64_t bytes = (readers & ~done) == 0 ? -released : 0;
     for (std::size_t s = 0; s < segments.size(); ++s) {
-      if (tests::contains(done, static_cast<std::int32_t>(s))) bytes += segments[s].change();
+      if (reference::contains(done, static_cast<std::int32_t>(s))) bytes += segments[s].change();
     }
     return bytes;
   };
   all.model.memory = memory;
-  all.model.during = [segments = all.segments, memory](tests::Set done, std::int32_t s) {
+  all.model.during = [segments = all.segments, memory](reference::NodeSet done, std::int32_t s) {
     return memory(done) + segments[static_cast<std::size_t>(s)].rise;
   };
   return all;
@@ -139,22 +142,22 @@ std::string describe(const KeyTree& tree) {
 }
 
 /// What is wrong with an answer; empty if nothing is. `lattice` only where it must be dominant.
-std::string defect(const Steps& all, const KeyOrdersFound& found, const tests::CutLattice* lattice) {
+std::string defect(const Steps& all, const KeyOrdersFound& found, const reference::CutLattice* lattice) {
   Order order;
   for (const Step& step : found.steps) order.push_back(all.number(step));
   if (order.size() != all.steps.size()) return "not every step stands there just once";
-  if (!tests::leads(all.model, order, 0, tests::first(all.model.count))) return "no order of the tree";
+  if (!reference::leads(all.model, order, 0, reference::first(all.model.count))) return "no order of the tree";
   std::vector<std::int32_t> keys;
   for (const Step& step : found.steps) {
     if (step.segment < 0) keys.push_back(step.part);
   }
   if (keys != found.keys) return "the keys come in another order";
-  const Bytes profile = tests::profile_of(all.model, order);
+  const Bytes profile = reference::profile_of(all.model, order);
   if (*std::max_element(profile.begin(), profile.end()) != found.peak) return "another peak";
   if (lattice == nullptr) return "";
   if (!found.complete) return "not complete";
-  if (found.peak != tests::least_peak(*lattice)) return fmt::format("peak {}", found.peak);
-  return tests::dominates_all(profile, *lattice) ? "" : "not dominant";
+  if (found.peak != reference::least_peak(*lattice)) return fmt::format("peak {}", found.peak);
+  return reference::dominates_all(profile, *lattice) ? "" : "not dominant";
 }
 
 TEST_CASE("key orders of small trees are dominant however wide the search is", "[sim]") {
@@ -166,7 +169,7 @@ TEST_CASE("key orders of small trees are dominant however wide the search is", "
     const Steps all = steps_of(tree);
     if (all.model.count > 16) continue;
     ++examined;
-    const tests::CutLattice lattice = tests::cut_lattice(all.model);
+    const reference::CutLattice lattice = reference::cut_lattice(all.model);
     for (const std::int64_t width : {1, 3, 1000}) {
       KeyOrderOptions options;
       options.least_width = width;
@@ -174,7 +177,8 @@ TEST_CASE("key orders of small trees are dominant however wide the search is", "
       options.least_batch = 0;
       const KeyOrdersFound found = search_key_orders(tree, options, machine);
       const std::string wrong = defect(all, found, &lattice);
-      if (!wrong.empty()) FAIL(wrong << " of " << tests::least_peak(lattice) << " width " << width << describe(tree));
+      if (!wrong.empty())
+        FAIL(wrong << " of " << reference::least_peak(lattice) << " width " << width << describe(tree));
     }
   }
   CHECK(examined > 2500);

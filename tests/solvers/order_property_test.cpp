@@ -14,8 +14,10 @@
 #include "cairn/solvers/order/order.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/order_graphs.h"
-#include "cairn/tests/solvers/order_oracle.h"
+#include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
+#include "cairn/tests/support/show.h"
 
 // The order solvers against brute force over topological cuts, on about a hundred thousand small graphs.
 namespace cairn::solvers {
@@ -24,7 +26,7 @@ namespace {
 using core::Graph;
 using core::NodeId;
 using core::Schedule;
-using tests::CutLattice;
+using core::reference::CutLattice;
 using tests::Inputs;
 using tests::Random;
 namespace reference = core::reference;
@@ -92,7 +94,7 @@ std::string measures_defect(const Graph& graph, const Solution& solution, std::i
 /// What is wrong with an answer that no limit cut short; empty if nothing is.
 std::string answer_defect(const OrderSolver& solver, const Graph& graph, const Solution& solution,
                           const CutLattice& lattice) {
-  const std::int64_t optimum = tests::least_peak(lattice);
+  const std::int64_t optimum = reference::least_peak(lattice);
   std::string defect = measures_defect(graph, solution, optimum);
   if (!defect.empty()) return defect;
   if (solution.peak != optimum) return fmt::format("peak {}", solution.peak);
@@ -100,24 +102,24 @@ std::string answer_defect(const OrderSolver& solver, const Graph& graph, const S
   if (solution.peak_bound.value != optimum) return fmt::format("lower bound {}", solution.peak_bound.value);
   if (solution.timed_out) return "timed out";
   if (!solver.dominant) return "";
-  if (!tests::dominates_all(reference::profile(graph, solution.schedule), lattice)) return "not dominant";
+  if (!reference::dominates_all(reference::profile(graph, solution.schedule), lattice)) return "not dominant";
   // Between one source and one sink there is an internal profile, and it asks for more.
   if (graph.node_count() < 2 || tests::sources(graph).size() != 1 || tests::sinks(graph).size() != 1) return "";
-  const tests::Bytes internal = tests::internal_profile_of(graph, solution.schedule.steps);
-  return tests::dominates_all(internal, tests::internal_lattice(graph)) ? "" : "not internally dominant";
+  const reference::Bytes internal = reference::internal_profile(graph, solution.schedule.steps);
+  return reference::dominates_all(internal, reference::internal_lattice(graph)) ? "" : "not internally dominant";
 }
 
 /// Solves the graph with every solver that takes it. Says how many did.
 int examine(const Graph& graph) {
-  const CutLattice lattice = tests::cut_lattice(tests::model_of(graph));
+  const CutLattice lattice = reference::cut_lattice(graph);
   int solved = 0;
   for (const OrderSolver& solver : order_solvers()) {
     if (!solver.culprits(graph).empty()) continue;
     const Solution solution = solver.solve(graph, one_thread());
     const std::string defect = answer_defect(solver, graph, solution, lattice);
     if (!defect.empty()) {
-      FAIL(solver.name << ": " << defect << "; least peak " << tests::least_peak(lattice) << " order "
-                       << tests::describe(solution.schedule.steps) << tests::describe(graph));
+      FAIL(solver.name << ": " << defect << "; least peak " << reference::least_peak(lattice) << " order "
+                       << tests::show(solution.schedule.steps) << tests::show(graph));
     }
     ++solved;
   }
@@ -205,10 +207,7 @@ TEST_CASE("order solvers on small graphs of any shape", "[order]") {
   for (int i = 0; i < 12'000; ++i) {
     examine(tests::dressed_graph(random, tests::any_shape(random, few(random, 1, i < 3000 ? 6 : 9))));
   }
-  tests::RandomGraphOptions options;
-  options.min_nodes = 1;
-  options.max_nodes = 12;
-  for (int i = 0; i < 6000; ++i) examine(tests::random_graph(random, options));
+  for (int i = 0; i < 6000; ++i) examine(tests::random_graph(random, {.min_nodes = 1, .max_nodes = 12}));
 }
 
 TEST_CASE("order solvers on small graphs side by side and one after the other", "[order]") {
@@ -265,7 +264,7 @@ TEST_CASE("order solvers prove budgets below the least peak infeasible and meet 
     for (const OrderSolver& solver : order_solvers()) {
       if (!solver.culprits(graph).empty()) continue;
       for (const std::int64_t budget : {least - 1, least, least + random.between(1, 9)}) {
-        INFO(solver.name << " budget " << budget << " least peak " << least << tests::describe(graph));
+        INFO(solver.name << " budget " << budget << " least peak " << least << tests::show(graph));
         OrderOptions options = one_thread();
         options.budget = budget;
         const Solution solution = solver.solve(graph, options);
@@ -313,8 +312,8 @@ TEST_CASE("order solvers name a node that breaks their class", "[order]") {
       const bool names_one = std::any_of(culprits.begin(), culprits.end(),
                                          [&](NodeId v) { return message.find(graph.name(v)) != std::string::npos; });
       if (!names_one) {
-        FAIL(solver.name << " says '" << message << "', the nodes to name are " << tests::describe(culprits)
-                         << tests::describe(graph));
+        FAIL(solver.name << " says '" << message << "', the nodes to name are " << tests::show(culprits)
+                         << tests::show(graph));
       }
       if (message.find('\n') != std::string::npos) FAIL(message);
       ++refused[s];
@@ -328,16 +327,13 @@ std::vector<Graph> larger_graphs(Random& random) {
   std::vector<std::int64_t> lengths;
   for (int branch = 0; branch < 10; ++branch) lengths.push_back(random.between(1, 8));
   const auto seed = static_cast<std::uint64_t>(random.below(1000));
-  tests::RandomGraphOptions options;
-  options.min_nodes = 40;
-  options.max_nodes = 80;
   return {tests::dressed_graph(random, tests::pumpkin_shape(lengths)),
           tests::dressed_graph(random, tests::in_tree_shape(random, 80, false)),
           tests::dressed_graph(random, tests::out_tree_shape(random, 60, false)),
           tests::dressed_graph(random, tests::series_parallel_shape(random, 60, false)),
           tests::dressed_graph(random, tests::starborescence_shape(random, 40)),
           tests::dressed_graph(random, tests::any_shape(random, 60)),
-          tests::random_graph(random, options),
+          tests::random_graph(random, {.min_nodes = 40, .max_nodes = 80}),
           models::generate_valley_pumpkin(18, 7, seed),
           models::generate_starborescence(60, 14, models::GeneratedSizes{}, seed),
           models::generate_series_parallel(90, 10, models::GeneratedSizes{}, seed)};
@@ -382,14 +378,14 @@ TEST_CASE("order is never worse than the input order, however short the time", "
   Random random(17);
   for (int i = 0; i < 300; ++i) {
     const Graph plain = tests::dressed_graph(random, tests::any_shape(random, few(random, 1, 9)));
-    const CutLattice lattice = tests::cut_lattice(tests::model_of(plain));
+    const CutLattice lattice = reference::cut_lattice(plain);
     core::GraphBuilder builder(plain);
-    builder.set_order(tests::least_peak_order(lattice, random));
+    builder.set_order(reference::least_peak_order(lattice, random));
     const Graph graph = builder.build();
     OrderOptions options = one_thread();
     options.limit.work = random.below(20);
     const Solution solution = order(graph, options);
-    REQUIRE(solution.peak == tests::least_peak(lattice));
+    REQUIRE(solution.peak == reference::least_peak(lattice));
     REQUIRE(measures_defect(graph, solution, solution.peak) == "");
   }
 }
@@ -521,12 +517,12 @@ TEST_CASE("3-Partition with six numbers has the peak of brute force", "[order]")
     REQUIRE(can_be_split(numbers, std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0}) / 2) == feasible);
     for (const bool tree : {false, true}) {
       const Graph graph = three_partition_graph(numbers, tree);
-      const std::int64_t least = tests::least_peak(tests::cut_lattice(tests::model_of(graph)));
+      const std::int64_t least = reference::least_peak(reference::cut_lattice(graph));
       REQUIRE((least == feasible_peak(numbers)) == feasible);
       REQUIRE(least >= feasible_peak(numbers));
       for (const OrderSolver& solver : order_solvers()) {
         if (!solver.culprits(graph).empty()) continue;
-        INFO(solver.name << tests::describe(numbers));
+        INFO(solver.name << tests::show(numbers));
         CHECK(solver.solve(graph, one_thread()).peak == least);
       }
     }

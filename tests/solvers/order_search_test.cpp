@@ -9,6 +9,7 @@
 #include "cairn/solvers/order/internal/search.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
 
 namespace cairn::solvers {
 namespace {
@@ -57,7 +58,7 @@ TEST_CASE("moving steps keeps the order valid and its profile that of the plain 
       if (random.chance(30)) continue;  // looked at, not made
       order.move();
       ++moves;
-      REQUIRE(is_order(graph, order.steps()));
+      REQUIRE(core::reference::is_order(graph, order.steps()));
       const std::vector<std::int64_t> plain = profile(graph, order.steps());
       for (std::int32_t p = 0; p < n; ++p) {
         REQUIRE(order.at(p) == order.steps()[p]);
@@ -84,7 +85,7 @@ TEST_CASE("a step cannot leave its legal range") {
         const StepId s = moved[from];
         moved.erase(moved.begin() + from);
         moved.insert(moved.begin() + to, s);
-        CHECK(is_order(graph, moved) == (to >= first && to <= last));
+        CHECK(core::reference::is_order(graph, moved) == (to >= first && to <= last));
       }
     }
   }
@@ -101,7 +102,7 @@ TEST_CASE("a beam that leaves out nothing finds the least peak forward and backw
       Beam beam(graph, backward, 1 << 16);
       beam.start(least);
       REQUIRE(beam.advance(watch) == Beam::Outcome::found);
-      REQUIRE(is_order(graph, beam.order()));
+      REQUIRE(core::reference::is_order(graph, beam.order()));
       CHECK(peak(graph, beam.order()) == least);
       beam.start(least - 1);
       CHECK(beam.advance(watch) == Beam::Outcome::none);
@@ -124,7 +125,7 @@ TEST_CASE("a narrow beam stays within its limit and claims nothing it has not sh
     found += outcome == Beam::Outcome::found;
     truncated += outcome == Beam::Outcome::truncated;
     if (outcome == Beam::Outcome::found) {
-      REQUIRE(is_order(graph, beam.order()));
+      REQUIRE(core::reference::is_order(graph, beam.order()));
       CHECK(peak(graph, beam.order()) <= limit);
     }
     if (outcome == Beam::Outcome::none) CHECK(limit < least);
@@ -171,7 +172,7 @@ TEST_CASE("the search proves small graphs optimal and says so") {
     };
     core::Stopwatch watch{core::Limit{}};
     const std::vector<StepId> order = search_order(graph, graph.any_order(), options, watch, 1 + i % 3);
-    REQUIRE(is_order(graph, order));
+    REQUIRE(core::reference::is_order(graph, order));
     CHECK(peak(graph, order) == core::reference::least_peak_without_recomputation(nodes));
     CHECK(proved == peak(graph, order));
     if (found >= 0) CHECK(found == peak(graph, order));
@@ -189,7 +190,7 @@ TEST_CASE("for a work limit the search is deterministic and never worse than its
         core::Stopwatch first_watch(limit), second_watch(limit);
         const std::vector<StepId> first = search_order(graph, start, {}, first_watch, threads);
         const std::vector<StepId> second = search_order(graph, start, {}, second_watch, threads);
-        REQUIRE(is_order(graph, first));
+        REQUIRE(core::reference::is_order(graph, first));
         CHECK(first == second);
         CHECK(first_watch.work() == second_watch.work());
         CHECK(peak(graph, first) <= peak(graph, start));

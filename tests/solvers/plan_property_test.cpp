@@ -14,6 +14,7 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
 
 namespace cairn::core {
 namespace {
@@ -162,9 +163,7 @@ TEST_CASE("max-live is the peak, but for what scratch says and storage does not"
   // by itself in a recomputation, and the step is not in place.)
   std::int64_t equal = 0;
   std::int64_t in_place = 0;
-  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(10000, [&](Random& random) {
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
     const Plan plan = plan_memory(graph, schedule, {.limit = {.work = 0}});
@@ -183,22 +182,20 @@ TEST_CASE("max-live is the peak, but for what scratch says and storage does not"
     if (agree) REQUIRE(plan.lower_bound == reference::peak(graph, schedule));
     equal += agree;
     in_place += agree && shares;
-  }
+  });
   CHECK(equal > 2000);
   CHECK(in_place > 100);
 }
 
 TEST_CASE("a schedule's plan is what its aligned graph needs") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(1000, [&](Random& random) {
     const Graph graph = random_graph(random, {.in_place = false});
     const Schedule schedule = random_schedule(random, graph);
     for (const std::int64_t alignment : {1, 8, 256}) {
       const Plan plan = plan_memory(graph, schedule, {.alignment = alignment, .limit = {.work = 0}});
       REQUIRE(plan.lower_bound == reference::peak(align_sizes(graph, alignment), schedule));
     }
-  }
+  });
 }
 
 /// One way to spoil a plan; nothing where this plan offers no place for it.
@@ -372,14 +369,12 @@ TEST_CASE("spoiled plans are found out") {
 }
 
 TEST_CASE("a plan is for its schedule, and only for a valid one") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(1000, [&](Random& random) {
     const Graph graph = random_graph(random);
     const Schedule invalid = random_invalid_schedule(random, graph);
     REQUIRE_THROWS_AS(plan_memory(graph, invalid), InputError);
     REQUIRE_THROWS_AS(check_plan(graph, invalid, Plan{}), InputError);
-  }
+  });
   Random random(0);
   const Graph graph = random_graph(random);
   for (const std::int64_t alignment : {0, -1}) {
@@ -388,14 +383,12 @@ TEST_CASE("a plan is for its schedule, and only for a valid one") {
 }
 
 TEST_CASE("plans are the same every time") {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(100, [&](Random& random) {
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
     const Plan plan = plan_memory(graph, schedule);
     for (int i = 0; i < 4; ++i) REQUIRE(plan_memory(graph, schedule).buffers == plan.buffers);
-  }
+  });
 }
 
 std::vector<BufferSpec> random_specs(Random& random) {

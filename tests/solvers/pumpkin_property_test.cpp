@@ -30,14 +30,6 @@ PumpkinAnswer on_fibers(const PumpkinProblem& problem, bool reverse, const Pumpk
   return solve_pumpkin(machine, problem, options);
 }
 
-void check_same(const PumpkinAnswer& a, const PumpkinAnswer& b) {
-  CHECK(a.end == b.end);
-  CHECK(a.order == b.order);
-  CHECK(a.segments == b.segments);
-  CHECK(a.segments_of_layer == b.segments_of_layer);
-  CHECK(a.bytes == b.bytes);
-}
-
 Digits copies_of(const PumpkinProblem& problem) {
   Digits copies;
   for (const PumpkinKind& kind : problem.kinds) copies.push_back(kind.copies);
@@ -174,9 +166,9 @@ TEST_CASE("pumpkin table: the order is that of the theorem and the same on all m
     PumpkinOptions options;
     options.chunk = random.between(1, 20);
     options.go_on = [](std::int64_t) { return true; };
-    if (i % 40 == 0) check_same(answer, on_host(problem, options, 2));  // threads take longer to wake than to solve
-    check_same(answer, on_fibers(problem, false, options));
-    check_same(answer, on_fibers(problem, true));
+    if (i % 40 == 0) CHECK(answer == on_host(problem, options, 2));  // threads take longer to wake than to solve
+    CHECK(answer == on_fibers(problem, false, options));
+    CHECK(answer == on_fibers(problem, true));
   }
   CHECK(ties > 1000);
 }
@@ -189,9 +181,9 @@ TEST_CASE("pumpkin table: up to 16 branches of 16 nodes as on a device") {
     const PumpkinAnswer answer = on_host(problem);
     REQUIRE(answer.end == End::solved);
     CHECK(core::canonical(tests::profile_of(played(problem, answer.order))).segments == answer.segments);
-    check_same(answer, on_host(problem, {}, 2));
-    check_same(answer, on_fibers(problem, false));
-    check_same(answer, on_fibers(problem, true));
+    CHECK(answer == on_host(problem, {}, 2));
+    CHECK(answer == on_fibers(problem, false));
+    CHECK(answer == on_fibers(problem, true));
   }
 }
 
@@ -212,7 +204,7 @@ TEST_CASE("pumpkin table: branches of many segments") {
     INFO(i);
     const PumpkinAnswer answer = on_host(problem);
     CHECK(answer.order == Table(problem).best_order(copies_of(problem)));
-    check_same(answer, on_fibers(problem, i % 2 == 0));
+    CHECK(answer == on_fibers(problem, i % 2 == 0));
   }
 }
 
@@ -234,7 +226,7 @@ TEST_CASE("pumpkin table: all bytes multiplied up to near the most that a graph 
     }
     std::transform(answer.segments.begin(), answer.segments.end(), answer.segments.begin(), multiplied);
     INFO(i);
-    check_same(answer, on_host(problem));
+    CHECK(answer == on_host(problem));
   }
 }
 
@@ -301,7 +293,7 @@ TEST_CASE("pumpkin table: it fits into the bytes it says and into none less") {
     CHECK(answer.bytes <= most_bytes(problem));
     PumpkinOptions options;
     options.memory_bytes = answer.bytes;
-    check_same(answer, on_fibers(problem, false, options));
+    CHECK(answer == on_fibers(problem, false, options));
     options.memory_bytes = random.below(answer.bytes);
     const PumpkinAnswer none = on_fibers(problem, false, options);
     // The last bytes, for the way back, are few and not asked for.

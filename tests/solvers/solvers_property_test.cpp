@@ -128,11 +128,8 @@ TEST_CASE("what is called optimal is, and what is called infeasible is, by brute
 
 TEST_CASE("the same seed and work limit give the same schedule") {
   tests::Random random(3);
-  tests::RandomGraphOptions larger;
-  larger.min_nodes = 30;
-  larger.max_nodes = 40;
   for (int i = 0; i < 20; ++i) {
-    const Graph graph = tests::random_graph(random, larger);
+    const Graph graph = tests::random_graph(random, {.min_nodes = 30, .max_nodes = 40});
     const std::int64_t baseline = core::evaluate(graph, core::baseline_schedule(graph)).peak;
     for (const auto& solver : general_solvers()) {
       SolveOptions options = options_for(baseline * 7 / 10);

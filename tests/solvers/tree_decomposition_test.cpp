@@ -50,11 +50,9 @@ int exact_treewidth(const Graph& graph) {
 
 TEST_CASE("min-fill gives valid decompositions, with at most n bags, close to the treewidth") {
   tests::Random random(1);
-  tests::RandomGraphOptions options;
-  options.max_nodes = 10;
   int exact = 0, total = 0;
   for (int i = 0; i < 500; ++i) {
-    const Graph graph = tests::random_graph(random, options);
+    const Graph graph = tests::random_graph(random, {.max_nodes = 10});
     const TreeDecomposition decomposition = min_fill_decomposition(graph);
     REQUIRE(check_decomposition(graph, decomposition) == "");
     CHECK(static_cast<NodeId>(decomposition.bags.size()) <= graph.node_count());
@@ -68,11 +66,8 @@ TEST_CASE("min-fill gives valid decompositions, with at most n bags, close to th
 
 TEST_CASE("a small core degree gives one large bag and still a valid decomposition") {
   tests::Random random(2);
-  tests::RandomGraphOptions options;
-  options.min_nodes = 20;
-  options.max_nodes = 60;
   for (int i = 0; i < 300; ++i) {
-    const Graph graph = tests::random_graph(random, options);
+    const Graph graph = tests::random_graph(random, {.min_nodes = 20, .max_nodes = 60});
     for (const int degree : {0, 1, 2, 4}) {
       REQUIRE(check_decomposition(graph, min_fill_decomposition(graph, degree)) == "");
     }
@@ -81,11 +76,8 @@ TEST_CASE("a small core degree gives one large bag and still a valid decompositi
 
 TEST_CASE("an expired watch ends the search with a valid decomposition") {
   tests::Random random(5);
-  tests::RandomGraphOptions options;
-  options.min_nodes = 40;
-  options.max_nodes = 60;
   for (const std::int64_t work : {0, 10, 50}) {
-    const Graph graph = tests::random_graph(random, options);
+    const Graph graph = tests::random_graph(random, {.min_nodes = 40, .max_nodes = 60});
     core::Limit limit;
     limit.work = work;
     core::Stopwatch watch(limit);
@@ -114,11 +106,8 @@ TEST_CASE("the check finds broken decompositions") {
 
 TEST_CASE("separators part the nodes, halve the bags, and no edge joins two components") {
   tests::Random random(3);
-  tests::RandomGraphOptions options;
-  options.min_nodes = 5;
-  options.max_nodes = 60;
   for (int i = 0; i < 500; ++i) {
-    const Graph graph = tests::random_graph(random, options);
+    const Graph graph = tests::random_graph(random, {.min_nodes = 5, .max_nodes = 60});
     const TreeDecomposition decomposition = min_fill_decomposition(graph);
     const SeparatorTree tree = separator_tree(decomposition, graph.node_count());
     std::vector<int> held(graph.node_count(), 0);

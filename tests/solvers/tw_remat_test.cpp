@@ -36,10 +36,8 @@ Graph training_chain(int n) {
 
 TEST_CASE("TWRemat(k) is valid for every k, and k above the number of bags is NoRemat") {
   tests::Random random(1);
-  tests::RandomGraphOptions options;
-  options.max_nodes = 30;
   for (int i = 0; i < 300; ++i) {
-    const Graph graph = tests::random_graph(random, options);
+    const Graph graph = tests::random_graph(random, {.max_nodes = 30});
     for (const std::int64_t k : {1, 2, 3, 5, 8}) {
       const Solution solution = tw_remat(graph, with_k(k));
       REQUIRE(core::reference::valid(graph, solution.schedule));
@@ -63,12 +61,9 @@ TEST_CASE("Theorem 5: on training chains the peak grows with the logarithm of th
 
 TEST_CASE("keeping what fits never makes a schedule dearer") {
   tests::Random random(2);
-  tests::RandomGraphOptions shape;
-  shape.min_nodes = 10;
-  shape.max_nodes = 40;
   int cheaper = 0;
   for (int i = 0; i < 200; ++i) {
-    const Graph graph = tests::random_graph(random, shape);
+    const Graph graph = tests::random_graph(random, {.min_nodes = 10, .max_nodes = 40});
     TwRematOptions options;
     const std::int64_t baseline = core::evaluate(graph, core::baseline_schedule(graph)).peak;
     options.budget = (baseline + core::peak_lower_bound(graph)) / 2;

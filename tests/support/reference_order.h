@@ -1,14 +1,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,12 +20,18 @@
 #include "cairn/core/node_sum.h"
 #include "cairn/core/reference.h"
 #include "cairn/core/schedule.h"
+#include "cairn/solvers/order/internal/step_graph.h"
+#include "cairn/tests/support/random_graph.h"
 
 /// The vocabulary of Jin et al., "New Tools for Peak Memory Scheduling", written out literally and slowly, as the text
-/// words it: the yardstick for everything that orders a graph without recomputation. It uses the accessors of Graph and
-/// NodeSumGraph and the plain structs of the public headers, and shares no code with what it measures. Numbers in
-/// parentheses are those of the paper. Node sets are bit masks, so graphs have at most 20 nodes. Memory in bytes.
+/// words it: the yardstick for everything that orders a graph without recomputation. It uses the accessors of the
+/// graphs and the plain structs of the public headers, none of the paper's algorithms, and shares no code with what it
+/// measures. Numbers in parentheses are those of the paper. It goes over all topological cuts or all orders, so it is
+/// for graphs with few of them. Memory in bytes.
 namespace cairn::core::reference {
+
+using Order = std::vector<NodeId>;
+using Bytes = std::vector<std::int64_t>;
 
 // Dominance of sequences (section 2.1). None of them may be empty.
 
@@ -60,68 +69,130 @@ inline bool dominates_by_extremes(std::span<const std::int64_t> a, std::span<con
   return true;
 }
 
-// Sets and orders of the nodes of a Graph or a NodeSumGraph.
+// Sets and orders of nodes, or of steps.
 
-using NodeSet = std::uint32_t;  ///< bit v: node v
+using NodeSet = std::uint64_t;  ///< bit v: node v
 
-inline bool contains(NodeSet set, NodeId node) { return (set >> node & 1U) != 0; }
-inline NodeSet with(NodeSet set, NodeId node) { return set | NodeSet{1} << node; }
-
-inline std::span<const NodeId> predecessors(const Graph& graph, NodeId node) { return graph.inputs(node); }
-inline std::span<const NodeId> predecessors(const NodeSumGraph& graph, NodeId node) { return graph.predecessors(node); }
-inline std::span<const NodeId> successors(const Graph& graph, NodeId node) { return graph.readers(node); }
-inline std::span<const NodeId> successors(const NodeSumGraph& graph, NodeId node) { return graph.successors(node); }
-
-/// All nodes. Throws std::invalid_argument above 20.
-template <class AnyGraph>
-NodeSet all_nodes(const AnyGraph& graph) {
-  if (graph.node_count() > 20) throw std::invalid_argument("the reference is for graphs of at most 20 nodes");
-  return (NodeSet{1} << graph.node_count()) - 1;
-}
-
+inline NodeSet bit(NodeId node) { return NodeSet{1} << node; }
+inline bool contains(NodeSet set, NodeId node) { return (set >> node & 1) != 0; }
+inline NodeSet first(NodeId count) { return count == 64 ? ~NodeSet{0} : bit(count) - 1; }
 inline NodeSet set_of(std::span<const NodeId> sequence) {
   NodeSet set = 0;
-  for (const NodeId node : sequence) set = with(set, node);
+  for (const NodeId node : sequence) set |= bit(node);
   return set;
 }
 
-/// Definition 3.2: no edge goes from outside the set into it.
-template <class AnyGraph>
-bool is_topological_cut(const AnyGraph& graph, NodeSet set) {
-  for (NodeId node = 0; node < graph.node_count(); ++node) {
-    if (!contains(set, node)) continue;
-    for (const NodeId before : reference::predecessors(graph, node)) {
-      if (!contains(set, before)) return false;
+/// What is to be ordered: which nodes come before which, memory after a set of them, and while one more runs. The graph
+/// that it is made from must outlive it. Throws std::invalid_argument above 64 nodes.
+struct OrderModel {
+  NodeId count = 0;
+  std::vector<NodeSet> predecessors, successors;
+  std::function<std::int64_t(NodeSet)> memory;
+  std::function<std::int64_t(NodeSet, NodeId)> during;
+
+  OrderModel() = default;
+  /// Precedence alone; successors_of(v) is a range of nodes.
+  template <class SuccessorsOf>
+  OrderModel(NodeId nodes, const SuccessorsOf& successors_of)
+      : count(nodes), predecessors(static_cast<std::size_t>(nodes)), successors(static_cast<std::size_t>(nodes)) {
+    if (nodes > 64) throw std::invalid_argument("the reference is for graphs of at most 64 nodes");
+    for (NodeId v = 0; v < nodes; ++v) {
+      for (const NodeId w : successors_of(v)) {
+        successors[static_cast<std::size_t>(v)] |= bit(w);
+        predecessors[static_cast<std::size_t>(w)] |= bit(v);
+      }
     }
+  }
+  /// Definition 4.1, of the subgraph that the nodes `within` induce. A kept output, which the paper does not have, is
+  /// as if one more reader never ran, and so is that of `held`.
+  OrderModel(const Graph& graph, NodeSet within = ~NodeSet{0}, NodeId held = kNoNode)
+      : OrderModel(graph.node_count(), [&](NodeId v) { return graph.readers(v); }) {
+    memory = [&graph, within, held, readers = successors](NodeSet done) {
+      std::int64_t bytes = 0;
+      for (NodeId v = 0; v < graph.node_count(); ++v) {
+        const bool unread = (readers[static_cast<std::size_t>(v)] & within & ~done) != 0;
+        if (contains(done, v) && (graph.keep(v) || v == held || unread)) bytes += graph.size(v);
+      }
+      return bytes;
+    };
+    during = [&graph, after = memory](NodeSet done, NodeId v) {
+      return after(done) + graph.size(v) + graph.scratch(v);
+    };
+  }
+  /// Definition 2.1. It has no moment during a node: the higher of before and after stands for it.
+  OrderModel(const NodeSumGraph& graph)
+      : OrderModel(graph.node_count(), [&](NodeId v) { return graph.successors(v); }) {
+    memory = [&graph](NodeSet done) {
+      std::int64_t bytes = 0;
+      for (NodeId v = 0; v < graph.node_count(); ++v) bytes += contains(done, v) ? graph.weight(v) : 0;
+      return bytes;
+    };
+    during = [after = memory](NodeSet done, NodeId v) { return std::max(after(done), after(done | bit(v))); };
+  }
+  /// As StepGraph's comment says: a step raises, then lowers; its output goes when its successors have run.
+  OrderModel(const solvers::StepGraph& graph)
+      : OrderModel(graph.step_count(), [&](NodeId s) { return graph.successors(s); }) {
+    memory = [&graph, readers = successors](NodeSet done) {
+      std::int64_t bytes = 0;
+      for (NodeId s = 0; s < graph.step_count(); ++s) {
+        if (!contains(done, s)) continue;
+        bytes += graph[s].rise - graph[s].drop;
+        if ((readers[static_cast<std::size_t>(s)] & ~done) == 0) bytes -= graph[s].output;
+      }
+      return bytes;
+    };
+    during = [&graph, after = memory](NodeSet done, NodeId s) { return after(done) + graph[s].rise; };
+  }
+
+  /// May the node run next, where `within` is all that there is?
+  bool ready(NodeSet done, NodeId next, NodeSet within = ~NodeSet{0}) const {
+    return contains(within & ~done, next) && (predecessors[static_cast<std::size_t>(next)] & within & ~done) == 0;
+  }
+};
+
+/// Definition 3.2: no edge goes from outside the set into it.
+inline bool is_topological_cut(const OrderModel& model, NodeSet set) {
+  for (NodeId v = 0; v < model.count; ++v) {
+    if (contains(set, v) && (model.predecessors[static_cast<std::size_t>(v)] & ~set) != 0) return false;
   }
   return true;
 }
 
-/// Every topological cut, the empty one and the whole graph included. O(2^n * m).
-template <class AnyGraph>
-std::vector<NodeSet> topological_cuts(const AnyGraph& graph) {
-  std::vector<NodeSet> cuts;
-  for (NodeSet set = 0; set <= all_nodes(graph); ++set) {
-    if (is_topological_cut(graph, set)) cuts.push_back(set);
+/// Definition 3.4: every prefix of these distinct nodes is a topological cut, behind the cut `from`.
+inline bool is_partial_schedule(const OrderModel& model, std::span<const NodeId> sequence, NodeSet from = 0) {
+  for (const NodeId v : sequence) {
+    if (v < 0 || v >= model.count || contains(from, v)) return false;
+    from |= bit(v);
+    if (!is_topological_cut(model, from)) return false;
   }
-  return cuts;
+  return true;
+}
+/// Is `order` a way from the cut `from` to the cut `to`?
+inline bool leads(const OrderModel& model, std::span<const NodeId> order, NodeSet from, NodeSet to) {
+  return is_partial_schedule(model, order, from) && (from | set_of(order)) == to;
+}
+/// An order of all nodes in which no edge goes from a later one to an earlier one.
+inline bool valid(const OrderModel& model, std::span<const NodeId> order) {
+  return leads(model, order, 0, first(model.count));
 }
 
-/// Definition 3.4: every prefix of these distinct nodes is a topological cut.
-template <class AnyGraph>
-bool is_partial_schedule(const AnyGraph& graph, std::span<const NodeId> sequence) {
-  NodeSet set = 0;
-  for (const NodeId node : sequence) {
-    if (node < 0 || node >= graph.node_count() || contains(set, node)) return false;
-    set = with(set, node);
-    if (!is_topological_cut(graph, set)) return false;
+/// The same for steps, of which there may be any number.
+inline bool is_order(const solvers::StepGraph& graph, std::span<const NodeId> order) {
+  if (order.size() != static_cast<std::size_t>(graph.step_count())) return false;
+  std::vector<bool> done(order.size(), false);
+  for (const NodeId s : order) {
+    if (s < 0 || s >= graph.step_count() || done[static_cast<std::size_t>(s)]) return false;
+    for (const NodeId p : graph.predecessors(s)) {
+      if (!done[static_cast<std::size_t>(p)]) return false;
+    }
+    done[static_cast<std::size_t>(s)] = true;
   }
   return true;
 }
 
 /// Definition 3.5, sigma cup tau: `first`, then what `second` has beyond it, in its order.
-inline std::vector<NodeId> united(std::span<const NodeId> first, std::span<const NodeId> second) {
-  std::vector<NodeId> sequence(first.begin(), first.end());
+inline Order united(std::span<const NodeId> first, std::span<const NodeId> second) {
+  Order sequence(first.begin(), first.end());
   for (const NodeId node : second) {
     if (std::find(first.begin(), first.end(), node) == first.end()) sequence.push_back(node);
   }
@@ -129,90 +200,139 @@ inline std::vector<NodeId> united(std::span<const NodeId> first, std::span<const
 }
 
 /// Definition 3.5, sigma cap T: what `sequence` has of the set, in its order.
-inline std::vector<NodeId> restricted(std::span<const NodeId> sequence, NodeSet set) {
-  std::vector<NodeId> kept;
+inline Order restricted(std::span<const NodeId> sequence, NodeSet set) {
+  Order kept;
   for (const NodeId node : sequence) {
     if (contains(set, node)) kept.push_back(node);
   }
   return kept;
 }
 
-/// The topological orders that continue `prefix`; see for_each_topological_order.
-template <class AnyGraph, class Visit>
-void for_each_continuation(const AnyGraph& graph, std::vector<NodeId>& prefix, NodeSet within, const Visit& visit) {
-  const NodeSet placed = set_of(prefix);
-  if (placed == within) visit(std::as_const(prefix));
-  for (NodeId node = 0; node < graph.node_count(); ++node) {
-    bool ready = contains(within, node) && !contains(placed, node);
-    for (const NodeId before : reference::predecessors(graph, node)) {
-      ready = ready && (contains(placed, before) || !contains(within, before));
+/// Calls visit(order) for every topological order of the subgraph that `within` induces.
+template <class Visit>
+void for_each_topological_order(const OrderModel& model, NodeSet within, const Visit& visit) {
+  Order prefix;
+  const auto extend = [&](const auto& self, NodeSet placed) -> void {
+    if (placed == within) visit(std::as_const(prefix));
+    for (NodeId v = 0; v < model.count; ++v) {
+      if (!model.ready(placed, v, within)) continue;
+      prefix.push_back(v);
+      self(self, placed | bit(v));
+      prefix.pop_back();
     }
-    if (!ready) continue;
-    prefix.push_back(node);
-    for_each_continuation(graph, prefix, within, visit);
-    prefix.pop_back();
-  }
+  };
+  extend(extend, 0);
+}
+template <class Visit>
+void for_each_topological_order(const OrderModel& model, const Visit& visit) {
+  for_each_topological_order(model, first(model.count), visit);
 }
 
-/// Calls visit(order) for every topological order of the subgraph that the set induces.
-template <class AnyGraph, class Visit>
-void for_each_topological_order(const AnyGraph& graph, NodeSet within, const Visit& visit) {
-  std::vector<NodeId> prefix;
-  for_each_continuation(graph, prefix, within, visit);
-}
-
-template <class AnyGraph>
-std::vector<std::vector<NodeId>> topological_orders(const AnyGraph& graph, NodeSet within) {
-  std::vector<std::vector<NodeId>> orders;
-  for_each_topological_order(graph, within, [&](const std::vector<NodeId>& order) { orders.push_back(order); });
+inline std::vector<Order> topological_orders(const OrderModel& model, NodeSet within) {
+  std::vector<Order> orders;
+  for_each_topological_order(model, within, [&](const Order& order) { orders.push_back(order); });
   return orders;
 }
-template <class AnyGraph>
-std::vector<std::vector<NodeId>> topological_orders(const AnyGraph& graph) {
-  return topological_orders(graph, all_nodes(graph));
+inline std::vector<Order> topological_orders(const OrderModel& model) {
+  return topological_orders(model, first(model.count));
 }
 
-/// How many orders topological_orders(graph) would return. O(2^n * (n + m)).
-template <class AnyGraph>
-std::int64_t topological_order_count(const AnyGraph& graph) {
-  std::vector<std::int64_t> count(static_cast<std::size_t>(all_nodes(graph)) + 1, 0);
-  count[0] = 1;
-  for (NodeSet set = 1; set < count.size(); ++set) {
-    if (!is_topological_cut(graph, set)) continue;
-    for (NodeId last = 0; last < graph.node_count(); ++last) {
-      if (contains(set, last)) count[set] += count[set ^ with(0, last)];  // 0 where the rest is no cut
+/// (memory(from), during, after, during, after, ...).
+inline Bytes profile_of(const OrderModel& model, std::span<const NodeId> order, NodeSet from = 0) {
+  Bytes bytes{model.memory(from)};
+  for (const NodeId v : order) {
+    bytes.push_back(model.during(from, v));
+    from |= bit(v);
+    bytes.push_back(model.memory(from));
+  }
+  return bytes;
+}
+
+/// All topological cuts between two, by rising number of elements, and all single steps between them, by `from`. Every
+/// order is a way through it, and every way is an order.
+struct CutLattice {
+  struct Move {
+    std::size_t from = 0, to = 0;  ///< of `cuts`
+    NodeId element = 0;
+    std::int64_t during = 0;
+  };
+  std::vector<NodeSet> cuts;
+  Bytes memory;  ///< after each cut
+  std::vector<Move> moves;
+};
+
+inline CutLattice cut_lattice(const OrderModel& model, NodeSet from, NodeSet to) {
+  CutLattice lattice;
+  std::unordered_map<NodeSet, std::size_t> index{{from, 0}};
+  lattice.cuts.push_back(from);
+  for (std::size_t i = 0; i < lattice.cuts.size(); ++i) {
+    const NodeSet done = lattice.cuts[i];
+    lattice.memory.push_back(model.memory(done));
+    for (NodeId v = 0; v < model.count; ++v) {
+      if (!contains(to, v) || !model.ready(done, v)) continue;
+      const auto [found, is_new] = index.emplace(done | bit(v), lattice.cuts.size());
+      if (is_new) lattice.cuts.push_back(done | bit(v));
+      lattice.moves.push_back({i, found->second, v, model.during(done, v)});
     }
   }
+  return lattice;
+}
+inline CutLattice cut_lattice(const OrderModel& model) { return cut_lattice(model, 0, first(model.count)); }
+
+/// How many orders there are.
+inline std::int64_t topological_order_count(const OrderModel& model) {
+  const CutLattice lattice = cut_lattice(model);
+  std::vector<std::int64_t> count(lattice.cuts.size(), 0);
+  count[0] = 1;
+  for (const CutLattice::Move& move : lattice.moves) count[move.to] += count[move.from];
   return count.back();
+}
+
+/// The topological cuts of least memory.
+inline std::vector<NodeSet> minimum_cuts(const OrderModel& model) {
+  const CutLattice lattice = cut_lattice(model);
+  const std::int64_t least = *std::min_element(lattice.memory.begin(), lattice.memory.end());
+  std::vector<NodeSet> cuts;
+  for (std::size_t c = 0; c < lattice.cuts.size(); ++c) {
+    if (lattice.memory[c] == least) cuts.push_back(lattice.cuts[c]);
+  }
+  return cuts;
+}
+
+/// The least over all ways of the highest memory, for the way to each cut.
+inline Bytes least_peaks(const CutLattice& lattice) {
+  Bytes least(lattice.cuts.size(), std::numeric_limits<std::int64_t>::max());
+  least[0] = lattice.memory[0];
+  for (const CutLattice::Move& move : lattice.moves) {
+    const std::int64_t peak = std::max({least[move.from], move.during, lattice.memory[move.to]});
+    least[move.to] = std::min(least[move.to], peak);
+  }
+  return least;
+}
+inline std::int64_t least_peak(const CutLattice& lattice) { return least_peaks(lattice).back(); }
+
+/// Some way of least peak, any of them.
+inline Order least_peak_order(const CutLattice& lattice, tests::Random& random) {
+  const Bytes least = least_peaks(lattice);
+  Order reversed;
+  for (std::size_t at = lattice.cuts.size() - 1; at != 0;) {
+    std::vector<const CutLattice::Move*> good;
+    for (const CutLattice::Move& move : lattice.moves) {
+      if (move.to == at && std::max(least[move.from], move.during) <= least.back()) good.push_back(&move);
+    }
+    const CutLattice::Move& move = *random.pick(good);
+    reversed.push_back(move.element);
+    at = move.from;
+  }
+  std::reverse(reversed.begin(), reversed.end());
+  return reversed;
 }
 
 // The node-sum model (Definition 2.1).
 
-/// An order of all n nodes in which no edge goes from a later node to an earlier one.
-inline bool valid(const NodeSumGraph& graph, std::span<const NodeId> order) {
-  if (order.size() != static_cast<std::size_t>(graph.node_count())) return false;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (order[i] < 0 || order[i] >= graph.node_count()) return false;
-    for (std::size_t j = i + 1; j < order.size(); ++j) {
-      if (order[i] == order[j]) return false;
-      for (const NodeId before : graph.predecessors(order[i])) {
-        if (before == order[j]) return false;
-      }
-    }
-  }
-  return true;
-}
-
-/// mem_NS: the sum of the weights.
-inline std::int64_t memory(const NodeSumGraph& graph, NodeSet set) {
-  std::int64_t bytes = 0;
-  for (NodeId node = 0; node < graph.node_count(); ++node) bytes += contains(set, node) ? graph.weight(node) : 0;
-  return bytes;
-}
-
-/// mem_NS of every prefix, from the empty one on. For schedules and partial ones.
-inline std::vector<std::int64_t> profile(const NodeSumGraph& graph, std::span<const NodeId> order) {
-  std::vector<std::int64_t> bytes;
+/// mem_NS of every prefix, from the empty one on: sums of weights. For schedules and partial ones.
+inline Bytes profile(const NodeSumGraph& graph, std::span<const NodeId> order) {
+  Bytes bytes;
   for (std::size_t i = 0; i <= order.size(); ++i) {
     std::int64_t sum = 0;
     for (const NodeId node : order.first(i)) sum += graph.weight(node);
@@ -222,18 +342,8 @@ inline std::vector<std::int64_t> profile(const NodeSumGraph& graph, std::span<co
 }
 
 inline std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> order) {
-  const std::vector<std::int64_t> bytes = reference::profile(graph, order);
+  const Bytes bytes = reference::profile(graph, order);
   return *std::max_element(bytes.begin(), bytes.end());
-}
-
-/// The topological cuts of least memory.
-inline std::vector<NodeSet> minimum_cuts(const NodeSumGraph& graph) {
-  std::vector<NodeSet> least;
-  for (const NodeSet cut : topological_cuts(graph)) {
-    if (!least.empty() && memory(graph, cut) < memory(graph, least.front())) least.clear();
-    if (least.empty() || memory(graph, cut) == memory(graph, least.front())) least.push_back(cut);
-  }
-  return least;
 }
 
 /// Eager (section 4.1): each node of weight <= 0 stands immediately after the last of its in-neighbours, one without
@@ -250,55 +360,20 @@ inline bool eager(const NodeSumGraph& graph, std::span<const NodeId> order) {
   return true;
 }
 
-// Computation graphs (section 4). A kept output, which the paper does not have, is as if one more reader never ran.
+// Computation graphs (section 4).
 
-/// Definition 4.1 by its sets, for an order of all nodes, each once.
-inline std::vector<std::int64_t> profile(const Graph& graph, std::span<const NodeId> order) {
-  const auto held = [&](std::size_t done,
-                        std::size_t next) {  // of the first `done`: what is read by step `next` or later
-    std::int64_t bytes = 0;
-    for (const NodeId node : order.first(done)) {
-      bool needed = graph.keep(node);
-      for (const NodeId later : order.subspan(next)) needed = needed || reads(graph, later, node);
-      if (needed) bytes += graph.size(node);
-    }
-    return bytes;
-  };
-  std::vector<std::int64_t> bytes{0};
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    bytes.push_back(held(i, i) + graph.size(order[i]) + graph.scratch(order[i]));
-    bytes.push_back(held(i + 1, i + 1));
-  }
-  return bytes;
-}
-
-inline std::int64_t peak(const Graph& graph, std::span<const NodeId> order) {
-  const std::vector<std::int64_t> bytes = reference::profile(graph, order);
-  return *std::max_element(bytes.begin(), bytes.end());
+/// Definition 4.1.
+inline Bytes profile(const Graph& graph, std::span<const NodeId> order) {
+  return reference::profile(graph, Schedule{{order.begin(), order.end()}});
 }
 
 /// profile* (Definition 5.2) of an order of the subgraph that the set induces, as if that were the whole graph: from
 /// after its source has run to after its sink has run, whose output is still held. The order must not be empty.
-inline std::vector<std::int64_t> internal_profile(const Graph& graph, NodeSet set, std::span<const NodeId> order) {
-  const auto held = [&](std::size_t done, std::size_t next) {
-    std::int64_t bytes = 0;
-    for (const NodeId node : order.first(done)) {
-      bool needed = graph.keep(node) || node == order.back();
-      for (const NodeId later : order.subspan(next))
-        needed = needed || (contains(set, later) && reads(graph, later, node));
-      if (needed) bytes += graph.size(node);
-    }
-    return bytes;
-  };
-  std::vector<std::int64_t> bytes;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i > 0) bytes.push_back(held(i, i) + graph.size(order[i]) + graph.scratch(order[i]));
-    bytes.push_back(held(i + 1, i + 1));
-  }
-  return bytes;
+inline Bytes internal_profile(const Graph& graph, NodeSet set, std::span<const NodeId> order) {
+  return profile_of(OrderModel(graph, set, order.back()), order.subspan(1), bit(order.front()));
 }
-inline std::vector<std::int64_t> internal_profile(const Graph& graph, std::span<const NodeId> order) {
-  return reference::internal_profile(graph, all_nodes(graph), order);
+inline Bytes internal_profile(const Graph& graph, std::span<const NodeId> order) {
+  return reference::internal_profile(graph, first(graph.node_count()), order);
 }
 
 /// The node of Algorithm 3 that stands for a part of a computation node's life.
@@ -338,41 +413,37 @@ inline Reduction reduction(const Graph& graph) {
 
 /// The only node of the set without predecessors in it, and the only one without successors in it: the source and the
 /// sink of the subgraph it induces. Nothing where there are several.
-template <class AnyGraph>
-std::optional<std::pair<NodeId, NodeId>> terminals(const AnyGraph& graph, NodeSet set) {
-  const auto meets = [set](std::span<const NodeId> nodes) {
-    return std::any_of(nodes.begin(), nodes.end(), [set](NodeId node) { return contains(set, node); });
-  };
-  std::vector<NodeId> sources;
-  std::vector<NodeId> sinks;
-  for (NodeId node = 0; node < graph.node_count(); ++node) {
-    if (!contains(set, node)) continue;
-    if (!meets(reference::predecessors(graph, node))) sources.push_back(node);
-    if (!meets(reference::successors(graph, node))) sinks.push_back(node);
+inline std::optional<std::pair<NodeId, NodeId>> terminals(const OrderModel& model, NodeSet set) {
+  Order sources, sinks;
+  for (NodeId v = 0; v < model.count; ++v) {
+    if (!contains(set, v)) continue;
+    if ((model.predecessors[static_cast<std::size_t>(v)] & set) == 0) sources.push_back(v);
+    if ((model.successors[static_cast<std::size_t>(v)] & set) == 0) sinks.push_back(v);
   }
   if (sources.size() != 1 || sinks.size() != 1) return std::nullopt;
   return std::pair{sources.front(), sinks.front()};
 }
 
 /// Does `accept(path)` hold for `path` and for every path that continues it?
-template <class AnyGraph, class Accept>
-bool all_paths_from(const AnyGraph& graph, std::vector<NodeId>& path, const Accept& accept) {
+template <class Accept>
+bool all_paths_from(const OrderModel& model, Order& path, const Accept& accept) {
   if (!accept(std::as_const(path))) return false;
-  for (const NodeId next : reference::successors(graph, path.back())) {
-    path.push_back(next);
-    const bool accepted = all_paths_from(graph, path, accept);
+  const NodeSet next = model.successors[static_cast<std::size_t>(path.back())];
+  for (NodeId v = 0; v < model.count; ++v) {
+    if (!contains(next, v)) continue;
+    path.push_back(v);
+    const bool accepted = all_paths_from(model, path, accept);
     path.pop_back();
     if (!accepted) return false;
   }
   return true;
 }
 
-template <class AnyGraph>
-bool isolated(const AnyGraph& graph, NodeSet set, bool source_may_be_read_outside) {
-  const auto ends = terminals(graph, set);
+/// Definition 5.1, for computation graphs; with `source_may_be_read_outside` Definition 6.1, for node sums.
+inline bool isolated(const OrderModel& model, NodeSet set, bool source_may_be_read_outside = false) {
+  const auto ends = terminals(model, set);
   if (!ends || ends->first == ends->second) return false;
-  const auto [source, sink] = *ends;
-  const auto accept = [&, s = source, t = sink](const std::vector<NodeId>& path) {
+  const auto accept = [&, s = ends->first, t = ends->second](const Order& path) {
     const auto inside = std::count_if(path.begin(), path.end(), [set](NodeId node) { return contains(set, node); });
     const auto visits = [&](NodeId node) { return std::find(path.begin(), path.end(), node) != path.end(); };
     const NodeId x = path.front();
@@ -383,41 +454,75 @@ bool isolated(const AnyGraph& graph, NodeSet set, bool source_may_be_read_outsid
     }
     return true;
   };
-  for (NodeId node = 0; node < graph.node_count(); ++node) {
-    std::vector<NodeId> path{node};
-    if (!all_paths_from(graph, path, accept)) return false;
+  for (NodeId v = 0; v < model.count; ++v) {
+    Order path{v};
+    if (!all_paths_from(model, path, accept)) return false;
   }
   return true;
 }
 
-/// Definition 5.1.
-inline bool isolated(const Graph& graph, NodeSet set) { return isolated(graph, set, false); }
-/// Definition 6.1: nodes outside may also follow the source.
-inline bool isolated(const NodeSumGraph& graph, NodeSet set) { return isolated(graph, set, true); }
+/// May a path stand in for this isolated subgraph (Lemma 5.4)? The paper has no kept nodes; a path can hold none but
+/// its ends. And the sink must not have less scratch than the subgraph alone would allow: taking over the storage of an
+/// input from outside, it would free that after the internal profile has ended.
+inline bool replaceable(const Graph& graph, NodeSet set) {
+  const auto ends = terminals(graph, set);
+  if (!ends || !isolated(graph, set)) return false;
+  const auto [source, sink] = *ends;
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (v != source && v != sink && graph.keep(v) && contains(set, v)) return false;
+  }
+  std::int64_t freed = 0;
+  for (const NodeId input : graph.inputs(sink)) {
+    if (contains(set, input) && graph.readers(input).size() == 1 && !graph.keep(input)) freed += graph.size(input);
+  }
+  return graph.scratch(sink) >= -freed;
+}
+
+/// The graph with the subgraph of `order` replaced by the path that runs in this order and has its internal profile:
+/// Lemma C.3's sizes and scratch. The nodes keep their ids. Nothing in the subgraph may be kept, but for its ends.
+inline Graph linearized(const Graph& graph, const Order& order) {
+  const NodeSet set = set_of(order);
+  Bytes held = reference::internal_profile(graph, set, order);
+  if (graph.keep(order.front())) {  // it stays, whatever happens on the path
+    for (std::int64_t& bytes : held) bytes -= graph.size(order.front());
+  }
+  GraphBuilder builder(graph);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Node& node = builder.node(order[i]);
+    node.inplace = kNoNode;
+    if (i == 0) continue;  // its inputs, its size and its scratch stay
+    node.size = held[2 * i];
+    node.scratch = held[2 * i - 1] - held[2 * i] - held[2 * i - 2];
+    Order inputs{order[i - 1]};
+    for (const NodeId input : node.inputs) {
+      if (!contains(set, input)) inputs.push_back(input);
+    }
+    node.inputs = inputs;
+  }
+  return builder.build();
+}
 
 // Segments (section 6). The paper numbers the nodes 1..k of a path and looks at the memory after 1..k-1 of them; entry
 // e of `values` is the memory after node e + 1. Ranges [left, right] are closed, as in the paper.
 
+template <class TakesPlace>
+std::int64_t place_of(std::span<const std::int64_t> values, std::int64_t left, std::int64_t right, TakesPlace takes) {
+  std::int64_t place = left;
+  for (std::int64_t i = left; i <= right; ++i) place = takes(values[i], values[place]) ? i : place;
+  return place;
+}
 /// The first (or the last) place of [left, right] that holds its highest value, or its lowest one.
 inline std::int64_t left_peak(std::span<const std::int64_t> values, std::int64_t left, std::int64_t right) {
-  std::int64_t place = left;
-  for (std::int64_t i = left; i <= right; ++i) place = values[i] > values[place] ? i : place;
-  return place;
+  return place_of(values, left, right, std::greater<>());
 }
 inline std::int64_t right_peak(std::span<const std::int64_t> values, std::int64_t left, std::int64_t right) {
-  std::int64_t place = left;
-  for (std::int64_t i = left; i <= right; ++i) place = values[i] >= values[place] ? i : place;
-  return place;
+  return place_of(values, left, right, std::greater_equal<>());
 }
 inline std::int64_t left_valley(std::span<const std::int64_t> values, std::int64_t left, std::int64_t right) {
-  std::int64_t place = left;
-  for (std::int64_t i = left; i <= right; ++i) place = values[i] < values[place] ? i : place;
-  return place;
+  return place_of(values, left, right, std::less<>());
 }
 inline std::int64_t right_valley(std::span<const std::int64_t> values, std::int64_t left, std::int64_t right) {
-  std::int64_t place = left;
-  for (std::int64_t i = left; i <= right; ++i) place = values[i] <= values[place] ? i : place;
-  return place;
+  return place_of(values, left, right, std::less_equal<>());
 }
 
 inline PlacedSegment placed_segment(std::span<const std::int64_t> values, std::int64_t begin, std::int64_t peak,
@@ -469,18 +574,18 @@ inline bool sort_value_below(const Segment& a, const Segment& b) {
 
 // Brute force over all topological orders, O(their number).
 
-template <class AnyGraph>
-std::int64_t least_peak_over_orders(const AnyGraph& graph) {
+inline std::int64_t least_peak_over_orders(const OrderModel& model) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for_each_topological_order(graph, all_nodes(graph), [&](const std::vector<NodeId>& order) {
-    least = std::min(least, reference::peak(graph, order));
+  for_each_topological_order(model, [&](const Order& order) {
+    const Bytes bytes = profile_of(model, order);
+    least = std::min(least, *std::max_element(bytes.begin(), bytes.end()));
   });
   return least;
 }
 
 /// Which of these profiles dominate all of them? Dominance is transitive (Lemma 2.7), so a profile that dominates all
 /// is, when its turn comes, the best so far, and only another such one takes its place.
-inline std::vector<std::size_t> dominant_among(const std::vector<std::vector<std::int64_t>>& profiles) {
+inline std::vector<std::size_t> dominant_among(const std::vector<Bytes>& profiles) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < profiles.size(); ++i) {
     if (dominates_by_pointers(profiles[i], profiles[best])) best = i;
@@ -495,25 +600,98 @@ inline std::vector<std::size_t> dominant_among(const std::vector<std::vector<std
   return dominant;
 }
 
-/// All dominant orders: those whose profile dominates every other order's.
-template <class AnyGraph>
-std::vector<std::vector<NodeId>> dominant_orders(const AnyGraph& graph) {
-  const std::vector<std::vector<NodeId>> orders = topological_orders(graph);
-  std::vector<std::vector<std::int64_t>> profiles;
-  for (const auto& order : orders) profiles.push_back(reference::profile(graph, order));
-  std::vector<std::vector<NodeId>> dominant;
+template <class ProfileOf>
+std::vector<Order> dominant_among(const std::vector<Order>& orders, const ProfileOf& profile_of_order) {
+  std::vector<Bytes> profiles;
+  for (const Order& order : orders) profiles.push_back(profile_of_order(order));
+  std::vector<Order> dominant;
   for (const std::size_t i : dominant_among(profiles)) dominant.push_back(orders[i]);
   return dominant;
 }
 
+/// All dominant orders: those whose profile dominates every other order's.
+inline std::vector<Order> dominant_orders(const OrderModel& model) {
+  return dominant_among(topological_orders(model), [&](const Order& order) { return profile_of(model, order); });
+}
+
 /// The orders of an isolated subgraph whose internal profile dominates every other order's.
-inline std::vector<std::vector<NodeId>> internally_dominant_orders(const Graph& graph, NodeSet set) {
-  const std::vector<std::vector<NodeId>> orders = topological_orders(graph, set);
-  std::vector<std::vector<std::int64_t>> profiles;
-  for (const auto& order : orders) profiles.push_back(reference::internal_profile(graph, set, order));
-  std::vector<std::vector<NodeId>> dominant;
-  for (const std::size_t i : dominant_among(profiles)) dominant.push_back(orders[i]);
-  return dominant;
+inline std::vector<Order> internally_dominant_orders(const Graph& graph, NodeSet set) {
+  return dominant_among(topological_orders(graph, set),
+                        [&](const Order& order) { return reference::internal_profile(graph, set, order); });
+}
+
+/// Does profile `a` dominate that of every way through the lattice, without going over them one by one?
+///
+/// By Definition 2.4, `a` does not dominate `b` if there is a place i of `a`, with the extremes of `a` up to i (peak
+/// P0, valley V0) and from i on (P1, V1), such that no place j of `b` has all of: b reached P0 at or before j, b was
+/// never below V0 until j, b reaches P1 at or after j, b is never below V1 from j on. The first and the last of these
+/// hold from some place on, the others up to some place, so there is no such j exactly if
+///   (1) b stays below P0 until it is below V0, or to its end; or
+///   (2) b stays below P0 up to a place, and below P1 after it; or
+///   (3) b is below V0 somewhere, and there or later below V1; or
+///   (4) b is below V1 somewhere, or at its beginning, and below P1 ever after.
+/// Each of them asks only whether some way exists, and reachability over the lattice answers that.
+inline bool dominates_all(const Bytes& a, const CutLattice& lattice) {
+  using Extremes = std::array<std::int64_t, 4>;
+  std::set<Extremes> places;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto here = a.begin() + static_cast<std::ptrdiff_t>(i);
+    places.insert({*std::max_element(a.begin(), here + 1), *std::min_element(a.begin(), here + 1),
+                   *std::max_element(here, a.end()), *std::min_element(here, a.end())});
+  }
+  const std::size_t cuts = lattice.cuts.size(), moves = lattice.moves.size();
+  std::vector<char> low_cut(cuts), low_move(moves);      // reached from the beginning below P0
+  std::vector<char> done_cut(cuts), done_move(moves);    // reaches the end below P1
+  std::vector<char> after_cut(cuts), after_move(moves);  // below V0 here or before
+  for (const auto& [peak_0, valley_0, peak_1, valley_1] : places) {
+    std::fill(low_cut.begin(), low_cut.end(), 0);
+    std::fill(done_cut.begin(), done_cut.end(), 0);
+    for (std::size_t c = 0; c < cuts; ++c) after_cut[c] = lattice.memory[c] < valley_0;
+    low_cut.front() = lattice.memory.front() < peak_0;
+    done_cut.back() = lattice.memory.back() < peak_1;
+    for (std::size_t m = 0; m < moves; ++m) {
+      const auto& [from, to, element, during] = lattice.moves[m];
+      low_move[m] = low_cut[from] && during < peak_0;
+      if (low_move[m] && lattice.memory[to] < peak_0) low_cut[to] = 1;
+      after_move[m] = after_cut[from] || during < valley_0;
+      if (after_move[m]) after_cut[to] = 1;
+    }
+    for (std::size_t m = moves; m-- > 0;) {
+      const auto& [from, to, element, during] = lattice.moves[m];
+      done_move[m] = done_cut[to] && during < peak_1;
+      if (done_move[m] && lattice.memory[from] < peak_1) done_cut[from] = 1;
+    }
+    if (low_cut.back() || done_cut.front()) return false;
+    for (std::size_t c = 0; c < cuts; ++c) {
+      if (low_cut[c] && lattice.memory[c] < valley_0) return false;
+      if (after_cut[c] && lattice.memory[c] < valley_1) return false;
+      if (done_cut[c] && lattice.memory[c] < valley_1) return false;
+    }
+    for (std::size_t m = 0; m < moves; ++m) {
+      const auto& [from, to, element, during] = lattice.moves[m];
+      if (low_move[m] && during < valley_0) return false;
+      if (after_move[m] && during < valley_1) return false;
+      if (done_move[m] && during < valley_1) return false;
+      if ((low_cut[from] && done_move[m]) || (low_move[m] && done_cut[to])) return false;
+    }
+  }
+  return true;
+}
+
+/// An order whose profile `a` does not dominate, by going over the orders; empty if there is none, or too many orders.
+inline Order find_undominated(std::span<const std::int64_t> a, const OrderModel& model) {
+  if (topological_order_count(model) > 100'000) return {};
+  for (const Order& order : topological_orders(model)) {
+    if (!dominates_by_pointers(a, profile_of(model, order))) return order;
+  }
+  return {};
+}
+
+/// The ways of all internal profiles (Definition 5.2) of a graph with one source and one sink, which are not the same.
+inline CutLattice internal_lattice(const Graph& graph) {
+  const NodeSet all = first(graph.node_count());
+  const auto [source, sink] = terminals(graph, all).value();
+  return cut_lattice(OrderModel(graph, all, sink), bit(source), all);
 }
 
 }  // namespace cairn::core::reference

@@ -49,6 +49,7 @@ struct PumpkinAnswer {
   std::vector<core::Segment> segments;  ///< of the dominant schedule; no segment that dominance does not see
   std::int64_t bytes = 0;  ///< most that were taken of the machine; where too large: what the table needs at least
   std::vector<std::int64_t> segments_of_layer;  ///< those of all states of one size, from size 0
+  bool operator==(const PumpkinAnswer&) const = default;
 };
 
 /// The multisets of each size, from 0 to all branches. Empty where there are more than 2^40 of them, or more than 255

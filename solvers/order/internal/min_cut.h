@@ -15,7 +15,6 @@ namespace cairn::solvers {
 /// Boykov-Kolmogorov of Boost.Graph). Among equals the one with the most steps: no step can be added to it that
 /// leaves memory the same.
 Cut min_memory_cut(const StepGraph& graph, const Cut& from, const Cut& to);
-Cut min_memory_cut(const StepGraph& graph);
 
 /// A bound that no order of all steps can beat: the greatest over steps s of the least memory over all cuts that hold
 /// the predecessors of s and not s, plus rise(s); and the memory at the end. At least the largest working set. One

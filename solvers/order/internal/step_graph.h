@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
-#include "cairn/core/node_sum.h"
-#include "cairn/core/schedule.h"
 
 namespace cairn::solvers {
 
@@ -26,12 +24,10 @@ class StepGraph {
   using Edge = std::pair<StepId, StepId>;  ///< from, to
 
   StepGraph() = default;
-  /// Edges must be acyclic; repeats are dropped. `nodes[s]` are the nodes of the original graph that step s runs, in
-  /// order; empty: step s is node s. O(n + m log).
-  StepGraph(std::vector<Step> steps, std::vector<Edge> edges, std::vector<std::vector<core::NodeId>> nodes = {});
+  /// Edges must be acyclic; repeats are dropped. O(n + m log).
+  StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
   /// Each node one step. O(n + m).
   explicit StepGraph(const core::Graph& graph);
-  explicit StepGraph(const core::NodeSumGraph& graph);
 
   StepId step_count() const { return static_cast<StepId>(steps_.size()); }
   std::int64_t edge_count() const { return static_cast<std::int64_t>(successors_.size()); }
@@ -43,8 +39,6 @@ class StepGraph {
     return {successors_.data() + successor_begin_[s], successors_.data() + successor_begin_[s + 1]};
   }
 
-  /// The nodes behind an order of steps, in that order.
-  std::vector<core::NodeId> nodes_of(std::span<const StepId> order) const;
   /// Some topological order: Kahn's, by index.
   std::vector<StepId> any_order() const;
 
@@ -54,7 +48,6 @@ class StepGraph {
   std::vector<Step> steps_;
   std::vector<std::int32_t> predecessor_begin_{0}, successor_begin_{0};
   std::vector<StepId> predecessors_, successors_;
-  std::vector<std::vector<core::NodeId>> nodes_;
 };
 
 /// A topological cut: a set of steps that holds the predecessors of each (Definition 3.2). One bit a step.
@@ -82,8 +75,5 @@ std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId
 /// The highest entry of that profile.
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order);
-
-/// Is `order` a topological order of all steps? O(n + m).
-bool is_order(const StepGraph& graph, std::span<const StepId> order);
 
 }  // namespace cairn::solvers
