@@ -46,8 +46,7 @@ std::string describe(const ConvShape& shape) {
 
 /// The functions of cuDNN 9 that Cairn calls: its backend (graph) API.
 struct Cudnn {
-  SharedLibrary library{"cuDNN", "libcudnn.so", CUDNN_MAJOR};
-  decltype(cudnnGetVersion)* version = library.find("cudnnGetVersion");
+  SharedLibrary library{"cuDNN", "libcudnn.so", CUDNN_MAJOR, "cudnnGetVersion"};
   decltype(cudnnGetErrorString)* error_string = library.find("cudnnGetErrorString");
   decltype(cudnnCreate)* create = library.find("cudnnCreate");
   decltype(cudnnDestroy)* destroy = library.find("cudnnDestroy");
@@ -58,10 +57,6 @@ struct Cudnn {
   decltype(cudnnBackendSetAttribute)* set_attribute = library.find("cudnnBackendSetAttribute");
   decltype(cudnnBackendGetAttribute)* get_attribute = library.find("cudnnBackendGetAttribute");
   decltype(cudnnBackendExecute)* execute = library.find("cudnnBackendExecute");
-
-  Cudnn() {
-    if (version != nullptr) library.require_version(version());
-  }
 };
 
 /// Loaded at the first call, for the whole process.
@@ -298,15 +293,11 @@ void execute(const Descriptor& plan, const ConvOperands& operands, void* workspa
 /// A plan that could be made may still refuse to run.
 bool runs(const Descriptor& plan, const ConvShape& shape, std::int64_t workspace, cudnnHandle_t handle) {
   const std::int64_t width = core::element_bytes(shape.type);
-  const std::int64_t x = width * shape.images * shape.in_h * shape.in_w * shape.in_c;
-  const std::int64_t w = width * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;
-  const std::int64_t y = width * shape.images * shape.out_h * shape.out_w * shape.out_c;
-  const bool forward = shape.kind == ConvKind::forward, grad_input = shape.kind == ConvKind::grad_input;
-  const std::int64_t bytes[] = {forward ? x : y, forward || grad_input ? w : x,
-                                forward      ? y
-                                : grad_input ? x
-                                             : w,
-                                workspace};
+  const KindNames names = names_of(shape.kind);
+  std::int64_t bytes[4] = {0, 0, 0, workspace};
+  bytes[names.x_uid - kFirst] = width * shape.images * shape.in_h * shape.in_w * shape.in_c;
+  bytes[names.w_uid - kFirst] = width * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;
+  bytes[names.y_uid - kFirst] = width * shape.images * shape.out_h * shape.out_w * shape.out_c;
   return runs_once(bytes, [&](std::span<std::byte* const> buffers, cudaStream_t stream) {
     try {
       check(cudnn().set_stream(handle, stream));
@@ -416,8 +407,6 @@ Convolutions::Convolutions(std::int64_t workspace_limit_bytes)
     : impl_(new Impl{.workspace_limit = std::max<std::int64_t>(workspace_limit_bytes, 0)}) {
   impl_->start();
 }
-Convolutions::Convolutions(Convolutions&&) noexcept = default;
-Convolutions& Convolutions::operator=(Convolutions&&) noexcept = default;
 Convolutions::~Convolutions() = default;
 
 bool Convolutions::available() const { return impl_->why_not.empty(); }

@@ -15,7 +15,6 @@
 #include "cairn/cuda/internal/machine.h"
 #include "cairn/cuda/internal/step.h"
 #include "cairn/runtime/internal/execution.h"
-#include "cairn/runtime/internal/liveness.h"
 #include "cairn/runtime/internal/residents.h"
 
 namespace cairn::cuda {

@@ -19,9 +19,8 @@ using runtime::device::GemmShape;
 
 /// The functions of cuBLASLt that Cairn calls.
 struct CublasLt {
-  SharedLibrary library{"cuBLAS", "libcublasLt.so", CUBLAS_VER_MAJOR};
+  SharedLibrary library{"cuBLAS", "libcublasLt.so", CUBLAS_VER_MAJOR, "cublasLtGetVersion"};
   decltype(cublasLtGetStatusName)* status_name = library.find("cublasLtGetStatusName");
-  decltype(cublasLtGetVersion)* version = library.find("cublasLtGetVersion");
   decltype(cublasLtCreate)* create = library.find("cublasLtCreate");
   decltype(cublasLtDestroy)* destroy = library.find("cublasLtDestroy");
   decltype(cublasLtMatmul)* matmul = library.find("cublasLtMatmul");
@@ -37,7 +36,6 @@ struct CublasLt {
   decltype(cublasLtMatmulPreferenceSetAttribute)* set_preference = library.find("cublasLtMatmulPreferenceSetAttribute");
 
   CublasLt() {
-    if (version != nullptr) library.require_version(version());
     if (const std::string reason = library.why_not(); !reason.empty()) throw core::DeviceError(reason);
   }
 };
@@ -238,8 +236,6 @@ struct Gemms::Impl {
 
 Gemms::Gemms(std::int64_t workspace_limit_bytes)
     : impl_(new Impl{.workspace_limit = std::max<std::int64_t>(workspace_limit_bytes, 0)}) {}
-Gemms::Gemms(Gemms&&) noexcept = default;
-Gemms& Gemms::operator=(Gemms&&) noexcept = default;
 Gemms::~Gemms() = default;
 
 std::int64_t Gemms::workspace(const GemmShape& shape) {

@@ -19,10 +19,19 @@ std::string last_error() {
 
 }  // namespace
 
-SharedLibrary::SharedLibrary(std::string name, const std::string& file, int major)
+SharedLibrary::SharedLibrary(std::string name, const std::string& file, int major, const char* version)
     : name_(std::move(name)), major_(major) {
+  open(file);
+  if (std::size_t(*const of_library)() = find(version); of_library != nullptr) {
+    constexpr std::size_t kPerMajor = 10000;
+    const std::size_t found = of_library() / kPerMajor;
+    if (found != static_cast<std::size_t>(major)) reason_ = "it is of version " + std::to_string(found);
+  }
+}
+
+void SharedLibrary::open(const std::string& file) {
   for (const std::string folder : {"", CAIRN_CUDA_LIBRARY_DIR "/"}) {
-    for (const std::string& path : {folder + file + "." + std::to_string(major), folder + file}) {
+    for (const std::string& path : {folder + file + "." + std::to_string(major_), folder + file}) {
       library_ = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
       if (library_ != nullptr) {
         reason_.clear();
@@ -40,12 +49,6 @@ SharedLibrary::Symbol SharedLibrary::find(const char* symbol) {
   void* address = dlsym(library_, symbol);
   if (address == nullptr && reason_.empty()) reason_ = last_error();
   return {address};
-}
-
-void SharedLibrary::require_version(std::size_t version) {
-  constexpr std::size_t kPerMajor = 10000;
-  const std::size_t major = version / kPerMajor;
-  if (major != static_cast<std::size_t>(major_)) reason_ = "it is of version " + std::to_string(major);
 }
 
 std::string SharedLibrary::why_not() const {

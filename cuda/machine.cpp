@@ -1,5 +1,9 @@
 #include "cairn/cuda/internal/machine.h"
 
+#include <string>
+
+#include "cairn/core/error.h"
+
 namespace cairn::cuda {
 namespace {
 
@@ -50,6 +54,20 @@ void Machine::copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKin
 void Machine::fill(void* address, int byte, std::int64_t bytes) const {
   if (bytes == 0) return;
   check(cudaMemsetAsync(address, byte, static_cast<std::size_t>(bytes), stream_), "filling memory");
+}
+
+void Machine::allow_shared(std::int64_t of_block, const void* kernel, std::once_flag& opt_in) const {
+  constexpr std::int64_t kFree = 48 * 1024;  // a kernel must opt in to more
+  if (of_block > shared_limit_) {
+    throw core::DeviceError("a kernel with " + std::to_string(of_block) +
+                            " bytes of shared memory a block is too large for this device");
+  }
+  if (of_block <= kFree) return;
+  // Once, to the device's limit: another thread may be about to launch it with more, or a captured launch may wait.
+  std::call_once(opt_in, [&] {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_limit_)),
+          "the shared memory of a kernel");
+  });
 }
 
 std::byte* Machine::workspace(std::int64_t bytes) {

@@ -15,14 +15,6 @@ constexpr std::int64_t kAlignment = 256;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Calls a function of CUB twice: to learn its workspace, and with `workspace(bytes)`.
-template <class Workspace, class Call>
-void with_workspace(const char* what, const Workspace& workspace, const Call& call) {
-  std::size_t bytes = 0;
-  check(call(nullptr, bytes), what);
-  check(call(workspace(static_cast<std::int64_t>(bytes)), bytes), what);
-}
-
 /// Sums in int64 whatever the type of the terms.
 struct Plus {
   __host__ __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return a + b; }
@@ -58,46 +50,42 @@ std::int64_t sort_bytes(std::int64_t count) {
   return static_cast<std::int64_t>(radix_sort(nullptr, 0, nullptr, nullptr, nullptr, nullptr, count, 32, nullptr));
 }
 
-template <class T, class Workspace>
-void sum_up(const T* in, std::int64_t* out, std::int64_t count, cudaStream_t stream, const Workspace& workspace) {
-  with_workspace("a prefix sum", workspace, [&](void* memory, std::size_t& bytes) {
-    return cub::DeviceScan::InclusiveScan(memory, bytes, in, out + 1, Plus{}, count, stream);
-  });
-}
-
 __global__ void empty_kernel() {}
 
 }  // namespace
 
-void Machine::exclusive_sum(const std::int32_t* in, std::int64_t* out, std::int64_t count) {
-  fill(out, 0, static_cast<std::int64_t>(sizeof(std::int64_t)));
-  sum_up(in, out, count, stream_, [this](std::int64_t bytes) { return workspace(bytes); });
+template <class Call>
+void Machine::with_workspace(const char* what, const Call& call) {
+  std::size_t bytes = 0;
+  check(call(nullptr, bytes), what);
+  check(call(workspace(static_cast<std::int64_t>(bytes)), bytes), what);
 }
 
-void Machine::exclusive_sum(const std::int64_t* in, std::int64_t* out, std::int64_t count) {
+template <class T>
+void Machine::sum_up(const T* in, std::int64_t* out, std::int64_t count) {
   fill(out, 0, static_cast<std::int64_t>(sizeof(std::int64_t)));
-  sum_up(in, out, count, stream_, [this](std::int64_t bytes) { return workspace(bytes); });
+  with_workspace("a prefix sum", [&](void* memory, std::size_t& bytes) {
+    return cub::DeviceScan::InclusiveScan(memory, bytes, in, out + 1, Plus{}, count, stream_);
+  });
 }
+void Machine::exclusive_sum(const std::int32_t* in, std::int64_t* out, std::int64_t count) { sum_up(in, out, count); }
+void Machine::exclusive_sum(const std::int64_t* in, std::int64_t* out, std::int64_t count) { sum_up(in, out, count); }
 
 void Machine::sort_pairs(const std::uint64_t* keys, std::uint64_t* sorted_keys, const std::int32_t* values,
                          std::int32_t* sorted_values, std::int64_t count) {
-  with_workspace(
-      "a sort", [this](std::int64_t bytes) { return workspace(bytes); },
-      [&](void* memory, std::size_t& bytes) {
-        return cub::DeviceRadixSort::SortPairs(memory, bytes, keys, sorted_keys, values, sorted_values, count, 0, 64,
-                                               stream_);
-      });
+  with_workspace("a sort", [&](void* memory, std::size_t& bytes) {
+    return cub::DeviceRadixSort::SortPairs(memory, bytes, keys, sorted_keys, values, sorted_values, count, 0, 64,
+                                           stream_);
+  });
 }
 
 std::int64_t Machine::select(const std::uint8_t* flags, std::int64_t count, std::int64_t* out) {
   if (count == 0) return 0;
   const auto found = array<std::int64_t>(1);
-  with_workspace(
-      "a selection", [this](std::int64_t bytes) { return workspace(bytes); },
-      [&](void* memory, std::size_t& bytes) {
-        return cub::DeviceSelect::Flagged(memory, bytes, thrust::counting_iterator<std::int64_t>(0), flags, out,
-                                          found.data(), count, stream_);
-      });
+  with_workspace("a selection", [&](void* memory, std::size_t& bytes) {
+    return cub::DeviceSelect::Flagged(memory, bytes, thrust::counting_iterator<std::int64_t>(0), flags, out,
+                                      found.data(), count, stream_);
+  });
   std::int64_t number = 0;
   download(found.data(), 1, &number);
   return number;

@@ -15,7 +15,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/text.h"
-#include "cairn/runtime/internal/patterns.h"
+#include "cairn/runtime/internal/execution.h"
 
 namespace cairn::runtime {
 namespace {

@@ -3,11 +3,47 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "cairn/core/error.h"
 
 namespace cairn::runtime {
 namespace {
+
+bool in_arena(const Location& location) { return location.kind == Location::Kind::arena; }
+
+/// In place, with an output smaller than the input whose storage it takes.
+bool shrinks(const Instruction& instruction) {
+  return instruction.in_place && instruction.output.reserved < instruction.taken_bytes;
+}
+
+std::span<const Location> frees(const Program& program, const Instruction& instruction) {
+  return {program.frees.data() + instruction.free_begin, instruction.free_count};
+}
+
+/// The guards that are in place at the current step, by the offset of their buffer.
+class LiveGuards {
+ public:
+  /// Returns the guard of a buffer that has one.
+  std::optional<Guard> add(core::NodeId node, const Location& buffer) {
+    if (!in_arena(buffer)) return std::nullopt;
+    guards_.push_back({buffer.offset, {node, buffer.offset + buffer.reserved}});
+    return guards_.back().guard;
+  }
+  void remove(std::int64_t buffer_offset) {
+    std::erase_if(guards_, [=](const Entry& entry) { return entry.buffer_offset == buffer_offset; });
+  }
+  void list(std::vector<Guard>& into) const {
+    for (const Entry& entry : guards_) into.push_back(entry.guard);
+  }
+
+ private:
+  struct Entry {
+    std::int64_t buffer_offset;
+    Guard guard;
+  };
+  std::vector<Entry> guards_;
+};
 
 void check_location(const Program& program, const Location& location) {
   if (location.kind == Location::Kind::arena &&
@@ -22,6 +58,51 @@ void check_location(const Program& program, const Location& location) {
 }
 
 }  // namespace
+
+Liveness liveness(const Program& program, bool guards) {
+  Liveness result;
+  LiveGuards live_guards;
+  std::int64_t live = 0;
+  const auto reach = [&](std::int64_t end) { result.high_water_bytes = std::max(result.high_water_bytes, end); };
+  const auto fill_guard = [&](core::NodeId node, const Location& buffer, std::vector<Guard>& filled) {
+    const std::optional<Guard> guard = live_guards.add(node, buffer);
+    if (!guard) return;
+    filled.push_back(*guard);
+    reach(guard->offset + program.guard_bytes);
+  };
+  for (const Instruction& instruction : program.instructions) {
+    for (const Location* buffer : {&instruction.output, &instruction.scratch}) {
+      if (!in_arena(*buffer)) continue;
+      live += buffer->reserved;
+      reach(buffer->offset + buffer->reserved);
+    }
+    // While an in-place node runs, the larger of its input and its output is live, not both.
+    if (instruction.in_place) live -= std::min(instruction.taken_bytes, instruction.output.reserved);
+    result.live_peak_bytes = std::max(result.live_peak_bytes, live);
+    if (guards) {
+      if (instruction.in_place) live_guards.remove(instruction.output.offset);
+      // The guard of a smaller output lies inside its input until the step is over.
+      if (!shrinks(instruction)) fill_guard(instruction.node, instruction.output, result.before_.guards);
+      fill_guard(instruction.node, instruction.scratch, result.before_.guards);
+      live_guards.list(result.checked_.guards);
+    }
+
+    bool output_dies = false;
+    for (const Location& dying : frees(program, instruction)) {
+      live -= dying.reserved;
+      live_guards.remove(dying.offset);
+      output_dies = output_dies || dying.offset == instruction.output.offset;
+    }
+    if (shrinks(instruction)) {
+      live -= instruction.taken_bytes - instruction.output.reserved;
+      if (guards && !output_dies) fill_guard(instruction.node, instruction.output, result.after_.guards);
+    }
+    result.before_.end_step();
+    result.checked_.end_step();
+    result.after_.end_step();
+  }
+  return result;
+}
 
 void check_program(const Program& program, const ExecuteOptions& options) {
   if (options.sentinels && program.guard_bytes == 0) {

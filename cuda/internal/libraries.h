@@ -31,16 +31,17 @@ class SharedLibrary {
   };
 
   /// `file`.`major`, or `file` of the same major version; first where the loader looks, then in the folder of the
-  /// toolkit of this build. `name` is what people call it.
-  SharedLibrary(std::string name, const std::string& file, int major);
+  /// toolkit of this build. `name` is what people call it; `version` its function that says 10000 times the major
+  /// version and more.
+  SharedLibrary(std::string name, const std::string& file, int major, const char* version);
 
   Symbol find(const char* symbol);
-  /// What the library says of itself: 10000 times the major version and more.
-  void require_version(std::size_t version);
   /// One line that says what is missing and how to mend it; empty when nothing is.
   std::string why_not() const;
 
  private:
+  void open(const std::string& file);
+
   std::string name_;
   int major_;
   void* library_ = nullptr;
@@ -75,8 +76,6 @@ class Gemms {
   /// Loads cuBLAS. No product will need more than `workspace_limit_bytes` of workspace.
   /// Throws DeviceError where cuBLAS or a device is missing.
   explicit Gemms(std::int64_t workspace_limit_bytes);
-  Gemms(Gemms&&) noexcept;
-  Gemms& operator=(Gemms&&) noexcept;
   ~Gemms();
 
   /// Bytes of workspace that run() needs for this shape, whose algorithm is chosen by the first call; tens of
@@ -101,8 +100,6 @@ class Convolutions {
   /// Loads cuDNN and starts it: some tenths of a second. No convolution will need more than `workspace_limit_bytes` of
   /// workspace.
   explicit Convolutions(std::int64_t workspace_limit_bytes);
-  Convolutions(Convolutions&&) noexcept;
-  Convolutions& operator=(Convolutions&&) noexcept;
   ~Convolutions();
 
   bool available() const;

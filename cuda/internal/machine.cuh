@@ -10,7 +10,6 @@
 #include <cub/util_type.cuh>
 #include <cub/warp/warp_reduce.cuh>
 #include <limits>
-#include <mutex>
 #include <string>
 #include <type_traits>
 
@@ -101,14 +100,6 @@ class WarpTeam {
   std::byte* shared_;
 };
 
-/// Teams of one thread that share a block.
-inline constexpr int kThreadsOfBlock = 128;
-
-template <class F>
-inline constexpr int kTeamsOfBlock = F::kThreads == 1       ? kThreadsOfBlock
-                                     : F::kThreads == kWarp ? core::kWarpsOfBlock
-                                                            : 1;
-
 template <class F>
 __global__ void __launch_bounds__(F::kThreads* kTeamsOfBlock<F>)
     run_teams(const __grid_constant__ F functor, std::int64_t teams, std::int64_t shared_bytes) {
@@ -126,49 +117,27 @@ __global__ void __launch_bounds__(F::kThreads* kTeamsOfBlock<F>)
   }
 }
 
-/// Bytes of shared memory of a block.
-template <class F>
-std::int64_t shared_of_block(std::int64_t of_team, std::int64_t limit) {
-  constexpr std::int64_t kFreeShared = 48 * 1024;  // a kernel must opt in to more
-  const std::int64_t of_block = of_team * kTeamsOfBlock<F>;
-  if (of_block > limit) {
-    throw core::DeviceError("a kernel with " + std::to_string(of_block) +
-                            " bytes of shared memory a block is too large for this device");
-  }
-  if (of_block > kFreeShared) {
-    // Once, to the device's limit: another thread may be about to launch it with more, or a captured launch may wait.
-    static std::once_flag once;
-    std::call_once(once, [limit] {
-      check(cudaFuncSetAttribute(run_teams<F>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(limit)),
-            "the shared memory of a kernel");
-    });
-  }
-  return of_block;
-}
-
 template <class F>
 void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes) const {
   static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= 4096 - 16);
   static_assert(F::kThreads == 1 || (F::kThreads >= kWarp && F::kThreads <= 1024 && F::kThreads % kWarp == 0));
   if (teams == 0) return;
-  const std::int64_t of_team = (shared_bytes + 15) / 16 * 16;
   const std::int64_t blocks = (teams + kTeamsOfBlock<F> - 1) / kTeamsOfBlock<F>;
   if (blocks < 1 || blocks > std::numeric_limits<std::int32_t>::max())
     throw core::DeviceError("a kernel of " + std::to_string(blocks) + " blocks is too large for a device");
-  const std::int64_t of_block = shared_of_block<F>(of_team, shared_limit_);
-  run_teams<F>
-      <<<static_cast<unsigned>(blocks), F::kThreads * kTeamsOfBlock<F>, static_cast<std::size_t>(of_block), stream_>>>(
-          functor, teams, of_team);
+  const std::int64_t of_team = shared_of_team<F>(shared_bytes, reinterpret_cast<const void*>(run_teams<F>));
+  run_teams<F><<<static_cast<unsigned>(blocks), F::kThreads * kTeamsOfBlock<F>,
+                 static_cast<std::size_t>(of_team * kTeamsOfBlock<F>), stream_>>>(functor, teams, of_team);
   check(cudaGetLastError(), "the launch of a kernel");
 }
 
 template <class F>
 std::int64_t Machine::resident_teams(std::int64_t shared_bytes) const {
-  const std::int64_t of_block = shared_of_block<F>((shared_bytes + 15) / 16 * 16, shared_limit_);
+  const std::int64_t of_team = shared_of_team<F>(shared_bytes, reinterpret_cast<const void*>(run_teams<F>));
   int multiprocessors = 0, blocks = 0;
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, kDevice), "the multiprocessors");
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, run_teams<F>, F::kThreads * kTeamsOfBlock<F>,
-                                                      static_cast<std::size_t>(of_block)),
+                                                      static_cast<std::size_t>(of_team * kTeamsOfBlock<F>)),
         "the occupancy of a kernel");
   return static_cast<std::int64_t>(multiprocessors) * (blocks > 0 ? blocks : 1) * kTeamsOfBlock<F>;
 }

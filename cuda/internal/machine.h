@@ -5,12 +5,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <type_traits>
 
 #include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/team.h"
 #include "cairn/cuda/internal/runtime.h"
 
 namespace cairn::cuda {
+
+/// Teams of one thread that share a block.
+inline constexpr int kThreadsOfBlock = 128;
+
+template <class F>
+inline constexpr int kTeamsOfBlock = F::kThreads == 1    ? kThreadsOfBlock
+                                     : F::kThreads == 32 ? core::kWarpsOfBlock
+                                                         : 1;
 
 /// Waits for the stream, which may still use the memory, and frees it.
 struct ArrayDeleter {
@@ -72,10 +82,25 @@ class Machine {
                    std::int64_t limit, void* workspace) const;
 
  private:
+  /// Bytes of shared memory for each team of F, which `kernel` runs, as it gets them: in multiples of 16. Lets the
+  /// kernel have that many.
+  template <class F>
+  std::int64_t shared_of_team(std::int64_t bytes, const void* kernel) const {
+    static std::once_flag opt_in;
+    const std::int64_t of_team = (bytes + 15) / 16 * 16;
+    allow_shared(of_team * kTeamsOfBlock<F>, kernel, opt_in);
+    return of_team;
+  }
+  void allow_shared(std::int64_t of_block, const void* kernel, std::once_flag& opt_in) const;
   /// Waits, as the host's side may be gone or is to be read then.
   void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;
   /// At least so many bytes; kept for the next call.
   std::byte* workspace(std::int64_t bytes);
+  /// Calls a function of CUB twice: to learn its workspace, and with it. Defined, as sum_up, in machine.cu.
+  template <class Call>
+  void with_workspace(const char* what, const Call& call);
+  template <class T>
+  void sum_up(const T* in, std::int64_t* out, std::int64_t count);
 
   Stream own_stream_;
   cudaStream_t stream_;

@@ -4,27 +4,27 @@
 #include <cstdint>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/columns.h"
-#include "cairn/runtime/device/elements.h"
+#include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/internal/element.h"
 
 /// x is [rows, C]; stats [2, C] (mean, rstd), params [2, C] (gamma, beta) and dparams [2, C] (dgamma, dbeta) are fp32.
 namespace cairn::runtime::device {
 
 struct RowSums : SumFormula {
-  static constexpr int kInputs = 1, kSums = 1;
+  static constexpr int kSums = 1;
   CAIRN_HD void add(Row, Column, const float (&x)[1], float, float (&sums)[1]) const { sums[0] += x[0]; }
 };
 
 /// Mean and sum of squared differences from it: by Welford's updates in a thread, joined as by Chan, Golub and LeVeque,
 /// so that neither a large mean nor an outlier costs digits.
 struct ColumnMoments : PlainFormula {
-  static constexpr int kInputs = 1, kSums = 2;
+  static constexpr int kSums = 2;
   float eps;
+  float rows;
 
   CAIRN_HD void add(Row, Column, const float (&x)[1], float count, float (&sums)[2]) const {
     const float d = x[0] - sums[0];
-    sums[0] += d * (1 / count);
+    sums[0] += d * (1 / (count + 1));
     sums[1] += d * (x[0] - sums[0]);
   }
   CAIRN_HD void join(float (&sums)[2], float count, const float (&other)[2], float other_count) const {
@@ -33,14 +33,12 @@ struct ColumnMoments : PlainFormula {
     sums[0] += d * share;
     sums[1] += other[1] + d * d * (count * share);
   }
-  CAIRN_HD void finish(std::int64_t, float rows, float (&sums)[2]) const {
-    sums[1] = 1 / std::sqrt(sums[1] / rows + eps);
-  }
+  CAIRN_HD void finish(std::int64_t, float (&sums)[2]) const { sums[1] = 1 / std::sqrt(sums[1] / rows + eps); }
 };
 
 /// Sums of dy (x - mean) and of dy; the first times rstd is dgamma.
 struct BatchnormGradSums : SumFormula {
-  static constexpr int kInputs = 2, kSums = 2;
+  static constexpr int kSums = 2;
   struct Column {
     float mean;
   };
@@ -58,11 +56,10 @@ struct BatchnormGradSums : SumFormula {
     sums[0] += dy_x[0] * (dy_x[1] - column.mean);
     sums[1] += dy_x[0];
   }
-  CAIRN_HD void finish(std::int64_t c, float, float (&sums)[2]) const { sums[0] *= stats[cols + c]; }
+  CAIRN_HD void finish(std::int64_t c, float (&sums)[2]) const { sums[0] *= stats[cols + c]; }
 };
 
 struct BatchnormMap : PlainFormula {
-  static constexpr int kInputs = 1;
   struct Column {
     float mean, rstd, gamma, beta;
   };
@@ -87,7 +84,6 @@ struct BatchnormMap : PlainFormula {
 
 /// normalize_grad with the means gamma dbeta / rows and gamma dgamma / rows.
 struct BatchnormGradMap : PlainFormula {
-  static constexpr int kInputs = 2;
   struct Column {
     float mean, rstd, gamma, mean_g, mean_g_xhat;
   };
@@ -118,7 +114,7 @@ struct BatchnormGradMap : PlainFormula {
 };
 
 template <class Machine>
-void batchnorm(Machine& machine, Call& call) {
+void batchnorm(Launcher<Machine>& launcher, Call& call) {
   using core::OpKind;
   const bool reduces = call.op.kind == OpKind::reduce_rows;
   const std::int64_t cols = reduces ? call.attrs().cols : last_extent(call.shape(0));
@@ -128,18 +124,19 @@ void batchnorm(Machine& machine, Call& call) {
     const T* first = call.arg<T>(0);
     switch (call.op.kind) {
       case OpKind::reduce_rows:
-        return reduce_columns<T>(machine, call.scratch, RowSums{}, {first}, call.output<T>(), rows, cols);
+        return reduce_columns<T>(launcher, call.scratch, RowSums{}, {first}, call.output<T>(), rows, cols);
       case OpKind::batchnorm_stats:
-        return reduce_columns<T>(machine, call.scratch, ColumnMoments{{}, static_cast<float>(call.attrs().eps)},
+        return reduce_columns<T>(launcher, call.scratch,
+                                 ColumnMoments{{}, static_cast<float>(call.attrs().eps), static_cast<float>(rows)},
                                  {first}, call.output<float>(), rows, cols);
       case OpKind::batchnorm_grad_params:
-        return reduce_columns<T>(machine, call.scratch, BatchnormGradSums{{}, call.arg<float>(2), cols},
+        return reduce_columns<T>(launcher, call.scratch, BatchnormGradSums{{}, call.arg<float>(2), cols},
                                  {first, call.arg<T>(1)}, call.output<float>(), rows, cols);
       case OpKind::batchnorm:
-        return map_columns<T>(machine, BatchnormMap{{}, call.arg<float>(1), call.arg<float>(2), cols}, {first},
+        return map_columns<T>(launcher, BatchnormMap{{}, call.arg<float>(1), call.arg<float>(2), cols}, {first},
                               call.output<T>(), rows, cols);
       case OpKind::batchnorm_grad_input:
-        return map_columns<T>(machine,
+        return map_columns<T>(launcher,
                               BatchnormGradMap{{},
                                                call.arg<float>(2),
                                                call.arg<float>(3),

@@ -128,8 +128,8 @@ struct SumTensors : StoreInOrder<T, W> {
 template <class T, class Machine>
 class LoweredConv {
  public:
-  LoweredConv(Machine& machine, Call& call, const ConvShape& s, std::int64_t tile_bytes)
-      : machine_(machine),
+  LoweredConv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std::int64_t tile_bytes)
+      : launcher_(launcher),
         call_(call),
         s_(s),
         tiles_(conv_tiles(s, tile_bytes)),
@@ -183,7 +183,7 @@ class LoweredConv {
     if (!apart) return;
     with_width<T>(rows_are_packed<T>(count), [&](auto width) {
       constexpr int kChunk = decltype(width)::value;
-      for_places<1>(machine_, Grid<1>({count / kChunk}),
+      for_places<1>(launcher_, Grid<1>({count / kChunk}),
                     SumTensors<T, kChunk>{{dw}, products, tiles_.count, stride / kChunk});
     });
   }
@@ -252,7 +252,7 @@ class LoweredConv {
     with_width<T>(rows_are_packed<T>(s_.in_c), [&](auto width) {
       constexpr int kWidth = decltype(width)::value;
       const std::int64_t chunks = s_.in_c / kWidth;
-      for_places<kCopyUnroll<kWidth>>(machine_,
+      for_places<kCopyUnroll<kWidth>>(launcher_,
                                       Grid<5>({images, s_.out_h, s_.out_w, s_.kernel_h, s_.kernel_w * chunks}),
                                       GatherPatches<T, kWidth>{{patches}, tile, rows_, cols_, chunks});
     });
@@ -263,12 +263,12 @@ class LoweredConv {
     with_width<T>(rows_are_packed<T>(s_.in_c), [&](auto width) {
       constexpr int kWidth = decltype(width)::value;
       const std::int64_t chunks = s_.in_c / kWidth;
-      for_places<1>(machine_, Grid<4>({images, s_.in_h, s_.in_w, chunks}),
+      for_places<1>(launcher_, Grid<4>({images, s_.in_h, s_.in_w, chunks}),
                     AddPatches<T, kWidth>{{dx}, patches, rows_, cols_, chunks, patch_ / kWidth});
     });
   }
 
-  Machine& machine_;
+  Launcher<Machine>& launcher_;
   Call& call_;
   ConvShape s_;
   ConvTiles tiles_;
@@ -305,8 +305,8 @@ inline ConvShape conv_shape(const Call& call) {
 }
 
 template <class T, class Machine>
-void lower_conv(Machine& machine, Call& call, const ConvShape& s, std::int64_t tile_bytes) {
-  LoweredConv<T, Machine> lowered(machine, call, s, tile_bytes);
+void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std::int64_t tile_bytes) {
+  LoweredConv<T, Machine> lowered(launcher, call, s, tile_bytes);
   const T *first = call.arg<T>(0), *second = call.arg<T>(1);
   switch (s.kind) {
     case ConvKind::forward:
@@ -319,32 +319,32 @@ void lower_conv(Machine& machine, Call& call, const ConvShape& s, std::int64_t t
 }
 
 template <class T, class Machine>
-void add_bias(Machine& machine, const T* bias, T* y, std::int64_t pixels, std::int64_t channels) {
+void add_bias(Launcher<Machine>& launcher, const T* bias, T* y, std::int64_t pixels, std::int64_t channels) {
   with_width<T>(rows_are_packed<T>(channels), [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     const std::int64_t chunks = channels / kWidth;
-    for_places<kCopyUnroll<kWidth>>(machine, Grid<2>({pixels, chunks}), AddBias<T, kWidth>{{y}, bias, chunks});
+    for_places<kCopyUnroll<kWidth>>(launcher, Grid<2>({pixels, chunks}), AddBias<T, kWidth>{{y}, bias, chunks});
   });
 }
 
 /// conv() with tiles of another size.
 template <class Machine>
-void conv_in_tiles(Machine& machine, Call& call, std::int64_t tile_bytes) {
+void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);
   const auto workspace_bytes = call.library.conv_workspace(s);
   with_storage(s.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    if (!workspace_bytes) return lower_conv<T>(machine, call, s, tile_bytes);
+    if (!workspace_bytes) return lower_conv<T>(launcher, call, s, tile_bytes);
     auto* workspace = call.scratch.take<std::byte>(*workspace_bytes);
     if (!call.scratch.counts()) call.library.conv(s, {call.args[0].data, call.args[1].data, call.out}, workspace);
     if (call.args.size() < 3) return;
-    add_bias(machine, call.arg<T>(2), call.output<T>(), s.images * s.out_h * s.out_w, s.out_c);
+    add_bias(launcher, call.arg<T>(2), call.output<T>(), s.images * s.out_h * s.out_w, s.out_c);
   });
 }
 
 template <class Machine>
-void conv(Machine& machine, Call& call) {
-  conv_in_tiles(machine, call, kConvTileBytes);
+void conv(Launcher<Machine>& launcher, Call& call) {
+  conv_in_tiles(launcher, call, kConvTileBytes);
 }
 
 }  // namespace cairn::runtime::device

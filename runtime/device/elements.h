@@ -159,7 +159,7 @@ CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const 
   tensor[index] = core::Bf16(values[0]);
 }
 
-/// W floats, which may be several packs, at elements [W index, W index + W).
+/// W values, which may be several packs of floats, at elements [W index, W index + W).
 template <int W>
 CAIRN_HD void store_packs(float* tensor, std::int64_t index, const float (&values)[W]) {
   constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
@@ -172,66 +172,83 @@ CAIRN_HD void store_packs(float* tensor, std::int64_t index, const float (&value
   }
 }
 
-/// body(p, loaded) for the packs [begin, end) of N tensors, shared out among the team's threads. All loads of kUnroll
-/// packs come before the first of them is worked on: the compiler cannot move them there, as the body may write to a
-/// tensor.
+template <int W>
+CAIRN_HD void store_packs(core::Bf16* tensor, std::int64_t index, const float (&values)[W]) {
+  CAIRN_UNROLL
+  for (int i = 0; i < W; ++i) tensor[index * W + i] = core::Bf16(values[i]);
+}
+
+/// The sum of a few values, in pairs.
+template <int W>
+CAIRN_HD float sum_values(const float (&values)[W]) {
+  float sum[W];
+  CAIRN_UNROLL
+  for (int i = 0; i < W; ++i) sum[i] = values[i];
+  CAIRN_UNROLL
+  for (int half = W / 2; half > 0; half /= 2) {
+    CAIRN_UNROLL
+    for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
+  }
+  return sum[0];
+}
+
+/// use(i, load(i)) for i = first, first + step, ... below end. All loads of kUnroll such places come before the first
+/// of them is used: the compiler cannot move them there, as `use` may write to what is loaded. kWhole: no thread's last
+/// round has fewer.
+template <int kUnroll, bool kWhole = false, class Index, class Load, class Use>
+CAIRN_HD void load_ahead(Index first, int step, Index end, const Load& load, const Use& use) {
+  for (; first < end; first += kUnroll * step) {
+    decltype(load(first)) loaded[kUnroll] = {};
+    CAIRN_UNROLL
+    for (int u = 0; u < kUnroll; ++u) {
+      const Index i = first + u * step;
+      if (kWhole || i < end) loaded[u] = load(i);
+    }
+    CAIRN_UNROLL
+    for (int u = 0; u < kUnroll; ++u) {
+      const Index i = first + u * step;
+      if (kWhole || i < end) use(i, loaded[u]);
+    }
+  }
+}
+
+/// Elements [W index, W index + W) of N tensors.
+template <class T, int W, int N>
+struct LoadedAll {
+  Loaded<T, W> of[N];
+};
+template <int W, int N, class T>
+CAIRN_HD LoadedAll<T, W, N> load_all(const T* const (&in)[N], std::int64_t index) {
+  LoadedAll<T, W, N> loaded;
+  CAIRN_UNROLL
+  for (int n = 0; n < N; ++n) loaded.of[n] = load<W>(in[n], index);
+  return loaded;
+}
+
+/// body(p, loaded) for the packs [begin, end) of N tensors, shared out among the team's threads.
 template <int kUnroll, int N, class T, class Index, class Team, class F>
 CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin, Index end, const F& body) {
   constexpr int kWidth = Pack<T>::kWidth;
-  for (Index first = begin + team.rank(); first < end; first += kUnroll * team.size()) {
-    Loaded<T, kWidth> packs[kUnroll][N] = {};
-    CAIRN_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
-      const Index p = first + u * team.size();
-      if (p < end) {
-        CAIRN_UNROLL
-        for (int n = 0; n < N; ++n) packs[u][n] = load<kWidth>(in[n], p);
-      }
-    }
-    CAIRN_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
-      const Index p = first + u * team.size();
-      if (p < end) body(p, packs[u]);
-    }
-  }
+  load_ahead<kUnroll>(
+      static_cast<Index>(begin + team.rank()), team.size(), end, [&](Index p) { return load_all<kWidth>(in, p); },
+      [&](Index p, const LoadedAll<T, kWidth, N>& packs) { body(p, packs.of); });
 }
 
-/// W neighbouring elements, moved by one access, or by as many of 16 bytes as it takes.
-template <class T, int W>
-struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
-  T value[W];
-};
-
-/// Chunk `index` of a tensor that starts at the alignment of a chunk.
-template <int W, class T>
-CAIRN_HD Chunk<T, W> load_chunk(const T* tensor, std::int64_t index) {
-  return reinterpret_cast<const Chunk<T, W>*>(tensor)[index];
-}
-template <int W, class T>
-CAIRN_HD void store_chunk(T* tensor, std::int64_t index, const Chunk<T, W>& chunk) {
-  reinterpret_cast<Chunk<T, W>*>(tensor)[index] = chunk;
-}
-
-/// total += the chunks at index, index + stride, ...: `count` of them in this order. Each of the kAhead registers is
-/// filled again as soon as its chunk is added, one round before it is needed: compilers for devices move loads that are
-/// only grouped down to their use, where the next would wait for the last.
-template <int kAhead, int W, class T>
-CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
-                         Chunk<float, W>& total) {
-  Chunk<T, W> ahead[kAhead] = {};
-  CAIRN_UNROLL
-  for (int k = 0; k < kAhead; ++k) {
-    if (k < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
-  }
-  for (; count > 0; count -= kAhead) {
-    index += kAhead * stride;
-    CAIRN_UNROLL
-    for (int k = 0; k < kAhead; ++k) {
-      CAIRN_UNROLL
-      for (int i = 0; i < W; ++i) total.value[i] += to_float(ahead[k].value[i]);
-      ahead[k] = {};
-      if (k + kAhead < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
-    }
+/// body(index, values) for team `share`'s part of the elements of N tensors: values[i] are the N elements W index + i,
+/// W the width of a pack or 1. Every team has `packs` packs; the first one also has the elements behind the last pack.
+template <int kUnroll, int N, class T, class Team, class F>
+CAIRN_HD void visit_elements(const Team& team, const T* const (&in)[N], std::int64_t count, std::int64_t packs,
+                             std::int64_t share, const F& body) {
+  const auto visit = [&]<int W>(std::int64_t index, const Loaded<T, W>(&loaded)[N]) {
+    float values[W][N];
+    to_columns(loaded, values);
+    body(index, values);
+  };
+  const std::int64_t whole = count / Pack<T>::kWidth, begin = share * packs;
+  walk_packs<kUnroll>(team, in, begin, begin + packs < whole ? begin + packs : whole, visit);
+  if (share != 0) return;
+  for (std::int64_t i = whole * Pack<T>::kWidth + team.rank(); i < count; i += team.size()) {
+    visit(i, load_all<1>(in, i).of);
   }
 }
 

@@ -60,60 +60,48 @@ struct Map {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    constexpr int kWidth = Pack<T>::kWidth;
-    const std::int64_t whole = count / kWidth;
-    const std::int64_t begin = index * kPacks;
-    const std::int64_t end = begin + kPacks < whole ? begin + kPacks : whole;
-    walk_packs<kUnroll>(team, in, begin, end, [&](std::int64_t p, const auto& packs) {
-      float values[kWidth][N], results[kWidth];
-      to_columns(packs, values);
+    visit_elements<kUnroll>(team, in, count, kPacks, index, [&]<int W>(std::int64_t at, const float(&values)[W][N]) {
+      float results[W];
       CAIRN_UNROLL
-      for (int i = 0; i < kWidth; ++i) results[i] = formula(p * kWidth + i, values[i]);
-      store_floats(out, p, results);
+      for (int i = 0; i < W; ++i) results[i] = formula(at * W + i, values[i]);
+      store_floats(out, at, results);
     });
-    if (index == 0) {
-      for (std::int64_t i = whole * kWidth + team.rank(); i < count; i += team.size()) {
-        float values[N];
-        for (int n = 0; n < N; ++n) values[n] = to_float(in[n][i]);
-        out[i] = from_float<T>(formula(i, values));
-      }
-    }
   }
 };
 
 template <int N, class Machine, class Formula>
-void map_elements(Machine& machine, Call& call, const Formula& formula) {
+void map_elements(Launcher<Machine>& launcher, Call& call, const Formula& formula) {
   with_storage(call.op.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     Map<T, N, Formula> map{formula, {}, call.output<T>(), elements(call.out_shape())};
     for (int n = 0; n < N; ++n) map.in[n] = call.arg<T>(static_cast<std::size_t>(n));
     constexpr std::int64_t kElements = Map<T, N, Formula>::kPacks * Pack<T>::kWidth;
-    machine.launch(map, std::max<std::int64_t>(1, blocks_of(map.count, kElements)));
+    launcher.launch(map, std::max<std::int64_t>(1, blocks_of(map.count, kElements)));
   });
 }
 
 template <class Machine>
-void elementwise(Machine& machine, Call& call) {
+void elementwise(Launcher<Machine>& launcher, Call& call) {
   using core::OpKind;
   const core::OpAttrs& a = call.attrs();
   switch (call.op.kind) {
     case OpKind::add:
-      return map_elements<2>(machine, call, formulas::Add{});
+      return map_elements<2>(launcher, call, formulas::Add{});
     case OpKind::scale:
-      return map_elements<1>(machine, call, formulas::Scale{static_cast<float>(a.alpha)});
+      return map_elements<1>(launcher, call, formulas::Scale{static_cast<float>(a.alpha)});
     case OpKind::relu:
-      return map_elements<1>(machine, call, formulas::Relu{});
+      return map_elements<1>(launcher, call, formulas::Relu{});
     case OpKind::relu_grad:
-      return map_elements<2>(machine, call, formulas::ReluGrad{});
+      return map_elements<2>(launcher, call, formulas::ReluGrad{});
     case OpKind::gelu:
-      return map_elements<1>(machine, call, formulas::Gelu{});
+      return map_elements<1>(launcher, call, formulas::Gelu{});
     case OpKind::gelu_grad:
-      return map_elements<2>(machine, call, formulas::GeluGrad{});
+      return map_elements<2>(launcher, call, formulas::GeluGrad{});
     case OpKind::dropout:
-      return map_elements<1>(machine, call,
+      return map_elements<1>(launcher, call,
                              formulas::Dropout{DropoutMask(a.seed, a.stream, a.p), static_cast<float>(1 / (1 - a.p))});
     case OpKind::mse_grad:
-      return map_elements<2>(machine, call,
+      return map_elements<2>(launcher, call,
                              formulas::MseGrad{static_cast<float>(2 / static_cast<double>(elements(call.shape(0))))});
     default:
       return;

@@ -171,7 +171,7 @@ struct JoinPieces {
 };
 
 template <class Machine>
-void embedding_rows(Machine& machine, Call& call) {
+void embedding_rows(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t sequence = last_extent(call.shape(0)), channels = last_extent(call.shape(1));
   with_storage(call.op.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
@@ -182,25 +182,25 @@ void embedding_rows(Machine& machine, Call& call) {
       const Embedding<T, kWidth> entries{
           {call.output<T>()}, call.arg<std::int32_t>(0), call.arg<T>(1), sequence, chunks};
       if (call.args.size() == 3) {
-        for_places<kCopyUnroll<kWidth>>(machine, grid, EmbeddingAtPositions<T, kWidth>{entries, call.arg<T>(2)});
+        for_places<kCopyUnroll<kWidth>>(launcher, grid, EmbeddingAtPositions<T, kWidth>{entries, call.arg<T>(2)});
       } else {
-        for_places<kCopyUnroll<kWidth>>(machine, grid, entries);
+        for_places<kCopyUnroll<kWidth>>(launcher, grid, entries);
       }
     });
   });
 }
 
 template <class Machine>
-void embedding_grad(Machine& machine, Call& call) {
+void embedding_grad(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t count = elements(call.shape(1));
   const std::int64_t vocabulary = call.out_shape()[0], channels = call.out_shape()[1];
   auto* ids = call.scratch.take<std::int32_t>(count);
   auto* places = call.scratch.take<std::int32_t>(count);
-  auto* workspace = call.scratch.take<std::byte>(machine.sort_workspace(count));
-  machine.sort_by_key(call.arg<std::int32_t>(1), ids, places, count, vocabulary, workspace);
+  auto* workspace = call.scratch.take<std::byte>(launcher.sort_workspace(count));
+  launcher.sort_by_key(call.arg<std::int32_t>(1), ids, places, count, vocabulary, workspace);
   with_storage(call.op.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    machine.fill(call.out, 0, vocabulary * channels * static_cast<std::int64_t>(sizeof(T)));
+    launcher.fill(call.out, 0, vocabulary * channels * static_cast<std::int64_t>(sizeof(T)));
     with_width<T>(rows_are_packed<T>(channels), [&](auto width) {
       constexpr int kWidth = decltype(width)::value;
       using Sorted = SortedIds<T, kWidth>;
@@ -210,16 +210,16 @@ void embedding_grad(Machine& machine, Call& call) {
       sorted.heads = call.scratch.take<float>(in_pieces ? sorted.segments() * channels : 0);
       sorted.tails = call.scratch.take<float>(in_pieces ? sorted.segments() * channels : 0);
       const std::int64_t teams = sorted.teams.count();
-      machine.launch(SumSegments<T, kWidth>{sorted, call.arg<T>(0)}, teams);
-      if (in_pieces) machine.launch(JoinPieces<T, kWidth>{sorted}, teams);
+      launcher.launch(SumSegments<T, kWidth>{sorted, call.arg<T>(0)}, teams);
+      if (in_pieces) launcher.launch(JoinPieces<T, kWidth>{sorted}, teams);
     });
   });
 }
 
 template <class Machine>
-void embedding(Machine& machine, Call& call) {
-  if (call.op.kind == core::OpKind::embedding_grad) return embedding_grad(machine, call);
-  embedding_rows(machine, call);
+void embedding(Launcher<Machine>& launcher, Call& call) {
+  if (call.op.kind == core::OpKind::embedding_grad) return embedding_grad(launcher, call);
+  embedding_rows(launcher, call);
 }
 
 }  // namespace cairn::runtime::device

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/call.h"
@@ -8,6 +9,45 @@
 
 /// Kernels that compute every chunk of a tensor from its place, each by itself.
 namespace cairn::runtime::device {
+
+/// W neighbouring elements, moved by one access, or by as many of 16 bytes as it takes.
+template <class T, int W>
+struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
+  T value[W];
+};
+
+/// Chunk `index` of a tensor that starts at the alignment of a chunk.
+template <int W, class T>
+CAIRN_HD Chunk<T, W> load_chunk(const T* tensor, std::int64_t index) {
+  return reinterpret_cast<const Chunk<T, W>*>(tensor)[index];
+}
+template <int W, class T>
+CAIRN_HD void store_chunk(T* tensor, std::int64_t index, const Chunk<T, W>& chunk) {
+  reinterpret_cast<Chunk<T, W>*>(tensor)[index] = chunk;
+}
+
+/// total += the chunks at index, index + stride, ...: `count` of them in this order. Each of the kAhead registers is
+/// filled again as soon as its chunk is added, one round before it is needed: compilers for devices move loads that are
+/// only grouped down to their use, where the next would wait for the last.
+template <int kAhead, int W, class T>
+CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
+                         Chunk<float, W>& total) {
+  Chunk<T, W> ahead[kAhead] = {};
+  CAIRN_UNROLL
+  for (int k = 0; k < kAhead; ++k) {
+    if (k < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
+  }
+  for (; count > 0; count -= kAhead) {
+    index += kAhead * stride;
+    CAIRN_UNROLL
+    for (int k = 0; k < kAhead; ++k) {
+      CAIRN_UNROLL
+      for (int i = 0; i < W; ++i) total.value[i] += to_float(ahead[k].value[i]);
+      ahead[k] = {};
+      if (k + kAhead < count) ahead[k] = load_chunk<W>(tensor, index + k * stride);
+    }
+  }
+}
 
 /// Division of integers below 2^32 by a constant from 1 to 2^31: a product and a shift, where a device would take some
 /// twenty instructions.
@@ -86,9 +126,8 @@ class Grid {
   std::int64_t count_ = 1;
 };
 
-/// body.store(place, index, body.load(place)) for every place of a grid, kUnroll of them for each thread at once: it
-/// loads for all of these before it stores for the first. The compiler cannot move loads there, as the output may be an
-/// argument. kNarrow: the grid is.
+/// body.store(place, index, body.load(place)) for every place of a grid, kUnroll of them for each thread at once, as
+/// load_ahead does. kNarrow: the grid is.
 template <bool kNarrow, int kUnroll, int N, class Body>
 struct ForPlaces {
   static constexpr int kThreads = 256;
@@ -108,26 +147,19 @@ struct ForPlaces {
   }
 
  private:
+  struct Result {
+    Place<N> place;
+    decltype(std::declval<const Body&>().load(Place<N>())) value;
+  };
   /// kWhole: every thread has all its places.
   template <bool kWhole, class Team>
   CAIRN_HD void run(const Team& team, std::int64_t begin, std::int64_t end) const {
-    for (std::int64_t first = begin + team.rank(); first < end; first += kUnroll * team.size()) {
-      Place<N> places[kUnroll] = {};
-      decltype(body.load(places[0])) results[kUnroll] = {};
-      CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int64_t at = first + u * team.size();
-        if (kWhole || at < end) {
-          places[u] = grid.template place<kNarrow>(at);
-          results[u] = body.load(places[u]);
-        }
-      }
-      CAIRN_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int64_t at = first + u * team.size();
-        if (kWhole || at < end) body.store(places[u], at, results[u]);
-      }
-    }
+    const auto load = [&](std::int64_t index) {
+      const Place<N> place = grid.template place<kNarrow>(index);
+      return Result{place, body.load(place)};
+    };
+    load_ahead<kUnroll, kWhole>(begin + team.rank(), team.size(), end, load,
+                                [&](std::int64_t index, const Result& r) { body.store(r.place, index, r.value); });
   }
 };
 
@@ -144,13 +176,13 @@ struct StoreInOrder {
 /// Computes a tensor with a Body, as ForPlaces says. About four accesses in flight for every thread keep the memory
 /// busy: kUnroll makes them of bodies that load but once.
 template <int kUnroll, class Machine, int N, class Body>
-void for_places(Machine& machine, const Grid<N>& grid, const Body& body) {
+void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& body) {
   if (grid.narrow()) {
     using Functor = ForPlaces<true, kUnroll, N, Body>;
-    machine.launch(Functor{body, grid}, blocks_of(grid.count(), Functor::kPlaces));
+    launcher.launch(Functor{body, grid}, blocks_of(grid.count(), Functor::kPlaces));
   } else {
     using Functor = ForPlaces<false, 1, N, Body>;
-    machine.launch(Functor{body, grid}, blocks_of(grid.count(), Functor::kPlaces));
+    launcher.launch(Functor{body, grid}, blocks_of(grid.count(), Functor::kPlaces));
   }
 }
 

@@ -4,9 +4,7 @@
 #include <cstdint>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/columns.h"
-#include "cairn/runtime/device/elements.h"
-#include "cairn/runtime/device/rows.h"
+#include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/internal/element.h"
 
 /// x is [rows, C]; stats [rows, 2] (mean, rstd) and params [2, C] (gamma, beta) are fp32.
@@ -25,8 +23,6 @@ struct TwoSums {
 /// rounding.
 template <class T>
 struct LayernormStatsRow {
-  using Storage = T;
-  static constexpr int kInputs = 1;
   static constexpr bool kReadsTwice = true;
 
   RowStats* stats;
@@ -39,7 +35,7 @@ struct LayernormStatsRow {
     visit_packs<1>(team, x, cols, [&](std::int64_t, const auto& values) { sum += sum_values(values[0]); });
     const float near_mean = team.reduce(sum, core::Sum()) / count;
     TwoSums own;
-    visit_packs<1>(team, again(x), cols, [&]<int W>(std::int64_t, const float(&values)[1][W]) {
+    visit_packs<1>(team, x.again(), cols, [&]<int W>(std::int64_t, const float(&values)[1][W]) {
       float d[W], squares[W];
       CAIRN_UNROLL
       for (int i = 0; i < W; ++i) {
@@ -58,7 +54,6 @@ struct LayernormStatsRow {
 };
 
 struct LayernormMap : PlainFormula {
-  static constexpr int kInputs = 1;
   struct Column {
     float gamma, beta;
   };
@@ -83,7 +78,7 @@ struct LayernormMap : PlainFormula {
 
 /// dgamma and dbeta.
 struct LayernormGradSums : SumFormula {
-  static constexpr int kInputs = 2, kSums = 2;
+  static constexpr int kSums = 2;
   using Row = RowStats;
   const RowStats* stats;
 
@@ -97,8 +92,6 @@ struct LayernormGradSums : SumFormula {
 /// normalize_grad with the mean of g = dy gamma and of g xhat.
 template <class T>
 struct LayernormGradRow {
-  using Storage = T;
-  static constexpr int kInputs = 2;
   static constexpr bool kReadsTwice = true;
 
   const RowStats* stats;
@@ -123,7 +116,7 @@ struct LayernormGradRow {
     const auto count = static_cast<float>(cols);
     const float mean_g = all.first / count;
     const float mean_g_xhat = all.second / count;
-    map_packs<2>(team, again(dy_x), out, cols,
+    map_packs<2>(team, dy_x.again(), out, cols,
                  [&]<int W>(std::int64_t column, const float(&values)[2][W], float(&results)[W]) {
                    float g[W];
                    load_floats_anywhere(gamma + column, g);
@@ -137,7 +130,7 @@ struct LayernormGradRow {
 };
 
 template <class Machine>
-void layernorm(Machine& machine, Call& call) {
+void layernorm(Launcher<Machine>& launcher, Call& call) {
   using core::OpKind;
   const std::int64_t rows = row_count(call.shape(0)), cols = last_extent(call.shape(0));
   with_storage(call.args[0].type, [&](auto tag) {
@@ -145,16 +138,17 @@ void layernorm(Machine& machine, Call& call) {
     const T* first = call.arg<T>(0);
     switch (call.op.kind) {
       case OpKind::layernorm_stats:
-        return launch_rows(machine, LayernormStatsRow<T>{call.output<RowStats>(), static_cast<float>(call.attrs().eps)},
-                           {first}, static_cast<T*>(nullptr), rows, cols);
+        return launch_rows(launcher,
+                           LayernormStatsRow<T>{call.output<RowStats>(), static_cast<float>(call.attrs().eps)}, {first},
+                           static_cast<T*>(nullptr), rows, cols);
       case OpKind::layernorm:
-        return map_columns<T>(machine, LayernormMap{{}, call.arg<RowStats>(1), call.arg<float>(2), cols}, {first},
+        return map_columns<T>(launcher, LayernormMap{{}, call.arg<RowStats>(1), call.arg<float>(2), cols}, {first},
                               call.output<T>(), rows, cols);
       case OpKind::layernorm_grad_params:
-        return reduce_columns<T>(machine, call.scratch, LayernormGradSums{{}, call.arg<RowStats>(2)},
+        return reduce_columns<T>(launcher, call.scratch, LayernormGradSums{{}, call.arg<RowStats>(2)},
                                  {first, call.arg<T>(1)}, call.output<float>(), rows, cols);
       case OpKind::layernorm_grad_input:
-        return launch_rows(machine, LayernormGradRow<T>{call.arg<RowStats>(2), call.arg<float>(3)},
+        return launch_rows(launcher, LayernormGradRow<T>{call.arg<RowStats>(2), call.arg<float>(3)},
                            {first, call.arg<T>(1)}, call.output<T>(), rows, cols);
       default:
         return;

@@ -5,8 +5,7 @@
 #include <cstdint>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/elements.h"
-#include "cairn/runtime/device/rows.h"
+#include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/device/softmax.h"
 
 namespace cairn::runtime::device {
@@ -14,8 +13,6 @@ namespace cairn::runtime::device {
 /// -log softmax at each row's label.
 template <class T>
 struct CrossEntropyRow {
-  using Storage = T;
-  static constexpr int kInputs = 1;
   static constexpr bool kReadsTwice = false;
 
   const std::int32_t* labels;
@@ -32,8 +29,6 @@ struct CrossEntropyRow {
 
 template <class T>
 struct CrossEntropyGradRow {
-  using Storage = T;
-  static constexpr int kInputs = 1;
   static constexpr bool kReadsTwice = true;
 
   const std::int32_t* labels;
@@ -44,7 +39,7 @@ struct CrossEntropyGradRow {
     const std::int64_t label = labels[row];
     const Exponentials all = exponentials_of_row(team, logits, cols);
     const float factor = inverse_rows / all.sum;
-    map_packs<1>(team, again(logits), out, cols,
+    map_packs<1>(team, logits.again(), out, cols,
                  [&]<int W>(std::int64_t column, const float(&values)[1][W], float(&results)[W]) {
                    CAIRN_UNROLL
                    for (int i = 0; i < W; ++i) results[i] = all.of(values[0][i]) * factor;
@@ -64,8 +59,7 @@ struct Itself {
   CAIRN_HD float operator()(const float (&x)[1]) const { return x[0]; }
 };
 
-/// out[team] = factor * sum of term(elements of N tensors) over the team's packs. The first team also has the elements
-/// behind the last pack.
+/// out[team] = factor * sum of term(elements of N tensors) over the team's part of them.
 template <class T, int N, class Term>
 struct SumElements {
   static constexpr int kThreads = 256;
@@ -80,24 +74,13 @@ struct SumElements {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    constexpr int kWidth = Pack<T>::kWidth;
-    const std::int64_t whole = count / kWidth, begin = index * packs;
-    const std::int64_t end = begin + packs < whole ? begin + packs : whole;
     float sum = 0;
-    walk_packs<kUnroll>(team, in, begin, end, [&](std::int64_t, const auto& loaded) {
-      float values[kWidth][N], terms[kWidth];
-      to_columns(loaded, values);
+    visit_elements<kUnroll>(team, in, count, packs, index, [&]<int W>(std::int64_t, const float(&values)[W][N]) {
+      float terms[W];
       CAIRN_UNROLL
-      for (int i = 0; i < kWidth; ++i) terms[i] = term(values[i]);
+      for (int i = 0; i < W; ++i) terms[i] = term(values[i]);
       sum += sum_values(terms);
     });
-    if (index == 0) {
-      for (std::int64_t i = whole * kWidth + team.rank(); i < count; i += team.size()) {
-        float values[N];
-        for (int n = 0; n < N; ++n) values[n] = to_float(in[n][i]);
-        sum += term(values);
-      }
-    }
     const float total = team.reduce(sum, core::Sum());
     if (team.rank() == 0) out[index] = total * factor;
   }
@@ -105,7 +88,7 @@ struct SumElements {
 
 /// out = factor * sum of term(element of N tensors): first by teams, then over them.
 template <class T, int N, class Machine, class Term>
-void sum_elements(Machine& machine, Scratch& scratch, const Term& term, const T* const (&in)[N], float* out,
+void sum_elements(Launcher<Machine>& launcher, Scratch& scratch, const Term& term, const T* const (&in)[N], float* out,
                   std::int64_t count, double factor) {
   constexpr std::int64_t kTeams = 2048;
   constexpr std::int64_t kPacks = SumElements<T, N, Term>::kThreads * SumElements<T, N, Term>::kUnroll;
@@ -115,12 +98,12 @@ void sum_elements(Machine& machine, Scratch& scratch, const Term& term, const T*
   float* partials = scratch.take<float>(teams);
   SumElements<T, N, Term> parts{term, {}, partials, count, of_team, 1.0F};
   for (int n = 0; n < N; ++n) parts.in[n] = in[n];
-  machine.launch(parts, teams);
-  machine.launch(SumElements<float, 1, Itself>{{}, {partials}, out, teams, teams, static_cast<float>(factor)}, 1);
+  launcher.launch(parts, teams);
+  launcher.launch(SumElements<float, 1, Itself>{{}, {partials}, out, teams, teams, static_cast<float>(factor)}, 1);
 }
 
 template <class Machine>
-void loss(Machine& machine, Call& call) {
+void loss(Launcher<Machine>& launcher, Call& call) {
   using core::OpKind;
   const std::int64_t rows = row_count(call.shape(0)), cols = last_extent(call.shape(0));
   const double inverse_rows = 1 / static_cast<double>(rows);
@@ -130,17 +113,18 @@ void loss(Machine& machine, Call& call) {
     switch (call.op.kind) {
       case OpKind::cross_entropy: {
         auto* losses = call.scratch.take<float>(rows);
-        launch_rows(machine, CrossEntropyRow<T>{call.arg<std::int32_t>(1), losses}, {first}, static_cast<T*>(nullptr),
+        launch_rows(launcher, CrossEntropyRow<T>{call.arg<std::int32_t>(1), losses}, {first}, static_cast<T*>(nullptr),
                     rows, cols);
-        return sum_elements<float, 1>(machine, call.scratch, Itself{}, {losses}, call.output<float>(), rows,
+        return sum_elements<float, 1>(launcher, call.scratch, Itself{}, {losses}, call.output<float>(), rows,
                                       inverse_rows);
       }
       case OpKind::cross_entropy_grad:
-        return launch_rows(machine, CrossEntropyGradRow<T>{call.arg<std::int32_t>(1), static_cast<float>(inverse_rows)},
-                           {first}, call.output<T>(), rows, cols);
+        return launch_rows(launcher,
+                           CrossEntropyGradRow<T>{call.arg<std::int32_t>(1), static_cast<float>(inverse_rows)}, {first},
+                           call.output<T>(), rows, cols);
       case OpKind::mse: {
         const std::int64_t count = elements(call.shape(0));
-        return sum_elements<T, 2>(machine, call.scratch, SquaredDifference{}, {first, call.arg<T>(1)},
+        return sum_elements<T, 2>(launcher, call.scratch, SquaredDifference{}, {first, call.arg<T>(1)},
                                   call.output<float>(), count, 1 / static_cast<double>(count));
       }
       default:

@@ -5,7 +5,7 @@
 namespace cairn::runtime::device {
 
 template <class Machine>
-void matmul(Machine&, Call& call) {
+void matmul(Launcher<Machine>&, Call& call) {
   const core::OpAttrs& a = call.attrs();
   GemmShape shape;
   shape.trans_a = a.trans_a;

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
-#include <iterator>
-#include <span>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -11,90 +12,65 @@
 #include "cairn/core/precision.h"
 #include "cairn/runtime/device/call.h"
 
-/// The ops by family; every function is defined in the header of its name, for any Launcher (call.h).
+/// The families of ops: each is defined in the header of its name.
 namespace cairn::runtime::device {
 
 template <class Machine>
-void matmul(Machine& machine, Call& call);
-/// add, scale, relu, relu_grad, gelu, gelu_grad, dropout, mse_grad.
+void matmul(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
-void elementwise(Machine& machine, Call& call);
-/// conv2d, conv2d_grad_input, conv2d_grad_weight.
+void elementwise(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
-void conv(Machine& machine, Call& call);
-/// batchnorm_stats, batchnorm, batchnorm_grad_params, batchnorm_grad_input, reduce_rows.
+void conv(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
-void batchnorm(Machine& machine, Call& call);
-/// layernorm_stats, layernorm, layernorm_grad_params, layernorm_grad_input.
+void batchnorm(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
-void layernorm(Machine& machine, Call& call);
-/// maxpool, maxpool_grad, mean_pool, mean_pool_grad, upsample, upsample_grad.
+void layernorm(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
-void pool(Machine& machine, Call& call);
-/// concat, slice, permute.
+void pool(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
-void shape(Machine& machine, Call& call);
-/// softmax, softmax_grad.
+void shape(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
-void softmax(Machine& machine, Call& call);
-/// embedding, embedding_grad.
+void softmax(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
-void embedding(Machine& machine, Call& call);
-/// cross_entropy, cross_entropy_grad, mse.
+void embedding(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
-void loss(Machine& machine, Call& call);
+void loss(Launcher<Machine>& launcher, Call& call);
 
 template <class Machine>
-struct KernelTable {
-  using Kernel = void (*)(Machine&, Call&);
-  // In the order of OpKind.
-  static constexpr Kernel kTable[] = {
-      matmul<Machine>,       // matmul
-      batchnorm<Machine>,    // reduce_rows
-      elementwise<Machine>,  // add
-      elementwise<Machine>,  // scale
-      elementwise<Machine>,  // relu
-      elementwise<Machine>,  // relu_grad
-      elementwise<Machine>,  // gelu
-      elementwise<Machine>,  // gelu_grad
-      conv<Machine>,         // conv2d
-      conv<Machine>,         // conv2d_grad_input
-      conv<Machine>,         // conv2d_grad_weight
-      batchnorm<Machine>,    // batchnorm_stats
-      batchnorm<Machine>,    // batchnorm
-      batchnorm<Machine>,    // batchnorm_grad_params
-      batchnorm<Machine>,    // batchnorm_grad_input
-      layernorm<Machine>,    // layernorm_stats
-      layernorm<Machine>,    // layernorm
-      layernorm<Machine>,    // layernorm_grad_params
-      layernorm<Machine>,    // layernorm_grad_input
-      pool<Machine>,         // maxpool
-      pool<Machine>,         // maxpool_grad
-      pool<Machine>,         // mean_pool
-      pool<Machine>,         // mean_pool_grad
-      pool<Machine>,         // upsample
-      pool<Machine>,         // upsample_grad
-      shape<Machine>,        // concat
-      shape<Machine>,        // slice
-      shape<Machine>,        // permute
-      softmax<Machine>,      // softmax
-      softmax<Machine>,      // softmax_grad
-      embedding<Machine>,    // embedding
-      embedding<Machine>,    // embedding_grad
-      loss<Machine>,         // cross_entropy
-      loss<Machine>,         // cross_entropy_grad
-      loss<Machine>,         // mse
-      elementwise<Machine>,  // mse_grad
-      elementwise<Machine>,  // dropout
+using Family = void (*)(Launcher<Machine>&, Call&);
+
+/// The family of every OpKind.
+template <class Machine>
+constexpr std::array<Family<Machine>, core::kOpKindCount> families() {
+  using core::OpKind;
+  std::array<Family<Machine>, core::kOpKindCount> table{};
+  const auto add = [&](Family<Machine> family, std::initializer_list<OpKind> kinds) {
+    for (const OpKind kind : kinds) table[static_cast<std::size_t>(kind)] = family;
   };
-  static_assert(std::size(kTable) == core::kOpKindCount);
-};
+  add(matmul<Machine>, {OpKind::matmul});
+  add(elementwise<Machine>, {OpKind::add, OpKind::scale, OpKind::relu, OpKind::relu_grad, OpKind::gelu,
+                             OpKind::gelu_grad, OpKind::dropout, OpKind::mse_grad});
+  add(conv<Machine>, {OpKind::conv2d, OpKind::conv2d_grad_input, OpKind::conv2d_grad_weight});
+  add(batchnorm<Machine>, {OpKind::batchnorm_stats, OpKind::batchnorm, OpKind::batchnorm_grad_params,
+                           OpKind::batchnorm_grad_input, OpKind::reduce_rows});
+  add(layernorm<Machine>,
+      {OpKind::layernorm_stats, OpKind::layernorm, OpKind::layernorm_grad_params, OpKind::layernorm_grad_input});
+  add(pool<Machine>, {OpKind::maxpool, OpKind::maxpool_grad, OpKind::mean_pool, OpKind::mean_pool_grad,
+                      OpKind::upsample, OpKind::upsample_grad});
+  add(shape<Machine>, {OpKind::concat, OpKind::slice, OpKind::permute});
+  add(softmax<Machine>, {OpKind::softmax, OpKind::softmax_grad});
+  add(embedding<Machine>, {OpKind::embedding, OpKind::embedding_grad});
+  add(loss<Machine>, {OpKind::cross_entropy, OpKind::cross_entropy_grad, OpKind::mse});
+  return table;
+}
 
 /// Executes one op.
 template <class Machine>
 void run_op(Machine& machine, Call& call) {
+  static constexpr auto kFamilies = families<Machine>();
+  static_assert(std::find(kFamilies.begin(), kFamilies.end(), nullptr) == kFamilies.end(), "a kind without a family");
   Launcher<Machine> launcher(machine, call);
-  KernelTable<Launcher<Machine>>::kTable[static_cast<std::size_t>(call.op.kind)](launcher, call);
+  kFamilies[static_cast<std::size_t>(call.op.kind)](launcher, call);
 }
 
 /// Bytes of scratch that the op of node v takes on this machine, library workspaces included.

@@ -285,28 +285,28 @@ MaxWindows<T, W> max_windows(const T* x, Extents in, Extents out, const core::Op
 }
 
 template <class Machine>
-void maxpool(Machine& machine, Call& call) {
+void maxpool(Launcher<Machine>& launcher, Call& call) {
   const Extents in = call.shape(0), out = call.out_shape();
   with_channels(call, in[3], [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int kWidth = decltype(width)::value;
     const auto windows = max_windows<T, kWidth>(call.arg<T>(0), in, out, call.attrs());
-    for_places<1>(machine, Grid<4>({out[0], out[1], out[2], windows.chunks}),
+    for_places<1>(launcher, Grid<4>({out[0], out[1], out[2], windows.chunks}),
                   MaxPool<T, kWidth>{{call.output<T>()}, windows});
   });
 }
 
 template <class At, class Machine>
-void maxpool_grad_with(Machine& machine, Call& call) {
+void maxpool_grad_with(Launcher<Machine>& launcher, Call& call) {
   const Extents in = call.shape(1), out = call.shape(0);
   At* winners = call.scratch.take<At>(elements(out));
   with_channels(call, in[3], [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int kWidth = decltype(width)::value;
     const auto windows = max_windows<T, kWidth>(call.arg<T>(1), in, out, call.attrs());
-    for_places<1>(machine, Grid<4>({out[0], out[1], out[2], windows.chunks}),
+    for_places<1>(launcher, Grid<4>({out[0], out[1], out[2], windows.chunks}),
                   Winners<T, kWidth, At>{{winners}, windows});
-    for_places<1>(machine, Grid<4>({in[0], in[1], in[2], windows.chunks}),
+    for_places<1>(launcher, Grid<4>({in[0], in[1], in[2], windows.chunks}),
                   MaxPoolGrad<T, kWidth, At>{
                       {call.output<T>()}, call.arg<T>(0), winners, windows.rows, windows.cols, windows.chunks});
   });
@@ -314,15 +314,15 @@ void maxpool_grad_with(Machine& machine, Call& call) {
 
 /// Winners are kept in as few bytes as the places of a window need.
 template <class Machine>
-void maxpool_grad(Machine& machine, Call& call) {
+void maxpool_grad(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t kernel = call.attrs().kernel;
-  if (kernel <= 16) return maxpool_grad_with<std::uint8_t>(machine, call);
-  if (kernel <= 256) return maxpool_grad_with<std::uint16_t>(machine, call);
-  return maxpool_grad_with<std::uint64_t>(machine, call);
+  if (kernel <= 16) return maxpool_grad_with<std::uint8_t>(launcher, call);
+  if (kernel <= 256) return maxpool_grad_with<std::uint16_t>(launcher, call);
+  return maxpool_grad_with<std::uint64_t>(launcher, call);
 }
 
 template <class Machine>
-void mean_pool(Machine& machine, Call& call) {
+void mean_pool(Launcher<Machine>& launcher, Call& call) {
   const Extents in = call.shape(0);
   const std::int64_t images = in.front(), channels = last_extent(in), middle = row_count(in) / images;
   with_channels(call, channels, [&](auto tag, auto width) {
@@ -342,15 +342,15 @@ void mean_pool(Machine& machine, Call& call) {
                     blocks_of(middle, parts),
                     across,
                     Grid<3>({images, parts, blocks_of(chunks, across)})};
-    machine.launch(sums, sums.teams.count(), Sums::kSharedBytes);
+    launcher.launch(sums, sums.teams.count(), Sums::kSharedBytes);
     if (parts > 1) {
-      for_places<1>(machine, Grid<2>({images, chunks}), MeansOfParts<T, kWidth>{{call.output<T>()}, sums});
+      for_places<1>(launcher, Grid<2>({images, chunks}), MeansOfParts<T, kWidth>{{call.output<T>()}, sums});
     }
   });
 }
 
 template <class Machine>
-void mean_pool_grad(Machine& machine, Call& call) {
+void mean_pool_grad(Launcher<Machine>& launcher, Call& call) {
   const Extents shape = call.out_shape();
   const std::int64_t images = shape.front(), channels = last_extent(shape), middle = row_count(shape) / images;
   with_channels(call, channels, [&](auto tag, auto width) {
@@ -358,51 +358,51 @@ void mean_pool_grad(Machine& machine, Call& call) {
     constexpr int kWidth = decltype(width)::value;
     const std::int64_t chunks = channels / kWidth;
     for_places<kCopyUnroll<kWidth>>(
-        machine, Grid<3>({images, middle, chunks}),
+        launcher, Grid<3>({images, middle, chunks}),
         MeanPoolGrad<T, kWidth>{{call.output<T>()}, call.arg<T>(0), chunks, 1.0F / static_cast<float>(middle)});
   });
 }
 
 template <class Machine>
-void upsample(Machine& machine, Call& call) {
+void upsample(Launcher<Machine>& launcher, Call& call) {
   const Extents small = call.shape(0);
   with_channels(call, small[3], [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int kWidth = decltype(width)::value;
     const std::int64_t chunks = small[3] / kWidth;
-    for_places<kCopyUnroll<kWidth>>(machine, Grid<3>({small[0] * small[1], small[2], chunks}),
+    for_places<kCopyUnroll<kWidth>>(launcher, Grid<3>({small[0] * small[1], small[2], chunks}),
                                     Upsample<T, kWidth>{call.arg<T>(0), call.output<T>(), {small[2], chunks}});
   });
 }
 
 template <class Machine>
-void upsample_grad(Machine& machine, Call& call) {
+void upsample_grad(Launcher<Machine>& launcher, Call& call) {
   const Extents small = call.out_shape();
   with_channels(call, small[3], [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int kWidth = decltype(width)::value;
     const std::int64_t chunks = small[3] / kWidth;
-    for_places<1>(machine, Grid<3>({small[0] * small[1], small[2], chunks}),
+    for_places<1>(launcher, Grid<3>({small[0] * small[1], small[2], chunks}),
                   UpsampleGrad<T, kWidth>{{call.output<T>()}, call.arg<T>(0), {small[2], chunks}});
   });
 }
 
 template <class Machine>
-void pool(Machine& machine, Call& call) {
+void pool(Launcher<Machine>& launcher, Call& call) {
   using core::OpKind;
   switch (call.op.kind) {
     case OpKind::maxpool:
-      return maxpool(machine, call);
+      return maxpool(launcher, call);
     case OpKind::maxpool_grad:
-      return maxpool_grad(machine, call);
+      return maxpool_grad(launcher, call);
     case OpKind::mean_pool:
-      return mean_pool(machine, call);
+      return mean_pool(launcher, call);
     case OpKind::mean_pool_grad:
-      return mean_pool_grad(machine, call);
+      return mean_pool_grad(launcher, call);
     case OpKind::upsample:
-      return upsample(machine, call);
+      return upsample(launcher, call);
     case OpKind::upsample_grad:
-      return upsample_grad(machine, call);
+      return upsample_grad(launcher, call);
     default:
       return;
   }

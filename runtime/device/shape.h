@@ -191,7 +191,7 @@ inline TileFit best_tiles(std::int64_t wide, std::int64_t high) {
 }
 
 template <class T, int kSide, int kLogWide, int kLogHigh, class Machine>
-void transpose_tiles(Machine& machine, const T* x, T* out, const Permutation& p) {
+void transpose_tiles(Launcher<Machine>& launcher, const T* x, T* out, const Permutation& p) {
   using Functor = Transpose<T, kSide, kLogWide, kLogHigh>;
   const Permutation::Axis &wide = p.last_of_x(), &high = p.last();
   Permutation::Axis other[kMaxAxes - 2] = {};
@@ -207,31 +207,31 @@ void transpose_tiles(Machine& machine, const T* x, T* out, const Permutation& p)
   extents[kMaxAxes - 1] = blocks_of(wide.extent, Functor::kWide);
   Functor functor{x, out, wide.extent, high.extent, high.from, wide.to, {}, Grid<kMaxAxes>(extents)};
   std::copy_n(other, kMaxAxes - 2, functor.other);
-  machine.launch(functor, functor.tiles.count(), Functor::kSharedBytes);
+  launcher.launch(functor, functor.tiles.count(), Functor::kSharedBytes);
 }
 
 template <class T, int kSide, class Machine>
-void transpose(Machine& machine, const T* x, T* out, const Permutation& p, const TileFit& fit) {
+void transpose(Launcher<Machine>& launcher, const T* x, T* out, const Permutation& p, const TileFit& fit) {
   switch (fit.log_wide) {
     case 2:
-      return transpose_tiles<T, kSide, 2, 10>(machine, x, out, p);
+      return transpose_tiles<T, kSide, 2, 10>(launcher, x, out, p);
     case 4:
-      return transpose_tiles<T, kSide, 4, 8>(machine, x, out, p);
+      return transpose_tiles<T, kSide, 4, 8>(launcher, x, out, p);
     case 5:
-      return transpose_tiles<T, kSide, 5, 7>(machine, x, out, p);
+      return transpose_tiles<T, kSide, 5, 7>(launcher, x, out, p);
     case 7:
-      return transpose_tiles<T, kSide, 7, 5>(machine, x, out, p);
+      return transpose_tiles<T, kSide, 7, 5>(launcher, x, out, p);
     case 8:
-      return transpose_tiles<T, kSide, 8, 4>(machine, x, out, p);
+      return transpose_tiles<T, kSide, 8, 4>(launcher, x, out, p);
     case 10:
-      return transpose_tiles<T, kSide, 10, 2>(machine, x, out, p);
+      return transpose_tiles<T, kSide, 10, 2>(launcher, x, out, p);
     default:
-      return transpose_tiles<T, kSide, 6, 6>(machine, x, out, p);
+      return transpose_tiles<T, kSide, 6, 6>(launcher, x, out, p);
   }
 }
 
 template <class T, int W, int N, class Machine>
-void gather(Machine& machine, const T* x, T* out, const Permutation& p) {
+void gather(Launcher<Machine>& launcher, const T* x, T* out, const Permutation& p) {
   std::int64_t extents[N];
   Gather<T, W, N> body{{out}, x, 0, {}};
   for (int axis = 0; axis < N; ++axis) {
@@ -243,11 +243,11 @@ void gather(Machine& machine, const T* x, T* out, const Permutation& p) {
     extents[N - 1] /= W;
     body.stride[N - 1] = 1;
   }
-  for_places<kCopyUnroll<W>>(machine, Grid<N>(extents), body);
+  for_places<kCopyUnroll<W>>(launcher, Grid<N>(extents), body);
 }
 
 template <class Machine>
-void permute(Machine& machine, Call& call) {
+void permute(Launcher<Machine>& launcher, Call& call) {
   const Permutation p(call.shape(0), call.attrs().perm);
   with_storage(call.op.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
@@ -259,23 +259,23 @@ void permute(Machine& machine, Call& call) {
     constexpr double kWorthTiles = 1.0 / 8;
     if (!runs && fit.used >= kWorthTiles) {
       if constexpr (sizeof(T) == 2) {
-        if (p.in_pairs()) return transpose<T, 2>(machine, x, out, p, fit);
+        if (p.in_pairs()) return transpose<T, 2>(launcher, x, out, p, fit);
       }
-      return transpose<T, 1>(machine, x, out, p, fit);
+      return transpose<T, 1>(launcher, x, out, p, fit);
     }
     with_width<T>(runs && rows_are_packed<T>(p.last().extent), [&](auto width) {
       constexpr int kWidth = decltype(width)::value;
       if (p.rank <= 4) {
-        gather<T, kWidth, 4>(machine, x, out, p);
+        gather<T, kWidth, 4>(launcher, x, out, p);
       } else {
-        gather<T, kWidth, kMaxAxes>(machine, x, out, p);
+        gather<T, kWidth, kMaxAxes>(launcher, x, out, p);
       }
     });
   });
 }
 
 template <class Machine>
-void concat(Machine& machine, Call& call) {
+void concat(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t a_cols = last_extent(call.shape(0)), b_cols = last_extent(call.shape(1));
   with_storage(call.op.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
@@ -283,14 +283,14 @@ void concat(Machine& machine, Call& call) {
       constexpr int kWidth = decltype(width)::value;
       const std::int64_t a_chunks = a_cols / kWidth, b_chunks = b_cols / kWidth;
       for_places<kCopyUnroll<kWidth>>(
-          machine, Grid<2>({row_count(call.shape(0)), a_chunks + b_chunks}),
+          launcher, Grid<2>({row_count(call.shape(0)), a_chunks + b_chunks}),
           Concat<T, kWidth>{{call.output<T>()}, call.arg<T>(0), call.arg<T>(1), a_chunks, b_chunks});
     });
   });
 }
 
 template <class Machine>
-void slice(Machine& machine, Call& call) {
+void slice(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t from_cols = last_extent(call.shape(0)), cols = last_extent(call.out_shape());
   const std::int64_t offset = call.attrs().offset;
   with_storage(call.op.type, [&](auto tag) {
@@ -299,21 +299,21 @@ void slice(Machine& machine, Call& call) {
     with_width<T>(packed, [&](auto width) {
       constexpr int kWidth = decltype(width)::value;
       for_places<kCopyUnroll<kWidth>>(
-          machine, Grid<2>({row_count(call.out_shape()), cols / kWidth}),
+          launcher, Grid<2>({row_count(call.out_shape()), cols / kWidth}),
           Gather<T, kWidth, 2>{{call.output<T>()}, call.arg<T>(0), offset / kWidth, {from_cols / kWidth, 1}});
     });
   });
 }
 
 template <class Machine>
-void shape(Machine& machine, Call& call) {
+void shape(Launcher<Machine>& launcher, Call& call) {
   switch (call.op.kind) {
     case core::OpKind::concat:
-      return concat(machine, call);
+      return concat(launcher, call);
     case core::OpKind::slice:
-      return slice(machine, call);
+      return slice(launcher, call);
     case core::OpKind::permute:
-      return permute(machine, call);
+      return permute(launcher, call);
     default:
       return;
   }

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "cairn/core/host_device.h"
-#include "cairn/runtime/device/rows.h"
+#include "cairn/runtime/device/reductions.h"
 
 /// softmax and softmax_grad on rows [rows, cols]; loss.h takes their sums of exponentials for cross entropies.
 namespace cairn::runtime::device {
@@ -55,7 +55,7 @@ struct JoinExponentials {
   }
 };
 
-/// Of a row's first `cols` elements. `source` is Rows or StagedRows of one row.
+/// Of a row's first `cols` elements. `source` is Rows of one row, staged or not.
 template <class Team, class Source>
 CAIRN_HD Exponentials exponentials_of_row(const Team& team, const Source& source, std::int64_t cols) {
   Exponentials own;
@@ -65,8 +65,6 @@ CAIRN_HD Exponentials exponentials_of_row(const Team& team, const Source& source
 
 template <class T>
 struct SoftmaxRow {
-  using Storage = T;
-  static constexpr int kInputs = 1;
   static constexpr bool kReadsTwice = true;
 
   bool causal;
@@ -76,16 +74,17 @@ struct SoftmaxRow {
     const std::int64_t visible = causal ? row % cols + 1 : cols;
     const Exponentials all = exponentials_of_row(team, x, visible);
     const float factor = 1 / all.sum;
-    map_rows<1>(team, again(x), out, visible,
-                [&](std::int64_t, const float(&values)[1]) { return all.of(values[0]) * factor; });
+    map_packs<1>(team, x.again(), out, visible,
+                 [&]<int W>(std::int64_t, const float(&values)[1][W], float(&results)[W]) {
+                   CAIRN_UNROLL
+                   for (int i = 0; i < W; ++i) results[i] = all.of(values[0][i]) * factor;
+                 });
     fill_row(team, out + visible, cols - visible, 0.0F);
   }
 };
 
 template <class T>
 struct SoftmaxGradRow {
-  using Storage = T;
-  static constexpr int kInputs = 2;
   static constexpr bool kReadsTwice = true;
 
   template <class Team, class Source>
@@ -98,20 +97,23 @@ struct SoftmaxGradRow {
       own += sum_values(terms);
     });
     const float dot = team.reduce(own, core::Sum());
-    map_rows<2>(team, again(dy_y), out, cols,
-                [&](std::int64_t, const float(&values)[2]) { return values[1] * (values[0] - dot); });
+    map_packs<2>(team, dy_y.again(), out, cols,
+                 [&]<int W>(std::int64_t, const float(&values)[2][W], float(&results)[W]) {
+                   CAIRN_UNROLL
+                   for (int i = 0; i < W; ++i) results[i] = values[1][i] * (values[0][i] - dot);
+                 });
   }
 };
 
 template <class Machine>
-void softmax(Machine& machine, Call& call) {
+void softmax(Launcher<Machine>& launcher, Call& call) {
   with_storage(call.op.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const std::int64_t rows = row_count(call.shape(0)), cols = last_extent(call.shape(0));
     if (call.op.kind == core::OpKind::softmax) {
-      launch_rows(machine, SoftmaxRow<T>{call.attrs().causal}, {call.arg<T>(0)}, call.output<T>(), rows, cols);
+      launch_rows(launcher, SoftmaxRow<T>{call.attrs().causal}, {call.arg<T>(0)}, call.output<T>(), rows, cols);
     } else {
-      launch_rows(machine, SoftmaxGradRow<T>{}, {call.arg<T>(0), call.arg<T>(1)}, call.output<T>(), rows, cols);
+      launch_rows(launcher, SoftmaxGradRow<T>{}, {call.arg<T>(0), call.arg<T>(1)}, call.output<T>(), rows, cols);
     }
   });
 }

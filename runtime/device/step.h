@@ -12,8 +12,6 @@
 #include "cairn/runtime/device/ops.h"
 #include "cairn/runtime/device/synthetic.h"
 #include "cairn/runtime/internal/execution.h"
-#include "cairn/runtime/internal/liveness.h"
-#include "cairn/runtime/internal/patterns.h"
 #include "cairn/runtime/program.h"
 
 namespace cairn::runtime::device {

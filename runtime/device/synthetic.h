@@ -7,6 +7,7 @@
 #include "cairn/core/host_device.h"
 #include "cairn/core/machine/team.h"
 #include "cairn/runtime/device/call.h"
+#include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/internal/element.h"
 
 /// The synthetic kernel (runtime/synthetic.h) on a device, with the same bits: every digest is a sum of 64-bit words,
@@ -52,21 +53,10 @@ CAIRN_HD inline void store_word(std::byte* data, std::int64_t count, std::int64_
 /// This thread's share of the digest of the words [begin, end).
 template <class Team>
 CAIRN_HD std::uint64_t partial_digest(const Team& team, const Bytes& bytes, std::int64_t begin, std::int64_t end) {
-  constexpr int kUnroll = 4;
   std::uint64_t sum = 0;
-  for (std::int64_t first = begin + team.rank(); first < end; first += kUnroll * team.size()) {
-    std::uint64_t words[kUnroll];
-    CAIRN_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
-      const std::int64_t j = first + u * team.size();
-      if (j < end) words[u] = load_word(bytes, j);
-    }
-    CAIRN_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
-      const std::int64_t j = first + u * team.size();
-      if (j < end) sum += mix(words[u], static_cast<std::uint64_t>(j));
-    }
-  }
+  load_ahead<4>(
+      begin + team.rank(), team.size(), end, [&](std::int64_t j) { return load_word(bytes, j); },
+      [&](std::int64_t j, std::uint64_t word) { sum += mix(word, static_cast<std::uint64_t>(j)); });
   return sum;
 }
 

@@ -13,9 +13,7 @@
 #include "cairn/runtime/host/synthetic.h"
 #include "cairn/runtime/internal/element.h"
 #include "cairn/runtime/internal/execution.h"
-#include "cairn/runtime/internal/liveness.h"
 #include "cairn/runtime/internal/loops.h"
-#include "cairn/runtime/internal/patterns.h"
 #include "cairn/runtime/internal/residents.h"
 
 namespace cairn::runtime {

@@ -1,15 +1,60 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cairn/runtime/executor.h"
-#include "cairn/runtime/internal/liveness.h"
 #include "cairn/runtime/program.h"
 
 /// What the executors of all machines share.
 namespace cairn::runtime {
+
+// The bytes that memory is filled with, the same on every machine.
+inline constexpr int kArenaPaint = 0xA5;    ///< a new arena, to see later what was written
+inline constexpr int kPoison = 0xFF;        ///< what is free: makes every fp32 and bf16 value a NaN
+inline constexpr int kSentinel = 0xC5;      ///< the gaps behind buffers
+inline constexpr int kDirtyScratch = 0x5A;  ///< the scratch of a synthetic node; no sentinel, so that guards see it
+
+/// The gap behind a live buffer, program.guard_bytes long.
+struct Guard {
+  core::NodeId node = core::kNoNode;  ///< whose buffer it follows
+  std::int64_t offset = 0;            ///< of the gap in the arena
+  bool operator==(const Guard&) const = default;
+};
+
+/// When a program's buffers live, as every executor needs it. Guards are there where program.guard_bytes > 0.
+struct Liveness {
+  std::int64_t live_peak_bytes = 0;   ///< most bytes in live buffers at once
+  std::int64_t high_water_bytes = 0;  ///< the highest address that is written, guards included
+
+  /// To be filled before the kernel of a step runs, and after it.
+  std::span<const Guard> filled_before(std::int64_t step) const { return range(before_, step); }
+  std::span<const Guard> filled_after(std::int64_t step) const { return range(after_, step); }
+  /// To be whole when the kernel of a step has run.
+  std::span<const Guard> checked(std::int64_t step) const { return range(checked_, step); }
+  /// The same for all steps, one behind the other, and where a step's begin.
+  const std::vector<Guard>& all_checked() const { return checked_.guards; }
+  std::int64_t checked_begin(std::int64_t step) const { return checked_.begin[static_cast<std::size_t>(step)]; }
+
+ private:
+  friend Liveness liveness(const Program& program, bool guards);
+  struct Lists {
+    std::vector<Guard> guards;
+    std::vector<std::int64_t> begin{0};  ///< of every step, and the end
+    void end_step() { begin.push_back(static_cast<std::int64_t>(guards.size())); }
+  };
+  static std::span<const Guard> range(const Lists& lists, std::int64_t step) {
+    const auto at = static_cast<std::size_t>(step);
+    if (lists.begin.size() < at + 2) return {};
+    return {lists.guards.data() + lists.begin[at], lists.guards.data() + lists.begin[at + 1]};
+  }
+  Lists before_, checked_, after_;
+};
+
+/// O(T), with guards O(T * buffers live at once).
+Liveness liveness(const Program& program, bool guards);
 
 /// Throws InputError where an instruction reaches outside the arena or names no resident, or where sentinels are asked
 /// for and the program has no guards. O(T + operands).

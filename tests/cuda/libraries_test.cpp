@@ -314,6 +314,13 @@ constexpr Geometry kGeometries[] = {
     {1, 9, 8, 3, 7, 7, 1, 0, 2},   {2, 14, 14, 32, 3, 3, 1, 1, 64}, {2, 11, 6, 3, 3, 1, 1, 1, 4},
 };
 
+/// Prints the line by which the test counts as skipped.
+bool no_cudnn(const Convolutions& convolutions) {
+  if (convolutions.available()) return false;
+  std::printf("skipped: %s\n", convolutions.why_not().c_str());
+  return true;
+}
+
 bool one_line(const std::string& text) { return !text.empty() && text.find('\n') == std::string::npos; }
 
 }  // namespace
@@ -451,10 +458,7 @@ TEST_CASE("a product that is none is refused with its shape") {
 TEST_CASE("convolutions by cuDNN are those of a loop in double") {
   if (cairn::tests::no_device()) return;
   Convolutions convolutions(kWorkspaceLimit);
-  if (!convolutions.available()) {
-    std::printf("skipped: %s\n", convolutions.why_not().c_str());
-    return;
-  }
+  if (no_cudnn(convolutions)) return;
   int planned = 0;
   for (const Geometry& geometry : kGeometries) {
     for (const ConvKind kind : kKinds) {
@@ -478,10 +482,7 @@ TEST_CASE("convolutions by cuDNN are those of a loop in double") {
 TEST_CASE("a convolution has the same bits whenever it is computed") {
   if (cairn::tests::no_device()) return;
   Convolutions convolutions(kWorkspaceLimit);
-  if (!convolutions.available()) {
-    std::printf("skipped: %s\n", convolutions.why_not().c_str());
-    return;
-  }
+  if (no_cudnn(convolutions)) return;
   for (const Geometry& geometry : {Geometry{8, 28, 28, 64, 3, 3, 1, 1, 64}, Geometry{8, 56, 56, 3, 7, 7, 2, 3, 64}}) {
     for (const ConvKind kind : kKinds) {
       for (const Precision precision : kPrecisions) {

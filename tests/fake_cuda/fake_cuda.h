@@ -36,7 +36,8 @@ void set_cudnn(bool available);
 std::string alive();
 std::int64_t allocated_bytes();
 /// What no program may do, one a line: calls that a capture forbids, copies outside of allocations, memory that is
-/// freed while work is pending, work on the default stream, calls for one device while another one is current.
+/// freed while work is pending, work on the default stream, calls for one device while another one is current,
+/// launches with more shared memory than the kernel was allowed, kernels that are allowed some twice.
 std::string faults();
 /// How often every function was called. "kernel" stands for launches, products, convolutions and sorts.
 std::map<std::string, std::int64_t> calls();
@@ -53,6 +54,12 @@ void before_kernel(std::int64_t nth, std::function<void()> action);
 
 /// For the fakes of what enqueues kernels.
 cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel);
+/// Records a fault where a kernel, known by an address, is given more shared memory than it was allowed by then.
+void require_shared(const void* kernel, std::int64_t of_block);
+/// Bytes of shared memory that kernels were allowed, of those that were ever allowed more than 48 KiB: one for each. A
+/// kernel's is never lowered and set but once, which are faults. Not forgotten by reset(), as a kernel asks once a
+/// process.
+std::map<const void*, std::int64_t> allowed_shared();
 /// Records a fault unless the address is a multiple of `alignment`.
 void require_aligned(const void* address, std::uintptr_t alignment, const char* what);
 bool has_cudnn();

@@ -66,8 +66,6 @@ void Machine::sort_by_key(const std::int32_t* keys, std::int32_t* sorted_keys, s
 
 struct Gemms::Impl {};
 Gemms::Gemms(std::int64_t) {}
-Gemms::Gemms(Gemms&&) noexcept = default;
-Gemms& Gemms::operator=(Gemms&&) noexcept = default;
 Gemms::~Gemms() = default;
 
 std::int64_t Gemms::workspace(const GemmShape& shape) { return library().gemm_workspace(shape); }
@@ -85,8 +83,6 @@ struct Convolutions::Impl {
   std::string why_not = "the fake cuDNN is switched off";
 };
 Convolutions::Convolutions(std::int64_t) : impl_(std::make_unique<Impl>()) {}
-Convolutions::Convolutions(Convolutions&&) noexcept = default;
-Convolutions& Convolutions::operator=(Convolutions&&) noexcept = default;
 Convolutions::~Convolutions() = default;
 
 bool Convolutions::available() const { return fake::has_cudnn(); }

@@ -168,6 +168,12 @@ Runtime& runtime() {
   return instance;
 }
 
+/// Outlives reset().
+std::map<const void*, std::int64_t>& shared_of_kernels() {
+  static std::map<const void*, std::int64_t> instance;
+  return instance;
+}
+
 template <class Handle>
 cudaError_t create(std::set<Handle>& alive, Handle* out, Handle created) {
   alive.insert(created);
@@ -247,6 +253,16 @@ cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel) {
   return status != cudaSuccess ? status : runtime().enqueue(stream, {std::move(kernel), true});
 }
 
+std::map<const void*, std::int64_t> allowed_shared() { return shared_of_kernels(); }
+
+void require_shared(const void* kernel, std::int64_t of_block) {
+  constexpr std::int64_t kOfEveryKernel = 48 * 1024;
+  const auto allowed = shared_of_kernels().find(kernel);
+  if (of_block > (allowed == shared_of_kernels().end() ? kOfEveryKernel : allowed->second))
+    runtime().fault("a launch with " + std::to_string(of_block) +
+                    " bytes of shared memory, more than its kernel may have");
+}
+
 void require_aligned(const void* address, std::uintptr_t alignment, const char* what) {
   if (reinterpret_cast<std::uintptr_t>(address) % alignment == 0) return;
   runtime().fault(std::string(what) + " is not at a multiple of " + std::to_string(alignment));
@@ -255,6 +271,12 @@ void require_aligned(const void* address, std::uintptr_t alignment, const char* 
 }  // namespace cairn::tests::fake
 
 using namespace cairn::tests::fake;
+
+namespace {
+
+constexpr int kSharedBytes = 100 * 1024;  // of a block; with the 4 KiB that cuda/ spares, what tests::FiberMachine has
+
+}  // namespace
 
 // Names and parameters are those of cuda_runtime_api.h.
 
@@ -300,9 +322,18 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  constexpr int kSharedBytes = 100 * 1024;  // with the 4 KiB that cuda/ spares, what tests::FiberMachine has
   *value = attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? kSharedBytes : 0;
   return runtime().enter("cudaDeviceGetAttribute");
+}
+
+cudaError_t cudaFuncSetAttribute(const void* func, cudaFuncAttribute attr, int value) {
+  if (const cudaError_t status = runtime().enter("cudaFuncSetAttribute")) return status;
+  runtime().require_current(0, "cudaFuncSetAttribute");
+  if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize || value > kSharedBytes) {
+    return runtime().remember(cudaErrorInvalidValue);
+  }
+  if (!shared_of_kernels().emplace(func, value).second) runtime().fault("a kernel's shared memory is set twice");
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cairn/runtime/device/columns.h"
+#include "cairn/runtime/device/reductions.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
@@ -12,11 +12,6 @@ namespace {
 using core::ElementType;
 using core::OpKind;
 using core::Shape;
-
-void check(const core::Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5) {
-  INFO("shape " << args[0].shape.front() << " ... " << args[0].shape.back());
-  check_device_op(op, args, tolerance);
-}
 
 Tensor stats_of(const Tensor& x) {
   const Shape shape = {2, x.shape.back()};
@@ -34,7 +29,7 @@ TEST_CASE("device: sums over rows agree with the host", "[device]") {
   for (const Shape& shape : kShapes) {
     const Tensor x = random_tensor(shape, random);
     const std::int64_t cols = shape.back(), rows = core::element_count(shape) / cols;
-    check(make_op(OpKind::reduce_rows, {cols}, {.rows = rows, .cols = cols}), {x});
+    check_device_op(make_op(OpKind::reduce_rows, {cols}, {.rows = rows, .cols = cols}), {x});
   }
 }
 
@@ -46,10 +41,10 @@ TEST_CASE("device: batch norm agrees with the host", "[device]") {
     const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
     const Tensor params = random_tensor(of_columns, random), stats = stats_of(x);
     const Tensor dparams = random_tensor(of_columns, random);
-    check(make_op(OpKind::batchnorm_stats, of_columns, {.eps = 1e-3}), {x});
-    check(make_op(OpKind::batchnorm, shape), {x, stats, params});
-    check(make_op(OpKind::batchnorm_grad_params, of_columns), {dy, x, stats});
-    check(make_op(OpKind::batchnorm_grad_input, shape), {dy, x, stats, params, dparams});
+    check_device_op(make_op(OpKind::batchnorm_stats, of_columns, {.eps = 1e-3}), {x});
+    check_device_op(make_op(OpKind::batchnorm, shape), {x, stats, params});
+    check_device_op(make_op(OpKind::batchnorm_grad_params, of_columns), {dy, x, stats});
+    check_device_op(make_op(OpKind::batchnorm_grad_input, shape), {dy, x, stats, params, dparams});
   }
 }
 
@@ -60,19 +55,19 @@ TEST_CASE("device: statistics of long columns far from zero", "[device]") {
     Tensor x = random_tensor({kRows, cols}, random);
     for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += i % 2 == 0 || cols == 1 ? 100 : -3000;
     x.values[0] = 1e4;  // neither may an outlier at the front cost digits
-    check(make_op(OpKind::batchnorm_stats, {2, cols}), {x});
+    check_device_op(make_op(OpKind::batchnorm_stats, {2, cols}), {x});
     Tensor dy = random_tensor({kRows, cols}, random);
     const Tensor stats = stats_of(x);
     // Sums of a hundred thousand terms of either sign: their error is that of the terms, not that of the result.
     for (double& value : dy.values) value /= 300;
-    check(make_op(OpKind::batchnorm_grad_params, {2, cols}), {dy, x, stats});
+    check_device_op(make_op(OpKind::batchnorm_grad_params, {2, cols}), {dy, x, stats});
   }
 }
 
 TEST_CASE("device: equal rows have deviation 0", "[device]") {
   for (const std::int64_t cols : {3, 64}) {
     const Tensor x{{2000, cols}, Values(static_cast<std::size_t>(2000 * cols), 1234.5), {}};
-    check(make_op(OpKind::batchnorm_stats, {2, cols}), {x}, 1e-6);
+    check_device_op(make_op(OpKind::batchnorm_stats, {2, cols}), {x}, 1e-6);
   }
 }
 
@@ -96,27 +91,8 @@ TEST_CASE("device: batch norm may take the storage of x or dy", "[device]") {
     const Shape shape = {701, cols};
     const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
     const Tensor params = random_tensor({2, cols}, random), stats = stats_of(x);
-    for (const bool gradient : {false, true}) {
-      const core::Op op = make_op(gradient ? OpKind::batchnorm_grad_input : OpKind::batchnorm, shape);
-      const std::vector<Tensor> args =
-          gradient ? std::vector<Tensor>{dy, x, stats, params, params} : std::vector<Tensor>{x, stats, params};
-      for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
-        FiberMachine machine(threads);
-        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32);
-        for (std::size_t over = 0; over < (gradient ? 2 : 1); ++over) {
-          std::vector<DeviceBytes> memory;
-          std::vector<runtime::device::Tensor> tensors;
-          memory.reserve(args.size());
-          for (const Tensor& arg : args) {
-            memory.emplace_back(4 * core::element_count(arg.shape));
-            write_values(memory.back().data(), ElementType::f32, arg);
-            tensors.push_back({memory.back().data(), ElementType::f32, arg.shape});
-          }
-          run_without_scratch(machine, op, tensors, memory[over].data());
-          CHECK(memory[over].bytes() == expected);
-        }
-      }
-    }
+    check_in_place(make_op(OpKind::batchnorm, shape), {x, stats, params}, 1);
+    check_in_place(make_op(OpKind::batchnorm_grad_input, shape), {dy, x, stats, params, params}, 2);
   }
 }
 

@@ -12,11 +12,6 @@ using core::ElementType;
 using core::OpKind;
 using core::Shape;
 
-void check(const core::Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5) {
-  INFO("rows of " << args[0].shape.back());
-  check_device_op(op, args, tolerance);
-}
-
 Tensor stats_of(const Tensor& x) {
   Shape shape = x.shape;
   shape.back() = 2;
@@ -36,10 +31,10 @@ TEST_CASE("device: layer norm agrees with the host", "[device]") {
   for (const Shape& shape : kShapes) {
     const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
     const Tensor params = random_tensor({2, shape.back()}, random), stats = stats_of(x);
-    check(make_op(OpKind::layernorm_stats, stats.shape, {.eps = 1e-3}), {x});
-    check(make_op(OpKind::layernorm, shape), {x, stats, params});
-    check(make_op(OpKind::layernorm_grad_params, {2, shape.back()}), {dy, x, stats});
-    check(make_op(OpKind::layernorm_grad_input, shape), {dy, x, stats, params});
+    check_device_op(make_op(OpKind::layernorm_stats, stats.shape, {.eps = 1e-3}), {x});
+    check_device_op(make_op(OpKind::layernorm, shape), {x, stats, params});
+    check_device_op(make_op(OpKind::layernorm_grad_params, {2, shape.back()}), {dy, x, stats});
+    check_device_op(make_op(OpKind::layernorm_grad_input, shape), {dy, x, stats, params});
   }
 }
 
@@ -48,8 +43,8 @@ TEST_CASE("device: layer norm of long rows agrees with the host", "[device]") {
   for (const Shape& shape : kLongRows) {
     const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
     const Tensor params = random_tensor({2, shape.back()}, random), stats = stats_of(x);
-    check(make_op(OpKind::layernorm_stats, stats.shape, {.eps = 1e-3}), {x});
-    check(make_op(OpKind::layernorm_grad_input, shape), {dy, x, stats, params});
+    check_device_op(make_op(OpKind::layernorm_stats, stats.shape, {.eps = 1e-3}), {x});
+    check_device_op(make_op(OpKind::layernorm_grad_input, shape), {dy, x, stats, params});
   }
 }
 
@@ -59,13 +54,13 @@ TEST_CASE("device: statistics of long rows far from zero", "[device]") {
   Tensor x = random_tensor(shape, random);
   for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += i < 100001 ? 100 : -3000;
   x.values[0] = 1e4;  // neither may an outlier at the front cost digits
-  check(make_op(OpKind::layernorm_stats, {2, 2}), {x});
+  check_device_op(make_op(OpKind::layernorm_stats, {2, 2}), {x});
 }
 
 TEST_CASE("device: equal elements have deviation 0", "[device]") {
   for (const std::int64_t cols : {1, 7, 64, 1000, 5000}) {
     const Tensor x{{3, cols}, Values(static_cast<std::size_t>(3 * cols), 1234.5), {}};
-    check(make_op(OpKind::layernorm_stats, {3, 2}), {x}, 1e-6);
+    check_device_op(make_op(OpKind::layernorm_stats, {3, 2}), {x}, 1e-6);
   }
 }
 
@@ -87,27 +82,8 @@ TEST_CASE("device: layer norm may take the storage of x or dy", "[device]") {
     const Shape shape = {7, cols};
     const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
     const Tensor params = random_tensor({2, cols}, random), stats = stats_of(x);
-    for (const bool gradient : {false, true}) {
-      const core::Op op = make_op(gradient ? OpKind::layernorm_grad_input : OpKind::layernorm, shape);
-      const std::vector<Tensor> args =
-          gradient ? std::vector<Tensor>{dy, x, stats, params} : std::vector<Tensor>{x, stats, params};
-      for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
-        FiberMachine machine(threads);
-        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32);
-        for (std::size_t over = 0; over < (gradient ? 2 : 1); ++over) {
-          std::vector<DeviceBytes> memory;
-          std::vector<runtime::device::Tensor> tensors;
-          memory.reserve(args.size());
-          for (const Tensor& arg : args) {
-            memory.emplace_back(4 * core::element_count(arg.shape));
-            write_values(memory.back().data(), ElementType::f32, arg);
-            tensors.push_back({memory.back().data(), ElementType::f32, arg.shape});
-          }
-          run_without_scratch(machine, op, tensors, memory[over].data());
-          CHECK(memory[over].bytes() == expected);
-        }
-      }
-    }
+    check_in_place(make_op(OpKind::layernorm, shape), {x, stats, params}, 1);
+    check_in_place(make_op(OpKind::layernorm_grad_input, shape), {dy, x, stats, params}, 2);
   }
 }
 

@@ -99,6 +99,28 @@ std::vector<std::byte> run_on(FiberMachine& machine, core::Op op, const std::vec
   return out.bytes();
 }
 
+/// With fp32 storage, the op gives the same bits where its output takes the storage of any of its first `inputs`
+/// arguments. It must take no scratch.
+inline void check_in_place(const core::Op& op, const std::vector<Tensor>& args, std::size_t inputs) {
+  using core::ElementType;
+  for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
+    FiberMachine machine(threads);
+    const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32);
+    for (std::size_t over = 0; over < inputs; ++over) {
+      std::vector<DeviceBytes> memory;
+      std::vector<runtime::device::Tensor> tensors;
+      memory.reserve(args.size());
+      for (std::size_t i = 0; i < args.size(); ++i) {
+        memory.emplace_back(4 * core::element_count(args[i].shape));
+        write_values(memory[i].data(), ElementType::f32, args[i]);
+        tensors.push_back({memory[i].data(), core::arg_type(op.kind, i, ElementType::f32), args[i].shape});
+      }
+      run_without_scratch(machine, op, tensors, memory[over].data());
+      CHECK(memory[over].bytes() == expected);
+    }
+  }
+}
+
 /// What the values become when they are stored as the op wants them.
 inline std::vector<Tensor> stored(const core::Op& op, std::vector<Tensor> args, core::ElementType storage) {
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -118,7 +140,8 @@ void check_device_op(const core::Op& op, const std::vector<Tensor>& args, double
                      bool library_convolutions = false, const Run& execute = {}) {
   for (const core::ElementType storage : {core::ElementType::f32, core::ElementType::bf16}) {
     const core::ElementType type = core::output_type(op.kind, storage);
-    INFO("op " << core::to_string(op.kind) << " stored as " << core::to_string(storage));
+    INFO("op " << core::to_string(op.kind) << " of " << runtime::row_count(args[0].shape) << " rows of "
+               << runtime::last_extent(args[0].shape) << " stored as " << core::to_string(storage));
     const Values expected = run<double>(op, stored(op, args, storage));
     const double allowed = type == core::ElementType::bf16 ? tolerance + 1.0 / 128 : tolerance;
     const auto run_with = [&](Threads threads) {

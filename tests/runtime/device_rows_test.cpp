@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "cairn/runtime/device/rows.h"
+#include "cairn/runtime/device/reductions.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/fiber_machine.h"
 
@@ -62,10 +62,13 @@ struct TwoLoops {
       }
     });
     team.sync();
-    runtime::device::map_rows<2>(team, rows, out, cols, [&](std::int64_t column, const float(&values)[2]) {
-      right = right && (seen_by[column] == team.rank() || !alike());
-      return right ? values[0] + 2 * values[1] : -7;
-    });
+    const auto formula = [&]<int W>(std::int64_t first, const float(&values)[2][W], float(&results)[W]) {
+      for (int i = 0; i < W; ++i) {
+        right = right && (seen_by[first + i] == team.rank() || !alike());
+        results[i] = right ? values[0][i] + 2 * values[1][i] : -7;
+      }
+    };
+    runtime::device::map_packs<2>(team, rows, out, cols, formula);
   }
   bool alike() const { return runtime::device::begin_alike(rows, static_cast<const T*>(out)); }
 };

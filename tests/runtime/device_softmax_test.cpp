@@ -73,9 +73,13 @@ TEST_CASE("device: causal softmax of long rows", "[device]") {
     const std::vector<float> in(x.values.begin(), x.values.end());
     std::vector<float> out(in.size(), -1);
     SomeTeams machine{{0, 1, 700, 2040, size - 1}};
-    runtime::device::launch_rows(machine, runtime::device::SoftmaxRow<float>{true}, {in.data()}, out.data(), size,
+    const core::Op op = make_op(OpKind::softmax, {size, size}, {.causal = true});
+    HostLibrary library;
+    const runtime::device::Call call{op, {}, out.data(), library, false, {nullptr, 0}};
+    runtime::device::Launcher<SomeTeams> launcher(machine, call);
+    runtime::device::launch_rows(launcher, runtime::device::SoftmaxRow<float>{true}, {in.data()}, out.data(), size,
                                  size);
-    const Values expected = run<double>(make_op(OpKind::softmax, {size, size}, {.causal = true}), {x});
+    const Values expected = run<double>(op, {x});
     for (const std::int64_t row : machine.indices) {
       const auto at = row * size;
       check_close(Values(out.begin() + at, out.begin() + at + size),
@@ -146,21 +150,7 @@ TEST_CASE("device: softmax and its gradient may take the storage of an argument"
       const Shape shape = {7, cols};
       const core::Op op = make_op(gradient ? OpKind::softmax_grad : OpKind::softmax, shape);
       const std::vector<Tensor> args(gradient ? 2 : 1, random_tensor(shape, random));
-      const std::int64_t bytes = 4 * 7 * cols;
-      for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
-        FiberMachine machine(threads);
-        const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32);
-        for (std::size_t over = 0; over < args.size(); ++over) {
-          DeviceBytes first(bytes), second(bytes);
-          write_values(first.data(), ElementType::f32, args[0]);
-          write_values(second.data(), ElementType::f32, args.back());
-          const runtime::device::Tensor tensors[] = {{first.data(), ElementType::f32, shape},
-                                                     {second.data(), ElementType::f32, shape}};
-          DeviceBytes& out = over == 0 ? first : second;
-          run_without_scratch(machine, op, {tensors, args.size()}, out.data());
-          CHECK(out.bytes() == expected);
-        }
-      }
+      check_in_place(op, args, args.size());
     }
   }
 }

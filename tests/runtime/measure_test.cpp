@@ -4,7 +4,7 @@
 #include <set>
 
 #include "cairn/runtime/executor.h"
-#include "cairn/runtime/internal/liveness.h"
+#include "cairn/runtime/internal/execution.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/runtime/graphs.h"

@@ -10,8 +10,7 @@
 
 #include "cairn/core/precision.h"
 #include "cairn/runtime/device/step.h"
-#include "cairn/runtime/internal/liveness.h"
-#include "cairn/runtime/internal/patterns.h"
+#include "cairn/runtime/internal/execution.h"
 #include "cairn/runtime/internal/residents.h"
 #include "cairn/runtime/program.h"
 #include "cairn/tests/support/fiber_machine.h"

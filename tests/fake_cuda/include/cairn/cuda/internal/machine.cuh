@@ -10,9 +10,14 @@
 /// host's Teams. The .cu files of cuda/ are compiled with it as they are.
 namespace cairn::cuda {
 
+/// Whose address stands for the kernel that runs F.
+template <class F>
+inline char kKernel = 0;
+
 template <class F>
 void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes) const {
   if (teams == 0) return;
+  const std::int64_t of_block = shared_of_team<F>(shared_bytes, &kKernel<F>) * kTeamsOfBlock<F>;
   const auto kernel = [=] {
 #ifdef CAIRN_FAKE_FIBERS
     tests::fake::machine().launch(functor, teams, shared_bytes);
@@ -20,11 +25,13 @@ void Machine::launch(const F& functor, std::int64_t teams, std::int64_t shared_b
     tests::fake::machine().launch_teams_of_one(functor, teams, shared_bytes);
 #endif
   };
+  tests::fake::require_shared(&kKernel<F>, of_block);
   check(tests::fake::enqueue_kernel(stream_, kernel), "the launch of a kernel");
 }
 
 template <class F>
 std::int64_t Machine::resident_teams(std::int64_t shared_bytes) const {
+  shared_of_team<F>(shared_bytes, &kKernel<F>);
   return tests::fake::machine().resident_teams<F>(shared_bytes);
 }
 

@@ -1,0 +1,599 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "cairn/core/host_device.h"
+#include "cairn/core/machine/team.h"
+#include "cairn/runtime/device/call.h"
+#include "cairn/runtime/device/elements.h"
+
+/// What kernels on [rows, cols] tensors share: launch_rows for ops whose rows are independent of each other,
+/// reduce_columns for sums over the rows of every column, and map_columns for maps with parameters of columns.
+namespace cairn::runtime::device {
+
+// Loops of a team over rows of tensors: by 16 bytes, but for the elements before the first and behind the last 16-byte
+// boundary in the row. N rows are read side by side; where they (and the row that is written) do not all begin equally
+// far from such a boundary, they are read element by element. A thread sees the same columns in every loop over as many
+// columns of rows that begin equally far from a boundary. Rows have less than 2^32 elements.
+
+/// N rows of the same length. Staged ones are also copied by the first loop over them, to where a later loop reads them
+/// faster. Every copy begins as far from a 16-byte boundary as its row. A thread may read what it copied itself without
+/// a sync.
+template <class T, int N, bool kStaged = false>
+struct Rows {
+  const T* row[N];
+  T* copy[N] = {};  ///< of staged rows
+
+  /// What the loops behind the first one read.
+  CAIRN_HD Rows<T, N> again() const {
+    Rows<T, N> rows;
+    for (int n = 0; n < N; ++n) rows.row[n] = kStaged ? copy[n] : row[n];
+    return rows;
+  }
+};
+
+/// Elements between the last 16-byte boundary at or before `row` and `row`.
+template <class T>
+CAIRN_HD int elements_past_boundary(const T* row) {
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % sizeof(Pack<T>) / sizeof(T));
+}
+
+/// A row cut into its packs and its edges: the elements before and behind them.
+template <class T>
+struct RowCut {
+  int head = 0;            ///< elements before the first pack
+  int packs = 0;           ///< 0 where rows are to be read element by element
+  std::int64_t edges = 0;  ///< elements outside the packs
+
+  CAIRN_HD RowCut(const T* row, std::int64_t cols, bool by_packs) {
+    if (by_packs) {
+      const int past = elements_past_boundary(row);
+      head = past == 0 ? 0 : Pack<T>::kWidth - past;
+      if (head > cols) head = static_cast<int>(cols);
+      packs = static_cast<int>((cols - head) / Pack<T>::kWidth);
+    }
+    edges = cols - std::int64_t{packs} * Pack<T>::kWidth;
+  }
+
+  CAIRN_HD std::int64_t pack_column(int pack) const { return head + std::int64_t{pack} * Pack<T>::kWidth; }
+  CAIRN_HD std::int64_t edge_column(std::int64_t edge) const {
+    return edge < head ? edge : edge + std::int64_t{packs} * Pack<T>::kWidth;
+  }
+};
+
+/// Where in a row W elements are: at `index` of such, counted from column `origin`.
+struct RowPlace {
+  std::int64_t column;
+  int origin;
+  std::int64_t index;
+};
+
+/// body(place, loaded): N times the W elements there, W the width of a pack or 1.
+template <int N, class T, class Team, class F>
+CAIRN_HD void walk_rows(const Team& team, const T* const (&rows)[N], const RowCut<T>& cut, const F& body) {
+  constexpr int kUnroll = N == 1 ? 4 : 2;
+  LoadedAll<T, 1, N> edge = {};
+  std::int64_t e = team.rank();
+  const auto load_edge = [&] {
+    if (e < cut.edges) edge = load_all<1>(rows, cut.edge_column(e));
+  };
+  load_edge();
+  const T* from[N];
+  CAIRN_UNROLL
+  for (int n = 0; n < N; ++n) from[n] = rows[n] + cut.head;
+  walk_packs<kUnroll>(team, from, 0, cut.packs, [&](int p, const auto& packs) {
+    body(RowPlace{cut.pack_column(p), cut.head, p}, packs);
+  });
+  while (e < cut.edges) {
+    const std::int64_t column = cut.edge_column(e);
+    body(RowPlace{column, 0, column}, edge.of);
+    e += team.size();
+    load_edge();
+  }
+}
+
+/// Whether rows begin as far from a 16-byte boundary as `other` does.
+template <class T, int N, bool kStaged>
+CAIRN_HD bool begin_alike(const Rows<T, N, kStaged>& rows, const T* other) {
+  bool alike = true;
+  for (int n = 0; n < N; ++n) alike = alike && elements_past_boundary(rows.row[n]) == elements_past_boundary(other);
+  return alike;
+}
+
+/// body(column, values): values[n][i] is column + i of row n; values is float[N][W], W the width of a pack or 1.
+template <int N, class T, bool kStaged, class Team, class F>
+CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std::int64_t cols, const F& body) {
+  const RowCut<T> cut(rows.row[0], cols, begin_alike(rows, rows.row[0]));
+  walk_rows(team, rows.row, cut, [&]<int W>(const RowPlace& place, const Loaded<T, W>(&loaded)[N]) {
+    CAIRN_UNROLL
+    for (int n = 0; n < N && kStaged; ++n) store(rows.copy[n] + place.origin, place.index, loaded[n]);
+    float values[N][W];
+    to_floats(loaded, values);
+    body(place.column, values);
+  });
+}
+
+/// formula(column, values, results): results[i] is what column + i of `out` becomes; values as in visit_packs, results
+/// is float[W]. `out` may be one of the rows.
+template <int N, class T, class Team, class F>
+CAIRN_HD void map_packs(const Team& team, const Rows<T, N>& rows, T* out, std::int64_t cols, const F& formula) {
+  const RowCut<T> cut(out, cols, begin_alike(rows, out));
+  walk_rows(team, rows.row, cut, [&]<int W>(const RowPlace& place, const Loaded<T, W>(&loaded)[N]) {
+    float values[N][W], results[W];
+    to_floats(loaded, values);
+    formula(place.column, values, results);
+    store_floats(out + place.origin, place.index, results);
+  });
+}
+
+/// out[column] = value.
+template <class T, class Team>
+CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value) {
+  const RowCut<T> cut(out, cols, true);
+  float values[Pack<T>::kWidth];
+  CAIRN_UNROLL
+  for (int i = 0; i < Pack<T>::kWidth; ++i) values[i] = value;
+  for (int p = team.rank(); p < cut.packs; p += team.size()) store_floats(out + cut.head, p, values);
+  for (std::int64_t e = team.rank(); e < cut.edges; e += team.size()) out[cut.edge_column(e)] = from_float<T>(value);
+}
+
+/// W neighbouring floats that begin anywhere: parameters of columns, for rows that begin anywhere.
+template <int W>
+CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
+#ifdef CAIRN_DEVICE_PASS
+  // Not on the host: GCC 12 joins both branches and keeps the alignment of the first.
+  if (W % Pack<float>::kWidth == 0 && elements_past_boundary(from) == 0) {
+    load_floats(from, 0, values);
+    return;
+  }
+#endif
+  CAIRN_UNROLL
+  for (int i = 0; i < W; ++i) values[i] = from[i];
+}
+
+// A row has a warp, or a part of one where it is short, or a block where it is long. Rows that are read twice are
+// staged in shared memory where they fit.
+
+/// Neighbouring threads of a warp that have a row to themselves: a Team without shared memory. All parts of a warp come
+/// to the same syncs and reductions; a part without a row has a rank at which no loop begins.
+template <class Warp>
+class WarpPart {
+ public:
+  static constexpr int kSlotBytes = 16;
+
+  /// `size` is a power of two that divides the warp's. `slots` are kSlotBytes for every thread of the warp; not needed
+  /// where the part is the whole warp.
+  CAIRN_HD WarpPart(const Warp& warp, int size, bool has_row, std::byte* slots)
+      : warp_(warp), size_(size), rank_(has_row ? warp.rank() & (size - 1) : kNoRow), slots_(slots) {}
+
+  CAIRN_HD int rank() const { return rank_; }
+  CAIRN_HD int size() const { return size_; }
+  CAIRN_HD void sync() const { warp_.sync(); }
+  template <class T, class Op>
+  CAIRN_HD T reduce(T value, const Op& op) const {
+    static_assert(sizeof(T) <= kSlotBytes);
+    if (size_ == warp_.size()) return warp_.reduce(value, op);
+    T* slots = reinterpret_cast<T*>(slots_);
+    const int own = warp_.rank();
+    for (int bit = size_ / 2; bit > 0; bit /= 2) {
+      slots[own] = value;
+      warp_.sync();
+      value = op(slots[own & ~bit], slots[own | bit]);  // the same expression, so the same bits, in both threads
+      warp_.sync();
+    }
+    return value;
+  }
+
+ private:
+  static constexpr int kNoRow = 1 << 30;
+
+  const Warp& warp_;
+  int size_;
+  int rank_;
+  std::byte* slots_;
+};
+
+/// How rows are shared out to teams of `threads`; depends on their length alone, but for `staged`. A warp's rows are
+/// short and always staged.
+struct RowLayout {
+  int part = 0;            ///< threads of a row
+  int of_team = 0;         ///< rows of a team
+  std::int64_t slots = 0;  ///< bytes for the reductions of parts
+  std::int64_t packs = 0;  ///< of a staged row, wherever it begins
+  bool staged = false;
+  std::int64_t shared_bytes = 0;
+
+  /// `width`: elements of a pack. `inputs`: rows that are read side by side, 0 where none is read twice.
+  RowLayout(int threads, std::int64_t cols, std::int64_t width, std::int64_t inputs, std::int64_t shared_limit)
+      : part(threads), packs(cols % width == 0 ? cols / width : blocks_of(cols + width - 1, width)) {
+    if (threads == kWarp) {
+      // Some packs for every thread, so that what it does once for a row does not outweigh what it does for packs.
+      constexpr std::int64_t kPacksOfThread = 4;
+      while (part > 1 && part / 2 * kPacksOfThread * width >= cols) part /= 2;
+    }
+    if (part < threads) slots = threads * 16;
+    // Neighbouring rows then begin at different banks of the shared memory, which has eight of 16 bytes.
+    while (part < 8 && (packs % part != 0 || packs / part % 2 == 0)) ++packs;
+    of_team = threads / part;
+    const std::int64_t stage = of_team * inputs * packs * 16;
+    staged = inputs > 0 && (threads == kWarp || stage <= shared_limit);
+    shared_bytes = slots + (staged ? stage : 0);
+  }
+
+  static constexpr int kWarp = 32;
+};
+
+/// An op on rows: op(team, row, source, cols, out row) for every row. `source` is the Rows of its N arguments, staged
+/// or not; `out row` may be that of an argument; nullptr where the op writes none. Op::kReadsTwice says whether staging
+/// is of use.
+template <class Op, class T, int N, int Threads>
+struct RowTeams {
+  static constexpr int kThreads = Threads;
+
+  Op op;
+  const T* in[N];
+  T* out;
+  std::int64_t rows, cols;
+  RowLayout layout;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    if constexpr (kThreads > RowLayout::kWarp) {
+      run(team, index, 0, team.template shared<T>());
+    } else {
+      auto* slots = team.template shared<std::byte>();
+      T* stage = reinterpret_cast<T*>(slots + layout.slots);
+      const int size = layout.part < team.size() ? layout.part : team.size();
+      const std::int64_t first = index * layout.of_team;
+      const int here = first + layout.of_team < rows ? layout.of_team : static_cast<int>(rows - first);
+      const int own = team.rank() / size;
+      for (int begin = 0; begin < here; begin += team.size() / size) {
+        const bool has_row = begin + own < here;
+        run(WarpPart<Team>(team, size, has_row, slots), has_row ? first + begin + own : first, own, stage);
+      }
+    }
+  }
+
+ private:
+  template <class Team>
+  CAIRN_HD void run(const Team& team, std::int64_t row, int own, T* stage) const {
+    constexpr bool kAlwaysStaged = Op::kReadsTwice && kThreads == RowLayout::kWarp;
+    Rows<T, N> from;
+    CAIRN_UNROLL
+    for (int n = 0; n < N; ++n) from.row[n] = in[n] + row * cols;
+    T* to = out == nullptr ? nullptr : out + row * cols;
+    if constexpr (Op::kReadsTwice) {
+      if (kAlwaysStaged || layout.staged) {
+        const std::int64_t stride = layout.packs * Pack<T>::kWidth;
+        Rows<T, N, true> staged;
+        CAIRN_UNROLL
+        for (int n = 0; n < N; ++n) {
+          staged.row[n] = from.row[n];
+          staged.copy[n] = stage + (n * layout.of_team + own) * stride + elements_past_boundary(from.row[n]);
+        }
+        return op(team, row, staged, cols, to);
+      }
+    }
+    if constexpr (!kAlwaysStaged) op(team, row, from, cols, to);
+  }
+};
+
+template <int Threads, class T, int N, class Machine, class Op>
+void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
+                      std::int64_t cols) {
+  const RowLayout layout(Threads, cols, Pack<T>::kWidth, Op::kReadsTwice ? N : 0, launcher.shared_limit());
+  RowTeams<Op, T, N, Threads> teams{op, {}, out, rows, cols, layout};
+  std::copy_n(in, N, teams.in);
+  launcher.launch(teams, blocks_of(rows, layout.of_team), layout.shared_bytes);
+}
+
+/// Applies an op to all rows.
+template <class T, int N, class Machine, class Op>
+void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
+                 std::int64_t cols) {
+  constexpr std::int64_t kWarpBytes = 8192;    // so that several warps' staged rows fit a block's shared memory
+  constexpr std::int64_t kBlockBytes = 65536;  // so that several blocks' rows fit; of larger rows one must do
+  const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T)) * N;
+  if (bytes <= kWarpBytes) return launch_row_teams<RowLayout::kWarp>(launcher, op, in, out, rows, cols);
+  if constexpr (Op::kReadsTwice) {
+    if (bytes > kBlockBytes) return launch_row_teams<1024>(launcher, op, in, out, rows, cols);
+  }
+  launch_row_teams<256>(launcher, op, in, out, rows, cols);
+}
+
+// Down the columns: a thread goes down the rows in fixed columns, a pack (or, where rows do not begin at 16 bytes, an
+// element) wide.
+
+/// How [rows, cols] is cut into tiles, one for each team: blocks of columns by chunks of rows. Depends on the extents
+/// alone.
+struct ColumnTiles {
+  static constexpr int kThreads = 256;
+
+  std::int64_t pieces = 0;      ///< of a row
+  std::int64_t across = 0;      ///< pieces of a tile, at most kThreads
+  std::int64_t blocks = 0;      ///< of columns
+  std::int64_t chunk_rows = 0;  ///< rows of a tile
+  std::int64_t chunks = 0;
+
+  std::int64_t teams() const { return blocks * chunks; }
+};
+
+/// Tiles for about `teams` teams, of four or more rows a thread and at most `most`, `across` pieces wide or, where rows
+/// are few, so wide that no thread is idle.
+inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int64_t across, std::int64_t teams,
+                                std::int64_t most) {
+  constexpr std::int64_t kFewest = 4;
+  ColumnTiles tiles;
+  tiles.pieces = pieces;
+  const std::int64_t widest =
+      std::max(across, ColumnTiles::kThreads / std::min<std::int64_t>(rows, ColumnTiles::kThreads));
+  tiles.blocks = blocks_of(pieces, widest);
+  tiles.across = blocks_of(pieces, tiles.blocks);
+  const std::int64_t down = ColumnTiles::kThreads / tiles.across;
+  const std::int64_t wanted = blocks_of(rows, std::max<std::int64_t>(1, teams / tiles.blocks));
+  tiles.chunks = blocks_of(rows, std::clamp(wanted, kFewest * down, most * down));
+  tiles.chunk_rows = blocks_of(rows, tiles.chunks);
+  tiles.chunks = blocks_of(rows, tiles.chunk_rows);
+  return tiles;
+}
+
+/// A thread's part of a tile: one piece of every `down`th row from `first` to `last`.
+struct TileThread {
+  std::int64_t chunk, block;
+  std::int64_t first, last;  ///< rows
+  int across, down;          ///< threads side by side, and one below the other
+  int lane, row;             ///< of the thread among them; row >= down: it has no part
+
+  template <class Team>
+  CAIRN_HD TileThread(const Team& team, const ColumnTiles& tiles, std::int64_t rows, std::int64_t index) {
+    chunk = static_cast<std::uint32_t>(index) / static_cast<std::uint32_t>(tiles.blocks);
+    block = index - chunk * tiles.blocks;
+    first = chunk * tiles.chunk_rows;
+    last = first + tiles.chunk_rows < rows ? first + tiles.chunk_rows : rows;
+    across = tiles.across < team.size() ? static_cast<int>(tiles.across) : team.size();
+    down = team.size() / across;
+    lane = team.rank() % across;
+    row = team.rank() / across;
+  }
+
+  /// body(piece, whether the thread has it): all pieces of the tile, one after the other where the team has fewer
+  /// threads than a tile is wide. All threads come to every call.
+  template <class F>
+  CAIRN_HD void for_pieces(const ColumnTiles& tiles, const F& body) const {
+    const std::int64_t begin = block * tiles.across;
+    const std::int64_t end = begin + tiles.across < tiles.pieces ? begin + tiles.across : tiles.pieces;
+    for (std::int64_t p = begin; p < end; p += across) body(p + lane, p + lane < end && row < down);
+  }
+};
+
+/// What formulas on columns have in common that need no more. Column is what a formula needs of a column: begin() loads
+/// it once for many rows, for the W columns of a piece. Row is what it needs of a row.
+struct PlainFormula {
+  struct Column {};
+  struct Row {};
+  template <int W>
+  CAIRN_HD void begin(std::int64_t, Column (&)[W]) const {}
+  CAIRN_HD Row row(std::int64_t) const { return {}; }
+  template <class AnyRow>
+  CAIRN_HD float weight(const AnyRow&) const {
+    return 1;
+  }
+};
+
+/// body(r, row's, values) for the rows of a thread's part of a tile, `stride` pieces apart: values[i] are the N
+/// tensors' elements in column i of the piece.
+template <int W, int N, class T, class Formula, class F>
+CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t stride, std::int64_t piece, const Formula& formula,
+                        const T* const (&in)[N], const F& body) {
+  struct Piece {
+    typename Formula::Row row;
+    LoadedAll<T, W, N> loaded;
+  };
+  const auto load = [&](std::int64_t r) { return Piece{formula.row(r), load_all<W>(in, r * stride + piece)}; };
+  load_ahead<W == 1 ? 8 : 4>(thread.first + thread.row, thread.down, thread.last, load,
+                             [&](std::int64_t r, const Piece& p) {
+                               float values[W][N];
+                               to_columns(p.loaded.of, values);
+                               body(r, p.row, values);
+                             });
+}
+
+/// out[row][column] = formula(row's, column's, values of N tensors). `out` may be any of the tensors.
+template <class Formula, class T, int N, int W>
+struct MapColumns {
+  static constexpr int kThreads = ColumnTiles::kThreads;
+
+  Formula formula;
+  const T* in[N];
+  T* out;
+  std::int64_t rows;
+  ColumnTiles tiles;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const TileThread thread(team, tiles, rows, index);
+    thread.for_pieces(tiles, [&](std::int64_t piece, bool has) {
+      if (!has) return;
+      typename Formula::Column columns[W];
+      formula.begin(piece, columns);
+      walk_tile<W>(thread, tiles.pieces, piece, formula, in, [&](std::int64_t r, const auto& row, const auto& values) {
+        float results[W];
+        CAIRN_UNROLL
+        for (int i = 0; i < W; ++i) results[i] = formula(row, columns[i], values[i]);
+        store_floats(out, r * tiles.pieces + piece, results);
+      });
+    });
+  }
+};
+
+/// What a formula of reduce_columns is that adds its terms up.
+struct SumFormula : PlainFormula {
+  template <int S>
+  CAIRN_HD void join(float (&sums)[S], float, const float (&other)[S], float) const {
+    CAIRN_UNROLL
+    for (int s = 0; s < S; ++s) sums[s] += other[s];
+  }
+  template <int S>
+  CAIRN_HD void finish(std::int64_t, float (&)[S]) const {}
+};
+
+/// Joins the sums of W columns that threads one below the other have, each over `count` rows, in an order fixed by the
+/// threads' number; the first row of threads has the result. All threads of the team come here; those of rows from
+/// `filled` on have nothing. Takes join_bytes of shared memory, once in a launch.
+template <class Team, class Formula, int W, int S>
+CAIRN_HD void join_down(const Team& team, const TileThread& thread, std::int64_t filled, const Formula& formula,
+                        float count, float (&sums)[W][S]) {
+  constexpr int kSlots = ColumnTiles::kThreads;
+  float* slots = team.template shared<float>() + thread.row * thread.across + thread.lane;
+  int half = 1;
+  while (half < thread.down) half *= 2;
+  for (half /= 2; half > 0; half /= 2) {
+    // Every thread's sums go to the shared memory once, so no sync is needed before they are written.
+    if (thread.row >= half && thread.row < 2 * half && thread.row < filled) {
+      CAIRN_UNROLL
+      for (int i = 0; i < W; ++i) {
+        CAIRN_UNROLL
+        for (int s = 0; s < S; ++s) slots[(i * S + s) * kSlots] = sums[i][s];
+      }
+      slots[W * S * kSlots] = count;
+    }
+    team.sync();
+    if (thread.row < half && thread.row + half < filled) {
+      const float* other = slots + half * thread.across;
+      const float other_count = other[W * S * kSlots];
+      CAIRN_UNROLL
+      for (int i = 0; i < W; ++i) {
+        float values[S];
+        CAIRN_UNROLL
+        for (int s = 0; s < S; ++s) values[s] = other[(i * S + s) * kSlots];
+        formula.join(sums[i], count, values, other_count);
+      }
+      count += other_count;
+    }
+  }
+}
+constexpr std::int64_t join_bytes(std::int64_t width, std::int64_t sums) {
+  return (width * sums + 1) * ColumnTiles::kThreads * static_cast<std::int64_t>(sizeof(float));
+}
+
+/// The sums over the rows of a tile of every column, to out[chunk][sum][column]; kLast: they are sums of all rows, and
+/// what the formula makes of them is stored. Formula has, beside what MapColumns uses,
+///   kSums (S)
+///   add(row's, column's, values, count, sums): adds an element to float[S], zeros at first, behind `count` others
+///   weight(row's): how many elements it counts for
+///   join(sums, count, other sums, other count): adds what another thread or team has; count may be 0
+///   finish(column, sums): makes the results of them
+template <class Formula, class T, int N, class Out, int W, bool kLast>
+struct ReduceColumns {
+  static constexpr int kThreads = ColumnTiles::kThreads, kSums = Formula::kSums;
+
+  Formula formula;
+  const T* in[N];
+  Out* out;
+  std::int64_t rows;
+  std::int64_t stride;  ///< pieces from a row to the next
+  ColumnTiles tiles;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const TileThread thread(team, tiles, rows, index);
+    thread.for_pieces(tiles, [&](std::int64_t piece, bool has) {
+      float sums[W][kSums] = {};
+      float count = 0;
+      if (has) add_rows(thread, piece, count, sums);
+      const std::int64_t filled = has ? thread.last - thread.first : 0;
+      join_down(team, thread, filled < thread.down ? filled : thread.down, formula, count, sums);
+      if (has && thread.row == 0) store_sums(thread.chunk, piece, sums);
+    });
+  }
+
+ private:
+  CAIRN_HD void add_rows(const TileThread& thread, std::int64_t piece, float& count, float (&sums)[W][kSums]) const {
+    typename Formula::Column columns[W];
+    formula.begin(piece, columns);
+    walk_tile<W>(thread, stride, piece, formula, in, [&](std::int64_t, const auto& row, const auto& values) {
+      CAIRN_UNROLL
+      for (int i = 0; i < W; ++i) formula.add(row, columns[i], values[i], count, sums[i]);
+      count += formula.weight(row);
+    });
+  }
+  CAIRN_HD void store_sums(std::int64_t chunk, std::int64_t piece, float (&sums)[W][kSums]) const {
+    if constexpr (kLast) {
+      CAIRN_UNROLL
+      for (int i = 0; i < W; ++i) formula.finish(piece * W + i, sums[i]);
+    }
+    CAIRN_UNROLL
+    for (int s = 0; s < kSums; ++s) {
+      float of_sum[W];
+      CAIRN_UNROLL
+      for (int i = 0; i < W; ++i) of_sum[i] = sums[i][s];
+      store_packs(out + (chunk * kSums + s) * tiles.pieces * W, piece, of_sum);
+    }
+  }
+};
+
+/// Of the chunks' sums those of all rows.
+template <class Formula>
+struct JoinChunks : Formula {
+  struct Column {};
+  using Row = float;  ///< how many rows the chunk has
+  std::int64_t rows, chunk_rows;
+
+  template <int W>
+  CAIRN_HD void begin(std::int64_t, Column (&)[W]) const {}
+  CAIRN_HD float row(std::int64_t chunk) const {
+    const std::int64_t first = chunk * chunk_rows;
+    return static_cast<float>(first + chunk_rows < rows ? chunk_rows : rows - first);
+  }
+  CAIRN_HD float weight(float of_chunk) const { return of_chunk; }
+  template <int S>
+  CAIRN_HD void add(float of_chunk, Column, const float (&chunk)[S], float count, float (&sums)[S]) const {
+    this->join(sums, count, chunk, of_chunk);
+  }
+};
+
+inline constexpr std::int64_t kPiecesAcross = 32;  ///< of a tile: a warp reads 512 bytes side by side
+inline constexpr std::int64_t kAnyRows = std::int64_t{1} << 50;
+
+template <class T, int N, class Machine, class Formula>
+void map_columns(Launcher<Machine>& launcher, const Formula& formula, const T* const (&in)[N], T* out,
+                 std::int64_t rows, std::int64_t cols) {
+  with_width<T>(rows_are_packed<T>(cols), [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    const ColumnTiles tiles = column_tiles(rows, cols / kWidth, kPiecesAcross, 4096, 32);
+    MapColumns<Formula, T, N, kWidth> map{formula, {}, out, rows, tiles};
+    std::copy_n(in, N, map.in);
+    launcher.launch(map, tiles.teams());
+  });
+}
+
+/// out[sum][column], in two launches; the order of every sum depends on the extents and the teams' size alone.
+template <class T, int N, class Out, class Machine, class Formula>
+void reduce_columns(Launcher<Machine>& launcher, Scratch& scratch, const Formula& formula, const T* const (&in)[N],
+                    Out* out, std::int64_t rows, std::int64_t cols) {
+  constexpr std::int64_t kTeams = 2048;
+  constexpr int kSums = Formula::kSums;
+  ColumnTiles cut;
+  float* partials = nullptr;
+  with_width<T>(rows_are_packed<T>(cols), [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    cut = column_tiles(rows, cols / kWidth, kPiecesAcross, kTeams, kAnyRows);
+    partials = scratch.take<float>(cut.chunks * kSums * cols);
+    ReduceColumns<Formula, T, N, float, kWidth, false> reduce{formula, {}, partials, rows, cut.pieces, cut};
+    std::copy_n(in, N, reduce.in);
+    launcher.launch(reduce, cut.teams(), join_bytes(kWidth, kSums));
+  });
+  with_width<float>(rows_are_packed<float>(cols), [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    constexpr std::int64_t kSector = 8 / kWidth;  // pieces of the 32 bytes that memory hands out at least
+    const ColumnTiles tiles = column_tiles(cut.chunks, cols / kWidth, kSector, 1, kAnyRows);
+    ReduceColumns<JoinChunks<Formula>, float, kSums, Out, kWidth, true> join{
+        {formula, rows, cut.chunk_rows}, {}, out, cut.chunks, kSums * tiles.pieces, tiles};
+    for (int s = 0; s < kSums; ++s) join.in[s] = partials + s * cols;
+    launcher.launch(join, tiles.teams(), join_bytes(kWidth, kSums));
+  });
+}
+
+}  // namespace cairn::runtime::device

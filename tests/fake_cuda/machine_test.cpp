@@ -1,0 +1,81 @@
+// How a Machine launches: the shared memory that its kernels are allowed.
+#include "cairn/tests/fake_cuda/include/cairn/cuda/internal/machine.cuh"
+
+#include "cairn/core/error.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
+
+namespace cairn::tests {
+namespace {
+
+constexpr std::int64_t kKiB = 1024;
+
+/// A kernel of its own for every Id.
+template <int Threads, int Id>
+struct Idle {
+  static constexpr int kThreads = Threads;
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t) const {}
+};
+
+/// What the kernel of F was allowed beyond what every kernel has; 0: nothing.
+template <class F>
+std::int64_t allowed() {
+  const auto all = fake::allowed_shared();
+  const auto found = all.find(&cuda::kKernel<F>);
+  return found == all.end() ? 0 : found->second;
+}
+
+std::int64_t requests() { return fake::calls()["cudaFuncSetAttribute"]; }
+
+}  // namespace
+
+TEST_CASE("a kernel is allowed the device's shared memory once, before it first needs more than every kernel has") {
+  using Block = Idle<256, 0>;
+  using Warp = Idle<32, 0>;
+  using Counted = Idle<256, 1>;
+  fake::reset();
+  {
+    cuda::Machine machine;
+    machine.launch(Block(), 1, 48 * kKiB);
+    CHECK(requests() == 0);
+    for (const std::int64_t bytes : {48 * kKiB + 1, 96 * kKiB, 50 * kKiB, 16 * kKiB}) {
+      machine.launch(Block(), 1, bytes);  // captured, too, a launch may wait while another needs less
+      CHECK(allowed<Block>() == machine.shared_limit());
+      CHECK(requests() == 1);
+    }
+    CHECK(allowed<Warp>() == 0);  // each kernel asks for itself
+    machine.launch(Warp(), 1, 48 * kKiB / core::kWarpsOfBlock);
+    CHECK(requests() == 1);
+    machine.launch(Warp(), 1, 48 * kKiB / core::kWarpsOfBlock + 1);  // all warps of a block together
+    CHECK(allowed<Warp>() == machine.shared_limit());
+    CHECK(requests() == 2);
+    machine.resident_teams<Counted>(64 * kKiB);  // asks how many fit with as much
+    CHECK(allowed<Counted>() == machine.shared_limit());
+
+    cuda::Machine another;
+    another.launch(Block(), 1, 64 * kKiB);
+    CHECK(requests() == 3);
+    CHECK_THROWS_AS(machine.launch(Block(), 1, machine.shared_limit() + 1), core::DeviceError);
+    cuda::check(cudaStreamSynchronize(machine.stream()), "the launches");
+    cuda::check(cudaStreamSynchronize(another.stream()), "the launches");
+  }
+  CHECK(fake::alive() == "");
+  CHECK(fake::faults() == "");
+}
+
+TEST_CASE("where a kernel is not allowed the shared memory, its launch fails and the next one asks again") {
+  using Kernel = Idle<256, 2>;
+  fake::reset();
+  {
+    cuda::Machine machine;
+    fake::fail_call("cudaFuncSetAttribute", 1);
+    CHECK_THROWS_AS(machine.launch(Kernel(), 1, 64 * kKiB), core::DeviceError);
+    machine.launch(Kernel(), 1, 64 * kKiB);
+    CHECK(allowed<Kernel>() == machine.shared_limit());
+    cuda::check(cudaStreamSynchronize(machine.stream()), "the launch");
+  }
+  CHECK(fake::faults() == "");
+}
+
+}  // namespace cairn::tests
