@@ -32,37 +32,25 @@ std::int64_t slack_bytes(const DeviceInfo& device) {
   return std::min(kMost, device.total_bytes / 8);
 }
 
-/// Lays out small arrays one behind the other in one allocation.
-class Layout {
- public:
-  template <class T>
-  std::int64_t add(std::int64_t count) {
-    constexpr std::int64_t kAlignment = 256;
-    const std::int64_t offset = core::align_up(bytes_, kAlignment);
-    bytes_ = offset + count * static_cast<std::int64_t>(sizeof(T));
-    return offset;
-  }
-  std::int64_t bytes() const { return bytes_; }
-
- private:
-  std::int64_t bytes_ = 0;
-};
-
 /// What an execution keeps on the device beside arena and residents.
-struct ControlLayout {
-  ControlLayout(const Program& program, const runtime::Liveness& lives)
-      : sink_count(static_cast<std::int64_t>(runtime::sinks_of(program.graph).size())),
-        guard_count(static_cast<std::int64_t>(lives.all_checked().size())),
-        part_count(runtime::device::touched_parts(program.arena_bytes)) {
-    hash = layout.add<runtime::device::HashMemory>(1);
-    sinks = layout.add<std::uint64_t>(sink_count);
-    guards = layout.add<std::int64_t>(guard_count);
-    broken = layout.add<std::uint8_t>(guard_count);
-    ends = layout.add<std::int64_t>(part_count);
+struct Control {
+  /// In the memory that `scratch` hands out; where that only counts there are no addresses.
+  Control(const Program& program, const runtime::Liveness& lives, runtime::device::Scratch scratch)
+      : parts(runtime::device::touched_parts(program.arena_bytes)) {
+    const auto guards = std::ssize(lives.all_checked());
+    hash = scratch.take<runtime::device::HashMemory>(1);
+    sinks = scratch.take<std::uint64_t>(std::ssize(runtime::sinks_of(program.graph)));
+    guard_offsets = scratch.take<std::int64_t>(guards);
+    broken_guards = scratch.take<std::uint8_t>(guards);
+    ends = scratch.take<std::int64_t>(parts);
+    bytes = scratch.used();
   }
-  std::int64_t sink_count, guard_count, part_count;
-  std::int64_t hash = 0, sinks = 0, guards = 0, broken = 0, ends = 0;
-  Layout layout;
+  std::int64_t parts, bytes;
+  runtime::device::HashMemory* hash;
+  std::uint64_t* sinks;
+  std::int64_t* guard_offsets;
+  std::uint8_t* broken_guards;
+  std::int64_t* ends;  ///< of the arena's parts, as find_touched gives them
 };
 
 /// Every op has the scratch that its kernels take on this device. Returns whether any takes some.
@@ -169,19 +157,20 @@ struct Executor::State {
       : program(checked(device, std::move(program_in), options_in)),
         options(options_in),
         lives(runtime::liveness(program, options.sentinels)),
-        control_layout(program, lives),
+        control(program, lives, {}),
         resident_layout(program.graph.residents()),
         own_stream(options.stream == nullptr ? make_stream() : Stream()),
         stream(options.stream == nullptr ? own_stream.get() : static_cast<cudaStream_t>(options.stream)),
         machine(stream),
         library(device.libraries(), stream),
         step(machine, library, program, lives, options.poison, memory) {
-    const std::int64_t beside = resident_layout.bytes + control_layout.layout.bytes();
+    const std::int64_t beside = resident_layout.bytes + control.bytes;
     require_memory(device, options.arena == nullptr ? program.arena_bytes : 0, beside);
     if (options.arena == nullptr) own_arena = device_memory(program.arena_bytes);
     memory.arena = options.arena == nullptr ? own_arena.get() : options.arena;
     residents = device_memory(resident_layout.bytes);
-    control = device_memory(control_layout.layout.bytes());
+    control_memory = device_memory(control.bytes);
+    control = Control(program, lives, {control_memory.get(), control.bytes});
     set_addresses();
     fill_memory();
     upload_residents();
@@ -195,27 +184,22 @@ struct Executor::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  template <class T>
-  T* control_at(std::int64_t offset) const {
-    return reinterpret_cast<T*>(control.get() + offset);
-  }
-
   void set_addresses() {
     for (const std::int64_t offset : resident_layout.offsets) {
       memory.residents.push_back(offset < 0 ? nullptr : residents.get() + offset);
     }
-    memory.hash = control_at<runtime::device::HashMemory>(control_layout.hash);
-    memory.sink_digests = control_at<std::uint64_t>(control_layout.sinks);
-    memory.guard_offsets = control_at<std::int64_t>(control_layout.guards);
-    memory.broken_guards = control_at<std::uint8_t>(control_layout.broken);
+    memory.hash = control.hash;
+    memory.sink_digests = control.sinks;
+    memory.guard_offsets = control.guard_offsets;
+    memory.broken_guards = control.broken_guards;
   }
 
   void fill_memory() {
     if (program.arena_bytes > 0) machine.fill(memory.arena, runtime::kArenaPaint, program.arena_bytes);
-    machine.fill(control.get(), 0, control_layout.layout.bytes());
+    machine.fill(control_memory.get(), 0, control.bytes);
     std::vector<std::int64_t> offsets;
     for (const runtime::Guard& guard : lives.all_checked()) offsets.push_back(guard.offset);
-    machine.upload(offsets.data(), std::ssize(offsets), control_at<std::int64_t>(control_layout.guards));
+    machine.upload(offsets.data(), std::ssize(offsets), control.guard_offsets);
   }
 
   void upload_residents() {
@@ -370,23 +354,22 @@ struct Executor::State {
   }
 
   std::int64_t touched() {
-    step.find_touched(memory.arena, program.arena_bytes, runtime::kArenaPaint,
-                      control_at<std::int64_t>(control_layout.ends));
-    std::vector<std::int64_t> ends(static_cast<std::size_t>(control_layout.part_count));
-    machine.download(control_at<std::int64_t>(control_layout.ends), std::ssize(ends), ends.data());
+    step.find_touched(memory.arena, program.arena_bytes, runtime::kArenaPaint, control.ends);
+    std::vector<std::int64_t> ends(static_cast<std::size_t>(control.parts));
+    machine.download(control.ends, control.parts, ends.data());
     return ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end());
   }
 
   Program program;
   ExecutorOptions options;
   runtime::Liveness lives;
-  ControlLayout control_layout;
+  Control control;
   runtime::ResidentLayout resident_layout;
   Stream own_stream;
   cudaStream_t stream;
   Machine machine;
   StreamLibrary library;
-  DeviceMemory own_arena, residents, control;
+  DeviceMemory own_arena, residents, control_memory;
   runtime::device::StepMemory memory;
   MachineStep step;
   Event begin, end;
@@ -454,8 +437,8 @@ std::vector<runtime::SinkDigest> Executor::sink_digests() {
 }
 
 std::int64_t Executor::bytes_beside_arena(const Program& program, bool sentinels) {
-  const ControlLayout control(program, runtime::liveness(program, sentinels));
-  return runtime::ResidentLayout(program.graph.residents()).bytes + control.layout.bytes();
+  const Control control(program, runtime::liveness(program, sentinels), {});
+  return runtime::ResidentLayout(program.graph.residents()).bytes + control.bytes;
 }
 
 }  // namespace cairn::cuda
