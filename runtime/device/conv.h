@@ -88,10 +88,7 @@ struct AddPatches : StoreInOrder<T, W> {
         }
       }
     }
-    Chunk<T, W> result;
-    CAIRN_UNROLL
-    for (int i = 0; i < W; ++i) result.value[i] = from_float<T>(sums[i]);
-    return result;
+    return to_chunk<T>(sums);
   }
 };
 
@@ -117,10 +114,7 @@ struct SumTensors : StoreInOrder<T, W> {
   CAIRN_HD Chunk<T, W> load(const Place<1>& place) const {
     Chunk<float, W> sums = {};
     add_chunks<2>(first, place.at[0], stride, count, sums);
-    Chunk<T, W> result;
-    CAIRN_UNROLL
-    for (int i = 0; i < W; ++i) result.value[i] = from_float<T>(sums.value[i]);
-    return result;
+    return to_chunk<T>(sums.value);
   }
 };
 

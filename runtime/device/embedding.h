@@ -83,10 +83,7 @@ struct SortedIds {
   }
 
   CAIRN_HD void store_row(std::int32_t id, std::int64_t chunk, const Chunk<float, W>& sum) const {
-    Chunk<T, W> row;
-    CAIRN_UNROLL
-    for (int i = 0; i < W; ++i) row.value[i] = from_float<T>(sum.value[i]);
-    store_chunk(table, id * chunks + chunk, row);
+    store_chunk(table, id * chunks + chunk, to_chunk<T>(sum.value));
   }
 };
 

@@ -26,6 +26,15 @@ CAIRN_HD void store_chunk(T* tensor, std::int64_t index, const Chunk<T, W>& chun
   reinterpret_cast<Chunk<T, W>*>(tensor)[index] = chunk;
 }
 
+/// The values, rounded.
+template <class T, int W>
+CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
+  Chunk<T, W> chunk;
+  CAIRN_UNROLL
+  for (int i = 0; i < W; ++i) chunk.value[i] = from_float<T>(values[i]);
+  return chunk;
+}
+
 /// total += the chunks at index, index + stride, ...: `count` of them in this order. Each of the kAhead registers is
 /// filled again as soon as its chunk is added, one round before it is needed: compilers for devices move loads that are
 /// only grouped down to their use, where the next would wait for the last.

@@ -120,10 +120,7 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
         }
       }
     }
-    Chunk<T, W> result;
-    CAIRN_UNROLL
-    for (int i = 0; i < W; ++i) result.value[i] = from_float<T>(sums[i]);
-    return result;
+    return to_chunk<T>(sums);
   }
 
  private:
