@@ -223,7 +223,9 @@ std::vector<std::int64_t> internal_profile(const Graph& graph, const Schedule& s
   if (schedule.steps.empty()) throw InputError("an empty schedule has no internal profile");
   std::vector<std::int64_t> bytes = Evaluator(graph).profile(schedule.steps);
   bytes.erase(bytes.begin(), bytes.begin() + 2);
-  if (!graph.keep(schedule.steps.back())) bytes.back() += graph.size(schedule.steps.back());
+  for (const ValueId x : graph.outputs(schedule.steps.back())) {
+    if (!graph.value_kept(x)) bytes.back() += graph.value_size(x);
+  }
   return bytes;
 }
 

@@ -5,36 +5,44 @@
 #include <utility>
 
 namespace cairn::core {
-namespace {
-
-std::vector<MemoryEffect> effects_of(const Graph& graph) {
-  std::vector<MemoryEffect> effects;
-  effects.reserve(static_cast<std::size_t>(graph.node_count()));
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    effects.push_back({graph.size(v) + graph.scratch(v), graph.scratch(v), graph.size(v), graph.keep(v)});
-  }
-  return effects;
-}
-
-}  // namespace
 
 EditableSchedule::EditableSchedule(const Graph& graph)
-    : EditableSchedule(effects_of(graph), {graph.view().input_begin, graph.view().input_begin + graph.node_count() + 1},
-                       {graph.view().inputs, graph.view().inputs + graph.edge_count()}) {}
+    : inputs_(graph.view().inputs, graph.view().inputs + graph.edge_count()),
+      end_(static_cast<Occurrence>(graph.node_count())) {
+  const GraphView& view = graph.view();
+  for (NodeId v = 0; v < end_; ++v) {
+    nodes_.push_back({graph.size(v) + graph.scratch(v), graph.scratch(v), graph.size(v), view.input_begin[v],
+                      view.value_begin[v], graph.required(v)});
+  }
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    values_.push_back({graph.value_size(x), graph.producer(x), graph.value_kept(x)});
+  }
+  finish_setup();
+}
 
 EditableSchedule::EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
                                    std::vector<NodeId> inputs)
     : inputs_(std::move(inputs)), end_(static_cast<Occurrence>(effects.size())) {
-  std::int32_t most_inputs = 0;
   for (NodeId v = 0; v < end_; ++v) {
     const MemoryEffect& effect = effects[v];
-    nodes_.push_back({effect.rise, effect.drop, effect.output, input_begin[v], effect.keep, true});
-    most_inputs = std::max(most_inputs, input_begin[v + 1] - input_begin[v]);
-    steps_.push_back({.node = v, .reads = input_begin[v]});
+    nodes_.push_back({effect.rise, effect.drop, effect.output, input_begin[v], v, true});
+    values_.push_back({effect.output, v, effect.keep});
   }
-  for (int i = 0; i < 2; ++i) nodes_.push_back({0, 0, 0, static_cast<std::int32_t>(inputs_.size()), false, true});
-  for (const NodeId u : inputs_) nodes_[u].required = nodes_[u].keep;
-  steps_.push_back({.node = end_, .reads = static_cast<std::int32_t>(inputs_.size())});
+  for (const NodeId u : inputs_) nodes_[u].required = values_[u].keep;
+  finish_setup();
+}
+
+/// The end, and the first occurrence of each node.
+void EditableSchedule::finish_setup() {
+  const auto values = static_cast<std::int32_t>(values_.size());
+  for (int i = 0; i < 2; ++i) nodes_.push_back({0, 0, 0, static_cast<std::int32_t>(inputs_.size()), values + i, true});
+  values_.push_back({0, end_, false});
+  std::int32_t most_inputs = 0;
+  for (NodeId v = 0; v <= end_; ++v) {
+    most_inputs = std::max(most_inputs, in_degree(v));
+    steps_.push_back({.node = v, .reads = nodes_[v].input_begin, .slot = nodes_[v].value_begin});
+  }
+  slots_.resize(values_.size());
   reads_.resize(inputs_.size());
   releases_.reserve(static_cast<std::size_t>(most_inputs) + 1);
   assign({});
@@ -44,9 +52,10 @@ void EditableSchedule::assign(std::span<const NodeId> steps) {
   latest_.assign(static_cast<std::size_t>(end_), kNone);
   free_.assign(static_cast<std::size_t>(end_), kNone);
   for (auto o = static_cast<Occurrence>(steps_.size()) - 1; o >= 0; --o) {
-    steps_[o] = {.node = steps_[o].node, .reads = steps_[o].reads};
+    steps_[o] = {.node = steps_[o].node, .reads = steps_[o].reads, .slot = steps_[o].slot};
     if (o != end_) steps_[o].next = std::exchange(free_[steps_[o].node], o);
   }
+  std::fill(slots_.begin(), slots_.end(), Slot());
   length_ = static_cast<std::int32_t>(steps.size());
   at_.clear();
   for (const NodeId v : steps) {
@@ -54,9 +63,10 @@ void EditableSchedule::assign(std::span<const NodeId> steps) {
     steps_[o].place = static_cast<Place>(at_.size());
     at_.push_back(o);
     for (std::int32_t k = 0; k < in_degree(v); ++k) {
-      const Occurrence source = latest_[inputs_[nodes_[v].input_begin + k]];
-      reads_[steps_[o].reads + k] = {source, o, kNone, kNone};
-      link_read(steps_[o].reads + k, steps_[source].last_read);
+      const ValueId x = inputs_[nodes_[v].input_begin + k];
+      Read& read = reads_[steps_[o].reads + k];
+      read = read_of(x, latest_[values_[x].producer], o);
+      link_read(steps_[o].reads + k, slot_of(read).last_read);
     }
     steps_[o].previous = std::exchange(latest_[v], o);
     if (steps_[o].previous != kNone) steps_[steps_[o].previous].next = o;
@@ -66,7 +76,12 @@ void EditableSchedule::assign(std::span<const NodeId> steps) {
 
   // What is released after each step, then the profile.
   moved_.assign(static_cast<std::size_t>(length_) + 2, 0);
-  for (Place i = 0; i < length_; ++i) moved_[last_use(at_[i])] += nodes_[node(at_[i])].output;
+  for (Place i = 0; i < length_; ++i) {
+    const Node& node = nodes_[steps_[at_[i]].node];
+    for (std::int32_t k = 0; k < output_count(steps_[at_[i]].node); ++k) {
+      moved_[last_use(at_[i], k)] += values_[node.value_begin + k].bytes;
+    }
+  }
   memory_.resize(static_cast<std::size_t>(length_) + 1);
   std::int64_t bytes = 0;
   for (Place i = 0; i <= length_; ++i) {
@@ -104,14 +119,27 @@ EditableSchedule::Occurrence EditableSchedule::previous(Occurrence o) const {
 }
 
 EditableSchedule::Occurrence EditableSchedule::first_reader(Occurrence o, Place from) const {
-  std::int32_t read = steps_[o].first_read;
-  while (read != kNone && place(reads_[read].reader) < from) read = reads_[read].next;
-  return reader(read);
+  Occurrence first = kNone;
+  for (std::int32_t k = 0; k < output_count(node(o)); ++k) {
+    std::int32_t read = slots_[steps_[o].slot + k].first_read;
+    while (read != kNone && place(reads_[read].reader) < from) read = reads_[read].next;
+    if (read != kNone && (first == kNone || place(reader(read)) < place(first))) first = reader(read);
+  }
+  return first;
 }
 
 std::vector<EditableSchedule::Occurrence> EditableSchedule::readers(Occurrence o) const {
   std::vector<Occurrence> all;
-  for (std::int32_t read = steps_[o].first_read; read != kNone; read = reads_[read].next) all.push_back(reader(read));
+  const std::int32_t outputs = output_count(node(o));
+  for (std::int32_t k = 0; k < outputs; ++k) {
+    for (std::int32_t read = slots_[steps_[o].slot + k].first_read; read != kNone; read = reads_[read].next) {
+      all.push_back(reader(read));
+    }
+  }
+  if (outputs > 1) {
+    std::sort(all.begin(), all.end(), [&](Occurrence a, Occurrence b) { return place(a) < place(b); });
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+  }
   return all;
 }
 
@@ -166,19 +194,30 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   return at_[occupied_from(p)];
 }
 
-/// After the end of a lifetime has changed.
-void EditableSchedule::change_life(Occurrence o, Place old_last_use) {
-  const Place now = last_use(o);
-  const std::int64_t output = nodes_[steps_[o].node].output;
-  if (now > old_last_use) add_memory(old_last_use + 1, now, output);
-  if (now < old_last_use) add_memory(now + 1, old_last_use, -output);
+/// After the end of an output's lifetime has changed.
+void EditableSchedule::change_life(Occurrence o, std::int32_t output, Place old_last_use) {
+  const Place now = last_use(o, output);
+  const std::int64_t bytes = values_[nodes_[node(o)].value_begin + output].bytes;
+  if (now > old_last_use) add_memory(old_last_use + 1, now, bytes);
+  if (now < old_last_use) add_memory(now + 1, old_last_use, -bytes);
+}
+
+/// Notes the lifetimes of all outputs of o (kNone: nothing), for change_lives() after they have changed.
+void EditableSchedule::note_last_uses(Occurrence o) {
+  last_uses_.clear();
+  if (o == kNone) return;
+  for (std::int32_t k = 0; k < output_count(node(o)); ++k) last_uses_.push_back(last_use(o, k));
+}
+
+void EditableSchedule::change_lives(Occurrence o) {
+  for (std::size_t k = 0; k < last_uses_.size(); ++k) change_life(o, static_cast<std::int32_t>(k), last_uses_[k]);
 }
 
 // --- Reads.
 
 /// Puts a read into the list of its source, behind `previous` (kNone: at its head).
 void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
-  Step& source = steps_[reads_[read].source];
+  Slot& source = slot_of(reads_[read]);
   const std::int32_t next = previous == kNone ? source.first_read : reads_[previous].next;
   reads_[read].previous = previous;
   reads_[read].next = next;
@@ -187,9 +226,10 @@ void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
 }
 
 void EditableSchedule::unlink_read(std::int32_t read) {
-  const auto [source, reader, previous, next] = reads_[read];
-  (previous == kNone ? steps_[source].first_read : reads_[previous].next) = next;
-  (next == kNone ? steps_[source].last_read : reads_[next].previous) = previous;
+  const std::int32_t previous = reads_[read].previous, next = reads_[read].next;
+  Slot& source = slot_of(reads_[read]);
+  (previous == kNone ? source.first_read : reads_[previous].next) = next;
+  (next == kNone ? source.last_read : reads_[next].previous) = previous;
 }
 
 // --- Places.
@@ -280,8 +320,10 @@ EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
     return o;
   }
   o = static_cast<Occurrence>(steps_.size());
-  steps_.push_back({.node = v, .reads = static_cast<std::int32_t>(reads_.size())});
+  steps_.push_back(
+      {.node = v, .reads = static_cast<std::int32_t>(reads_.size()), .slot = static_cast<std::int32_t>(slots_.size())});
   reads_.resize(reads_.size() + static_cast<std::size_t>(in_degree(v)));
+  slots_.resize(slots_.size() + static_cast<std::size_t>(output_count(v)));
   return o;
 }
 
@@ -297,19 +339,20 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
   add_memory(p, p, node.rise);
 
   for (std::int32_t k = 0; k < in_degree(v); ++k) {
-    const Occurrence source = latest_before(inputs_[node.input_begin + k], p);
-    const Place old = last_use(source);
-    std::int32_t behind = steps_[source].last_read;
+    const ValueId x = inputs_[node.input_begin + k];
+    Read& read = reads_[step.reads + k];
+    read = read_of(x, latest_before(values_[x].producer, p), o);
+    const Place old = last_use(read.source, read.output);
+    std::int32_t behind = slot_of(read).last_read;
     while (behind != kNone && place(reader(behind)) > p) behind = reads_[behind].previous;
-    reads_[step.reads + k] = {source, o, kNone, kNone};
     link_read(step.reads + k, behind);
-    change_life(source, old);
+    change_life(read.source, read.output, old);
   }
 
   // Between the occurrences of v before and after it, whose readers behind p it takes over.
   step.previous = latest_before(v, p);
   const Occurrence previous = step.previous;
-  const Place old = previous == kNone ? 0 : last_use(previous);
+  note_last_uses(previous);
   if (previous == kNone) {
     step.next = latest_[v];
     while (step.next != kNone && steps_[step.next].previous != kNone) step.next = steps_[step.next].previous;
@@ -318,21 +361,25 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
   }
   (step.next == kNone ? latest_[v] : steps_[step.next].previous) = o;
   if (previous != kNone) {
-    std::int32_t kept = steps_[previous].last_read;
-    while (kept != kNone && place(reader(kept)) > p) {
-      reads_[kept].source = o;
-      kept = reads_[kept].previous;
+    for (std::int32_t k = 0; k < output_count(v); ++k) {
+      Slot &from = slots_[steps_[previous].slot + k], &to = slots_[step.slot + k];
+      std::int32_t kept = from.last_read;
+      while (kept != kNone && place(reader(kept)) > p) {
+        reads_[kept].source = o;
+        kept = reads_[kept].previous;
+      }
+      std::int32_t& first_moved = kept == kNone ? from.first_read : reads_[kept].next;
+      if (first_moved == kNone) continue;
+      to.first_read = std::exchange(first_moved, kNone);
+      to.last_read = std::exchange(from.last_read, kept);
+      reads_[to.first_read].previous = kNone;
     }
-    std::int32_t& first_moved = kept == kNone ? steps_[previous].first_read : reads_[kept].next;
-    if (first_moved != kNone) {
-      step.first_read = std::exchange(first_moved, kNone);
-      step.last_read = std::exchange(steps_[previous].last_read, kept);
-      reads_[step.first_read].previous = kNone;
-    }
-    change_life(previous, old);
+    change_lives(previous);
   }
   add_memory(p + 1, place(end_), node.rise - node.drop - node.output);
-  add_memory(p + 1, last_use(o), node.output);
+  for (std::int32_t k = 0; k < output_count(v); ++k) {
+    add_memory(p + 1, last_use(o, k), values_[node.value_begin + k].bytes);
+  }
   return o;
 }
 
@@ -342,33 +389,38 @@ void EditableSchedule::drop(Occurrence o) {
   const Node& node = nodes_[step.node];
   add_memory(p, p, -node.rise);
   add_memory(p + 1, place(end_), node.drop + node.output - node.rise);
-  add_memory(p + 1, last_use(o), -node.output);
+  for (std::int32_t k = 0; k < output_count(step.node); ++k) {
+    add_memory(p + 1, last_use(o, k), -values_[node.value_begin + k].bytes);
+  }
 
   for (std::int32_t read = step.reads; read < step.reads + in_degree(step.node); ++read) {
     const Occurrence source = reads_[read].source;
-    const Place old = last_use(source);
+    const std::int32_t output = reads_[read].output;
+    const Place old = last_use(source, output);
     unlink_read(read);
-    change_life(source, old);
+    change_life(source, output, old);
   }
 
   const Occurrence previous = step.previous, next = step.next;
-  const Place old = previous == kNone ? 0 : last_use(previous);
+  note_last_uses(previous);
   (next == kNone ? latest_[step.node] : steps_[next].previous) = previous;
   if (previous != kNone) {
-    Step& before = steps_[previous];
-    before.next = next;
-    for (std::int32_t read = step.first_read; read != kNone; read = reads_[read].next) reads_[read].source = previous;
-    if (step.first_read != kNone) {
-      reads_[step.first_read].previous = before.last_read;
-      (before.last_read == kNone ? before.first_read : reads_[before.last_read].next) = step.first_read;
-      before.last_read = step.last_read;
+    steps_[previous].next = next;
+    for (std::int32_t k = 0; k < output_count(step.node); ++k) {
+      Slot &from = slots_[step.slot + k], &to = slots_[steps_[previous].slot + k];
+      if (from.first_read == kNone) continue;
+      for (std::int32_t read = from.first_read; read != kNone; read = reads_[read].next) reads_[read].source = previous;
+      reads_[from.first_read].previous = to.last_read;
+      (to.last_read == kNone ? to.first_read : reads_[to.last_read].next) = from.first_read;
+      to.last_read = from.last_read;
     }
-    change_life(previous, old);
+    change_lives(previous);
   }
+  for (std::int32_t k = 0; k < output_count(step.node); ++k) slots_[step.slot + k] = {};
   at_[p] = kNone;
   set_occupied(p, false);
   --length_;
-  step = {.node = step.node, .reads = step.reads, .next = std::exchange(free_[step.node], o)};
+  step = {.node = step.node, .reads = step.reads, .slot = step.slot, .next = std::exchange(free_[step.node], o)};
 }
 
 void EditableSchedule::drop_with_unneeded(Occurrence o) {
@@ -376,6 +428,7 @@ void EditableSchedule::drop_with_unneeded(Occurrence o) {
   while (!list_.empty()) {
     const Occurrence dropped = list_.back();
     list_.pop_back();
+    if (place(dropped) < 0) continue;  // it was read twice, as two outputs
     drop(dropped);
     const std::int32_t reads = steps_[dropped].reads;
     for (std::int32_t k = 0; k < in_degree(steps_[dropped].node); ++k) {
@@ -394,7 +447,7 @@ EditableSchedule::Range EditableSchedule::legal(Occurrence o) const {
     range.first = std::max(range.first, source.place + 1);
     if (source.next != kNone) range.last = std::min(range.last, place(source.next) - 1);
   }
-  if (step.first_read != kNone) range.last = std::min(range.last, place(reader(step.first_read)) - 1);
+  if (const Occurrence reader = first_reader(o); reader != kNone) range.last = std::min(range.last, place(reader) - 1);
   if (step.next != kNone) range.last = std::min(range.last, place(step.next) - 1);
   if (step.previous != kNone) range.first = std::max(range.first, last_use(step.previous) + 1);
   return range;
@@ -408,20 +461,23 @@ void EditableSchedule::evaluate_move(Occurrence o, Place to) {
   const Place from = step.place;
   // Values that another step than o releases before or after the move, at places between.
   releases_.clear();
-  std::int64_t released = last_use(o) == from ? node.output : 0;  // with o itself, at an earlier place
+  std::int64_t released = 0;  // with o itself, at an earlier place
+  for (std::int32_t k = 0; k < output_count(step.node); ++k) {
+    if (last_use(o, k) == from) released += values_[node.value_begin + k].bytes;
+  }
   for (std::int32_t k = 0; k < in_degree(step.node); ++k) {
-    const std::int64_t output = nodes_[inputs_[node.input_begin + k]].output;
-    if (output == 0) continue;
-    const std::int32_t read = step.reads + k;
-    const Place last = last_use(reads_[read].source);
+    const std::int64_t bytes = values_[inputs_[node.input_begin + k]].bytes;
+    if (bytes == 0) continue;
+    const Read& read = reads_[step.reads + k];
+    const Place last = last_use(read.source, read.output);
     if (to > from) {
-      if (last > from && last <= to) releases_.push_back({last, output});
+      if (last > from && last <= to) releases_.push_back({last, bytes});
     } else if (last == from) {
-      const std::int32_t other = reads_[read].previous;
+      const std::int32_t other = read.previous;
       if (other != kNone && place(reader(other)) >= to) {
-        releases_.push_back({place(reader(other)), output});
+        releases_.push_back({place(reader(other)), bytes});
       } else {
-        released += output;
+        released += bytes;
       }
     }
   }

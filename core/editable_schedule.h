@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace cairn::core {
 
-/// What running a node does to memory, in bytes. Of a node of a Graph: {size + scratch, scratch, size, keep}.
+/// What running a node of one output does to memory, in bytes. Of a node of a Graph: {size + scratch, scratch, size,
+/// keep}.
 struct MemoryEffect {
   std::int64_t rise = 0;    ///< memory rises by this when it starts, >= 0,
   std::int64_t drop = 0;    ///< falls by this when it ends,
@@ -22,11 +24,11 @@ struct MemoryEffect {
 /// A valid schedule, recomputations included, that is edited step by step while its lifetimes and its profile stay
 /// known. For searches: change something, look at memory, go on or change it back.
 ///
-/// An occurrence (a node at a step) is named by a number that stays its own until it is dropped, whatever else is
-/// edited. Where it stands is its *place*: places ascend along the schedule, so they tell what comes first and serve as
-/// ranges; but some are empty, and an edit may change the places of others. A schedule that was assigned has none empty
-/// (place = step) until something is inserted or dropped. At an empty place memory is what it is before the next step,
-/// which is never more than during that step.
+/// An occurrence (a node at a step; it makes all outputs of its node anew) is named by a number that stays its own
+/// until it is dropped, whatever else is edited. Where it stands is its *place*: places ascend along the schedule, so
+/// they tell what comes first and serve as ranges; but some are empty, and an edit may change the places of others. A
+/// schedule that was assigned has none empty (place = step) until something is inserted or dropped. At an empty place
+/// memory is what it is before the next step, which is never more than during that step.
 ///
 /// Complexity: "range" is O(sqrt(T)), for T the most steps since places were laid out. Edits and queries but those that
 /// return vectors allocate nothing, unless the schedule becomes longer than ever before. Not thread-safe, not even to
@@ -39,7 +41,8 @@ class EditableSchedule {
 
   /// The empty schedule of a graph, to be assigned. O(n + m).
   explicit EditableSchedule(const Graph& graph);
-  /// Of anything that runs in steps: inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1] are what v reads.
+  /// Of anything that runs in steps and makes one value each: inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1]
+  /// are what v reads.
   EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
                    std::vector<NodeId> inputs);
 
@@ -70,24 +73,53 @@ class EditableSchedule {
     while (o != kNone && steps_[o].place >= place) o = steps_[o].previous;
     return o;
   }
-  /// What o reads as the k-th input of its node. O(1).
+  /// The occurrence that makes what o reads as the k-th input of its node. O(1).
   Occurrence source(Occurrence o, std::int32_t k) const { return reads_[steps_[o].reads + k].source; }
-  /// The first step that reads o (`from` a place on), kNone: none. O(1) (readers of o before that place).
-  Occurrence first_reader(Occurrence o) const { return reader(steps_[o].first_read); }
-  Occurrence first_reader(Occurrence o, Place from) const;
-  /// The next step that reads what o reads as the k-th input of its node, kNone: none. O(1).
-  Occurrence next_reader(Occurrence o, std::int32_t k) const { return reader(reads_[steps_[o].reads + k].next); }
-  /// The steps that read o, in order. O(readers).
-  std::vector<Occurrence> readers(Occurrence o) const;
-  /// Where the lifetime of o ends: at its last reader, at itself where it has none, at end() where it is kept. O(1).
-  Place last_use(Occurrence o) const {
+  /// The first step that reads an output of o (`from` a place on), kNone: none. O(outputs) (and readers of o before
+  /// that place).
+  Occurrence first_reader(Occurrence o) const {
     const Step& step = steps_[o];
-    if (step.next == kNone && nodes_[step.node].keep) return place(end_);
-    return step.last_read == kNone ? step.place : place(reader(step.last_read));
+    return output_count(step.node) == 1 ? reader(slots_[step.slot].first_read) : first_reader(o, 0);
   }
-  /// Whether somebody reads o, or it is the last occurrence of a node that every schedule must contain. O(1).
+  Occurrence first_reader(Occurrence o, Place from) const;
+  /// The next step that reads an output of source(o, k), kNone: none. O(1); O(readers of it before) where it has
+  /// several.
+  Occurrence next_reader(Occurrence o, std::int32_t k) const {
+    const Read& read = reads_[steps_[o].reads + k];
+    return output_count(node(read.source)) == 1 ? reader(read.next) : first_reader(read.source, place(o) + 1);
+  }
+  /// The steps that read an output of o, in order. O(readers) (times its logarithm where there are several outputs).
+  std::vector<Occurrence> readers(Occurrence o) const;
+  /// Where the lifetime of the k-th output of o ends: at its last reader, at o where it has none, at end() where it is
+  /// kept. O(1).
+  Place last_use(Occurrence o, std::int32_t k) const {
+    const Step& step = steps_[o];
+    if (step.next == kNone && values_[nodes_[step.node].value_begin + k].keep) return place(end_);
+    const std::int32_t read = slots_[step.slot + k].last_read;
+    return read == kNone ? step.place : place(reader(read));
+  }
+  /// Where the last of these lifetimes ends. O(outputs).
+  Place last_use(Occurrence o) const {
+    Place last = last_use(o, 0);
+    for (std::int32_t k = 1; k < output_count(node(o)); ++k) last = std::max(last, last_use(o, k));
+    return last;
+  }
+  /// Bytes of the outputs of o that are in memory at a place behind that of o. O(outputs).
+  std::int64_t live_bytes(Occurrence o, Place place) const {
+    std::int64_t bytes = 0;
+    for (std::int32_t k = 0; k < output_count(node(o)); ++k) {
+      if (last_use(o, k) >= place) bytes += values_[nodes_[node(o)].value_begin + k].bytes;
+    }
+    return bytes;
+  }
+  /// Whether somebody reads o, or it is the last occurrence of a node that every schedule must contain. O(outputs).
   bool needed(Occurrence o) const {
-    return steps_[o].first_read != kNone || (steps_[o].next == kNone && nodes_[steps_[o].node].required);
+    const Step& step = steps_[o];
+    if (step.next == kNone && nodes_[step.node].required) return true;
+    for (std::int32_t k = 0; k < output_count(step.node); ++k) {
+      if (slots_[step.slot + k].first_read != kNone) return true;
+    }
+    return false;
   }
 
   // --- Memory, in bytes.
@@ -128,20 +160,31 @@ class EditableSchedule {
 
  private:
   struct Node {
-    std::int64_t rise, drop, output;
-    std::int32_t input_begin;
-    bool keep, required;
+    std::int64_t rise, drop;
+    std::int64_t output;  // bytes of all its values
+    std::int32_t input_begin, value_begin;
+    bool required;
+  };
+  struct Value {
+    std::int64_t bytes;
+    NodeId producer;
+    bool keep;
   };
   struct Step {
     NodeId node;
     Place place = -1;
-    std::int32_t reads;                                  // its first entry in reads_, one an input
-    Occurrence previous = kNone, next = kNone;           // of the node; while dropped, `next` lists free ones
-    std::int32_t first_read = kNone, last_read = kNone;  // the reads of it: entries of reads_
+    std::int32_t reads;                         // its first entry in reads_, one an input
+    std::int32_t slot;                          // its first entry in slots_, one an output
+    Occurrence previous = kNone, next = kNone;  // of the node; while dropped, `next` lists free ones
   };
-  /// One input of one step: an element of the list of what reads `source`, in order.
+  /// One output of one step: the reads of it, entries of reads_.
+  struct Slot {
+    std::int32_t first_read = kNone, last_read = kNone;
+  };
+  /// One input of one step: an element of the list of what reads a slot of `source`, in order.
   struct Read {
     Occurrence source, reader;
+    std::int32_t output;  // which slot of it
     std::int32_t previous, next;
   };
   struct Release {
@@ -152,6 +195,11 @@ class EditableSchedule {
   std::size_t block(Place place) const { return static_cast<std::size_t>(place) >> block_bits_; }
   Occurrence reader(std::int32_t read) const { return read == kNone ? kNone : reads_[read].reader; }
   std::int32_t in_degree(NodeId v) const { return nodes_[v + 1].input_begin - nodes_[v].input_begin; }
+  std::int32_t output_count(NodeId v) const { return nodes_[v + 1].value_begin - nodes_[v].value_begin; }
+  Slot& slot_of(const Read& read) { return slots_[steps_[read.source].slot + read.output]; }
+  Read read_of(ValueId x, Occurrence source, Occurrence reader) const {
+    return {source, reader, x - nodes_[values_[x].producer].value_begin, kNone, kNone};
+  }
   /// The first occupied place at or after / after this one.
   Place occupied_from(Place place) const;
   Place next_occupied(Place place) const { return at_[place + 1] != kNone ? place + 1 : occupied_from(place + 1); }
@@ -162,14 +210,19 @@ class EditableSchedule {
   void lay_out(std::int32_t places);
   void set_occupied(Place place, bool occupied);
   void add_memory(Place first, Place last, std::int64_t bytes);
-  void change_life(Occurrence o, Place old_last_use);
+  void change_life(Occurrence o, std::int32_t output, Place old_last_use);
+  void note_last_uses(Occurrence o);
+  void change_lives(Occurrence o);
+  void finish_setup();
   void link_read(std::int32_t read, std::int32_t previous);
   void unlink_read(std::int32_t read);
   std::int64_t top(std::size_t block) const;
 
-  std::vector<Node> nodes_;  // one more for the end, which rises by 0; one more for the end of its inputs
-  std::vector<NodeId> inputs_;
+  std::vector<Node> nodes_;  // one more for the end, which rises by 0; one more for the end of its inputs and values
+  std::vector<Value> values_;
+  std::vector<ValueId> inputs_;
   std::vector<Step> steps_;  // by occurrence: the first of each node, the end, others
+  std::vector<Slot> slots_;
   std::vector<Read> reads_;
   std::vector<Occurrence> latest_, free_;  // of each node: its last occurrence, and dropped ones
   Occurrence end_;
@@ -186,6 +239,7 @@ class EditableSchedule {
   mutable std::vector<std::uint8_t> stale_;
 
   std::vector<Release> releases_;  // work space of evaluate_move
+  std::vector<Place> last_uses_;   // noted ones
   Occurrence moving_ = kNone;      // the evaluated move
   Place moving_to_ = 0;
   std::vector<Occurrence> list_;  // work space of lay_out and drop_with_unneeded

@@ -19,33 +19,68 @@ namespace cairn::core {
 /// What graphs share that differ in numbers alone.
 struct Graph::Structure {
   std::string name;
+  // Of each node.
   std::vector<std::string> names;
-  std::vector<std::uint8_t> keep, backward;
-  std::vector<NodeId> forward, inplace;
+  std::vector<std::uint8_t> backward, pinned;
+  std::vector<NodeId> forward;
   std::vector<std::optional<Op>> ops;
-  std::vector<std::int32_t> input_begin{0}, reader_begin{0};
-  std::vector<NodeId> inputs, readers;
+  std::vector<std::int32_t> value_begin{0}, input_begin{0};
+  std::vector<ValueId> inputs;
+  // Of each value.
+  std::vector<std::string> output_names;
+  std::vector<std::uint8_t> keep;
+  std::vector<ValueId> inplace;
+  std::vector<NodeId> producer;
+  std::vector<std::int32_t> reader_begin{0};
+  std::vector<NodeId> readers;
+  // Neighbours of each node, where they are not the inputs and readers of its one output.
+  std::vector<std::int32_t> predecessor_begin, successor_begin;
+  std::vector<NodeId> predecessors, successors;
   std::vector<NodeId> order;
   bool order_given = false;
+  bool any_pinned = false;
   std::vector<Resident> residents;
   std::int64_t resident_bytes = 0;
+
+  bool single_output() const { return producer.size() == value_begin.size() - 1; }
 };
 
 struct Graph::Data {
   std::shared_ptr<const Structure> structure;
-  std::vector<std::int64_t> size, cost, scratch;
-  bool executable = true;  ///< ops and residents, if there are any, fit to the sizes
+  std::vector<std::int64_t> cost, scratch;
+  std::vector<std::int64_t> size;       ///< of each value
+  std::vector<std::int64_t> node_size;  ///< of each node, where that is not its one output's
+  bool executable = true;               ///< ops and residents, if there are any, fit to the sizes
+
+  /// After a change of sizes.
+  void add_up_sizes() {
+    if (structure->single_output()) return;
+    node_size.assign(cost.size(), 0);
+    for (std::size_t x = 0; x < size.size(); ++x) node_size[structure->producer[x]] += size[x];
+  }
 
   GraphView view() const {
-    return {static_cast<NodeId>(size.size()),
-            size.data(),
-            cost.data(),
-            scratch.data(),
-            structure->keep.data(),
-            structure->input_begin.data(),
-            structure->inputs.data(),
-            structure->reader_begin.data(),
-            structure->readers.data()};
+    const Structure& s = *structure;
+    const bool single = s.single_output();
+    return {.node_count = static_cast<NodeId>(cost.size()),
+            .value_count = static_cast<ValueId>(size.size()),
+            .single_output = single,
+            .cost = cost.data(),
+            .scratch = scratch.data(),
+            .node_size = single ? size.data() : node_size.data(),
+            .pinned = s.pinned.data(),
+            .value_begin = s.value_begin.data(),
+            .input_begin = s.input_begin.data(),
+            .inputs = s.inputs.data(),
+            .predecessor_begin = single ? s.input_begin.data() : s.predecessor_begin.data(),
+            .predecessors = single ? s.inputs.data() : s.predecessors.data(),
+            .successor_begin = single ? s.reader_begin.data() : s.successor_begin.data(),
+            .successors = single ? s.readers.data() : s.successors.data(),
+            .size = size.data(),
+            .keep = s.keep.data(),
+            .producer = s.producer.data(),
+            .reader_begin = s.reader_begin.data(),
+            .readers = s.readers.data()};
   }
 };
 
@@ -55,6 +90,13 @@ namespace {
 constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 std::string quoted(const std::vector<Node>& nodes, NodeId v) { return fmt::format("'{}'", nodes[v].name); }
+
+/// As people call an output of a node: nothing is said of the only one. `of` ends the phrase: "node 'a'", or "output 1
+/// of node 'a'".
+std::string describe_output(const std::vector<Node>& nodes, OutputRef ref) {
+  if (nodes[ref.node].outputs.size() == 1) return fmt::format("node {}", quoted(nodes, ref.node));
+  return fmt::format("output {} of node {}", ref.output, quoted(nodes, ref.node));
+}
 
 void check_names(const std::vector<Node>& nodes) {
   std::unordered_map<std::string_view, NodeId> first;
@@ -68,15 +110,36 @@ void check_names(const std::vector<Node>& nodes) {
   }
 }
 
+void check_output_names(const std::vector<Node>& nodes) {
+  for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
+    if (nodes[v].outputs.size() == 1) continue;
+    std::unordered_map<std::string_view, std::size_t> first;
+    for (std::size_t k = 0; k < nodes[v].outputs.size(); ++k) {
+      const std::string& name = nodes[v].outputs[k].name;
+      if (name.empty()) continue;
+      const auto [known, is_new] = first.emplace(name, k);
+      if (is_new) continue;
+      throw InputError(fmt::format("outputs {} and {} of node {} have the same name '{}'; give each its own",
+                                   known->second, k, quoted(nodes, v), name));
+    }
+  }
+}
+
 void check_inputs_exist(const std::vector<Node>& nodes) {
   const auto n = static_cast<NodeId>(nodes.size());
   for (NodeId v = 0; v < n; ++v) {
-    for (const NodeId u : nodes[v].inputs) {
+    for (const auto& [u, output] : nodes[v].inputs) {
       if (u < 0 || u >= n) {
         throw InputError(
             fmt::format("node {} reads node {}, but there are only nodes 0 to {}", quoted(nodes, v), u, n - 1));
       }
       if (u == v) throw InputError(fmt::format("node {} reads itself; remove this self-loop", quoted(nodes, v)));
+      const auto count = static_cast<std::int64_t>(nodes[u].outputs.size());
+      if (output < 0 || output >= count) {
+        throw InputError(fmt::format("node {} reads output {} of node {}, which has only {}", quoted(nodes, v), output,
+                                     quoted(nodes, u),
+                                     count == 1 ? "output 0" : fmt::format("outputs 0 to {}", count - 1)));
+      }
     }
     if (nodes[v].forward != kNoNode && (nodes[v].forward < 0 || nodes[v].forward >= n)) {
       throw InputError(fmt::format("node {} names node {} as its forward node, but there is none such",
@@ -90,33 +153,44 @@ template <class NameOf>
 void check_numbers(const GraphView& graph, const NameOf& name_of) {
   std::int64_t bytes = 0, cost = 0;
   for (NodeId v = 0; v < graph.node_count; ++v) {
-    const std::int64_t size = graph.size[v], scratch = std::max<std::int64_t>(graph.scratch[v], 0);
-    if (size < 0) throw InputError(fmt::format("node '{}' has the negative size {}", name_of(v), size));
+    const auto add_bytes = [&](std::int64_t more) {
+      if (more > kSumLimit - bytes) {
+        throw InputError(
+            fmt::format("the sizes up to node '{}' add up to more than 2^62 bytes; are they in bytes?", name_of(v)));
+      }
+      bytes += more;
+    };
+    for (ValueId x = graph.value_begin[v]; x < graph.value_begin[v + 1]; ++x) {
+      if (graph.size[x] < 0)
+        throw InputError(fmt::format("node '{}' has the negative size {}", name_of(v), graph.size[x]));
+      add_bytes(graph.size[x]);
+    }
     if (graph.cost[v] < 0)
       throw InputError(fmt::format("node '{}' has the negative cost {}", name_of(v), graph.cost[v]));
-    if (size > kSumLimit - bytes || scratch > kSumLimit - bytes - size) {
-      throw InputError(
-          fmt::format("the sizes up to node '{}' add up to more than 2^62 bytes; are they in bytes?", name_of(v)));
-    }
+    add_bytes(std::max<std::int64_t>(graph.scratch[v], 0));
     if (graph.cost[v] > kSumLimit - cost) {
       throw InputError(
           fmt::format("the costs up to node '{}' add up to more than 2^62; use a larger unit", name_of(v)));
     }
-    bytes += size + scratch;
     cost += graph.cost[v];
   }
+}
+
+/// The least legal scratch of a node.
+std::int64_t least_scratch(const GraphView& graph, NodeId v) {
+  std::int64_t takeable = 0;
+  for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
+    const ValueId x = graph.inputs[e];
+    if (graph.reader_begin[x + 1] - graph.reader_begin[x] == 1 && graph.keep[x] == 0) takeable += graph.size[x];
+  }
+  return -std::min(graph.node_size[v], takeable);
 }
 
 template <class NameOf>
 void check_scratch(const GraphView& graph, const NameOf& name_of) {
   for (NodeId v = 0; v < graph.node_count; ++v) {
     if (graph.scratch[v] >= 0) continue;
-    std::int64_t takeable = 0;
-    for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
-      const NodeId u = graph.inputs[e];
-      if (graph.reader_begin[u + 1] - graph.reader_begin[u] == 1 && graph.keep[u] == 0) takeable += graph.size[u];
-    }
-    const std::int64_t least = -std::min(graph.size[v], takeable);
+    const std::int64_t least = least_scratch(graph, v);
     if (graph.scratch[v] < least) {
       throw InputError(fmt::format(
           "node '{}' has scratch {}, but may take over at most {} bytes of its inputs; the least legal scratch is {}",
@@ -134,7 +208,9 @@ std::vector<NodeId> find_cycle(const std::vector<Node>& nodes, const std::vector
   while (!seen[v]) {
     seen[v] = 1;
     path.push_back(v);
-    v = *std::find_if(nodes[v].inputs.begin(), nodes[v].inputs.end(), [&](NodeId u) { return missing[u] > 0; });
+    v = std::find_if(nodes[v].inputs.begin(), nodes[v].inputs.end(), [&](OutputRef x) {
+          return missing[x.node] > 0;
+        })->node;
   }
   path.erase(path.begin(), std::find(path.begin(), path.end(), v));
   std::reverse(path.begin(), path.end());
@@ -158,7 +234,7 @@ void check_order(const std::vector<Node>& nodes, const std::vector<NodeId>& orde
   for (const NodeId v : order) {
     if (v < 0 || v >= n) throw InputError(fmt::format("the order names node {}, but there is none such", v));
     if (done[v]) throw InputError(fmt::format("the order names node {} twice", quoted(nodes, v)));
-    for (const NodeId u : nodes[v].inputs) {
+    for (const auto& [u, output] : nodes[v].inputs) {
       if (!done[u]) {
         throw InputError(fmt::format("the order is not topological: node {} stands before its input {}",
                                      quoted(nodes, v), quoted(nodes, u)));
@@ -170,8 +246,8 @@ void check_order(const std::vector<Node>& nodes, const std::vector<NodeId>& orde
 
 bool ids_are_topological(const std::vector<Node>& nodes) {
   for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
-    for (const NodeId u : nodes[v].inputs) {
-      if (u > v) return false;
+    for (const OutputRef x : nodes[v].inputs) {
+      if (x.node > v) return false;
     }
   }
   return true;
@@ -180,10 +256,18 @@ bool ids_are_topological(const std::vector<Node>& nodes) {
 void check_inplace(const std::vector<Node>& nodes) {
   for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
     const Node& node = nodes[v];
-    if (node.inplace != kNoNode &&
-        std::find(node.inputs.begin(), node.inputs.end(), node.inplace) == node.inputs.end()) {
-      throw InputError(fmt::format("node {} is in place of node {}, which is not one of its inputs", quoted(nodes, v),
-                                   node.inplace));
+    for (std::int32_t k = 0; k < static_cast<std::int32_t>(node.outputs.size()); ++k) {
+      const OutputRef taken = node.outputs[k].inplace;
+      if (taken == OutputRef()) continue;
+      if (std::find(node.inputs.begin(), node.inputs.end(), taken) == node.inputs.end()) {
+        throw InputError(fmt::format("{} is in place of node {}, which is not one of its inputs",
+                                     describe_output(nodes, {v, k}), taken.node));
+      }
+      for (std::int32_t other = 0; other < k; ++other) {
+        if (node.outputs[other].inplace != taken) continue;
+        throw InputError(fmt::format("outputs {} and {} of node {} are both in place of {}", other, k, quoted(nodes, v),
+                                     describe_output(nodes, taken)));
+      }
     }
   }
 }
@@ -213,14 +297,16 @@ class OpChecker {
 
  private:
   void check(NodeId v, const Op& op) {
+    if (nodes_[v].outputs.size() > 1) throw InputError("it has one output, but the node has several");
     std::vector<Shape> shapes;
     for (std::size_t i = 0; i < op.args.size(); ++i) shapes.push_back(arg_shape(v, op, i));
     check_op(op, shapes);
     check_types(op);
     const std::int64_t bytes = element_bytes(op.type) * element_count(op.shape);
     if (op.writes < 0) {
-      if (nodes_[v].size != bytes) {
-        throw InputError(fmt::format("its shape needs {} bytes, but its size is {}", bytes, nodes_[v].size));
+      if (nodes_[v].outputs.front().size != bytes) {
+        throw InputError(
+            fmt::format("its shape needs {} bytes, but its size is {}", bytes, nodes_[v].outputs.front().size));
       }
       return;
     }
@@ -229,7 +315,7 @@ class OpChecker {
       throw InputError(fmt::format("it writes resident '{}', which is no {} tensor of {} bytes", target.name,
                                    to_string(op.type), bytes));
     }
-    if (nodes_[v].size != 0) throw InputError("it writes a resident, so its size must be 0");
+    if (nodes_[v].outputs.front().size != 0) throw InputError("it writes a resident, so its size must be 0");
     if (writer_[op.writes] != kNoNode) {
       throw InputError(
           fmt::format("it writes resident '{}', as does node {}", target.name, quoted(nodes_, writer_[op.writes])));
@@ -270,7 +356,7 @@ class OpChecker {
     }
     if (integers) throw InputError(fmt::format("argument {} must be a resident of type i32", i));
     const auto& inputs = nodes_[v].inputs;
-    if (std::find(inputs.begin(), inputs.end(), arg.index) == inputs.end()) {
+    if (std::find(inputs.begin(), inputs.end(), OutputRef(arg.index)) == inputs.end()) {
       throw InputError(fmt::format("argument {} is node {}, which is not one of its inputs", i, arg.index));
     }
     if (!nodes_[arg.index].op) {
@@ -292,10 +378,18 @@ class OpChecker {
   std::vector<NodeId> writer_, reader_;
 };
 
-void drop_repeated_inputs(std::vector<Node>& nodes) {
-  std::vector<NodeId> last_reader(nodes.size(), kNoNode);
-  for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
-    std::erase_if(nodes[v].inputs, [&](NodeId u) { return std::exchange(last_reader[u], v) == v; });
+/// Of something numbered by `begin` and `items`, the same the other way round: for each of `count` items, where it
+/// stands, ascending.
+void reverse_lists(std::size_t count, const std::vector<std::int32_t>& begin, const std::vector<std::int32_t>& items,
+                   std::vector<std::int32_t>& reverse_begin, std::vector<std::int32_t>& reverse) {
+  reverse_begin.assign(count + 1, 0);
+  for (const std::int32_t item : items) ++reverse_begin[item + 1];
+  std::partial_sum(reverse_begin.begin(), reverse_begin.end(), reverse_begin.begin());
+  reverse.resize(items.size());
+  std::vector<std::int32_t> fill(reverse_begin.begin(), reverse_begin.end() - 1);
+  for (std::size_t list = 0; list + 1 < begin.size(); ++list) {
+    for (std::int32_t e = begin[list]; e < begin[list + 1]; ++e)
+      reverse[fill[items[e]]++] = static_cast<std::int32_t>(list);
   }
 }
 
@@ -313,26 +407,40 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t word) {
 Node node_of(const Graph& graph, NodeId v) {
   Node node;
   node.name = graph.name(v);
-  node.size = graph.size(v);
   node.cost = graph.cost(v);
   node.scratch = graph.scratch(v);
-  node.keep = graph.keep(v);
   node.backward = graph.backward(v);
+  node.pinned = graph.pinned(v);
   node.forward = graph.forward(v);
-  node.inplace = graph.inplace(v);
-  node.inputs.assign(graph.inputs(v).begin(), graph.inputs(v).end());
+  for (const ValueId x : graph.inputs(v)) node.inputs.push_back(graph.output_ref(x));
   if (graph.op(v) != nullptr) node.op = *graph.op(v);
+  for (const ValueId x : graph.outputs(v)) {
+    node.outputs.push_back(
+        {graph.value_size(x), graph.value_kept(x), graph.output_ref(graph.inplace(x)), graph.output_name(x)});
+  }
+  if (node.outputs.size() > 1 || !node.outputs.front().name.empty()) return node;
+  node.size = node.outputs.front().size;
+  node.keep = node.outputs.front().keep;
+  node.inplace = node.outputs.front().inplace;
+  node.outputs.clear();
   return node;
 }
 
-Graph::Graph() : Graph(Data{std::make_shared<const Structure>(), {}, {}, {}}) {}
+Graph::Graph() : Graph(Data{std::make_shared<const Structure>(), {}, {}, {}, {}}) {}
 Graph::Graph(Data data) : data_(std::make_shared<const Data>(std::move(data))), view_(data_->view()) {}
 
 const std::string& Graph::name() const { return data_->structure->name; }
 const std::string& Graph::name(NodeId v) const { return data_->structure->names[v]; }
 bool Graph::backward(NodeId v) const { return data_->structure->backward[v] != 0; }
 NodeId Graph::forward(NodeId v) const { return data_->structure->forward[v]; }
-NodeId Graph::inplace(NodeId v) const { return data_->structure->inplace[v]; }
+ValueId Graph::inplace(ValueId x) const { return data_->structure->inplace[x]; }
+const std::string& Graph::output_name(ValueId x) const { return data_->structure->output_names[x]; }
+std::string Graph::value_name(ValueId x) const {
+  const auto [v, output] = output_ref(x);
+  if (output_count(v) == 1) return name(v);
+  return output_name(x).empty() ? fmt::format("{}[{}]", name(v), output)
+                                : fmt::format("{}[{}]", name(v), output_name(x));
+}
 const Op* Graph::op(NodeId v) const {
   const std::optional<Op>& op = data_->structure->ops[v];
   return op && data_->executable ? &*op : nullptr;
@@ -342,6 +450,7 @@ std::span<const Resident> Graph::residents() const {
 }
 std::int64_t Graph::resident_bytes() const { return data_->structure->resident_bytes; }
 std::span<const NodeId> Graph::input_order() const { return data_->structure->order; }
+bool Graph::has_pinned() const { return data_->structure->any_pinned; }
 bool Graph::order_was_given() const { return data_->structure->order_given; }
 
 template <class Change>
@@ -369,25 +478,39 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
   }
   return graph.with_numbers([&](Graph::Data& data) {
     data.executable = false;
+    for (std::int64_t& size : data.size) size = align_up(size, alignment);
+    data.add_up_sizes();
+    const GraphView view = data.view();
     for (NodeId v = 0; v < graph.node_count(); ++v) {
-      data.size[v] = align_up(graph.size(v), alignment);
-      // Where storage is taken over, what the output adds to it is rounded, so that the result stays legal.
-      data.scratch[v] = graph.scratch(v) >= 0 ? align_up(graph.scratch(v), alignment)
-                                              : align_up(graph.size(v) + graph.scratch(v), alignment) - data.size[v];
+      // Where storage is taken over, what the outputs add to it is rounded, so that the result stays legal.
+      data.scratch[v] = graph.scratch(v) >= 0
+                            ? align_up(graph.scratch(v), alignment)
+                            : std::max(align_up(graph.size(v) + graph.scratch(v), alignment) - view.node_size[v],
+                                       least_scratch(view, v));
     }
   });
 }
 
 std::string Graph::fingerprint() const {
   std::uint64_t h = mix(0, static_cast<std::uint64_t>(node_count()));
+  const auto mix_value = [&](ValueId x) {
+    h = mix(h, static_cast<std::uint64_t>(inplace(x)) * 2 + (value_kept(x) ? 1 : 0));
+  };
   for (NodeId v = 0; v < node_count(); ++v) {
-    h = mix(h, static_cast<std::uint64_t>(size(v)));
+    const ValueId first = value(v);
+    h = mix(h, static_cast<std::uint64_t>(value_size(first)));
     h = mix(h, static_cast<std::uint64_t>(scratch(v)));
-    h = mix(h, static_cast<std::uint64_t>(inplace(v)) * 2 + (keep(v) ? 1 : 0));
-    std::vector<NodeId> sorted(inputs(v).begin(), inputs(v).end());
+    mix_value(first);
+    std::vector<ValueId> sorted(inputs(v).begin(), inputs(v).end());
     std::sort(sorted.begin(), sorted.end());
-    for (const NodeId u : sorted) h = mix(h, static_cast<std::uint64_t>(u));
+    for (const ValueId x : sorted) h = mix(h, static_cast<std::uint64_t>(x));
     h = mix(h, ~std::uint64_t{0});
+    // What version 1 of the format cannot say adds to the hash only where it is there.
+    if (pinned(v)) h = mix(h, ~std::uint64_t{1});
+    for (ValueId x = first + 1; x < first + output_count(v); ++x) {
+      h = mix(mix(h, ~std::uint64_t{2}), static_cast<std::uint64_t>(value_size(x)));
+      mix_value(x);
+    }
   }
   return fmt::format("{:016x}", h);
 }
@@ -411,7 +534,18 @@ NodeId GraphBuilder::add(Node node) {
   return static_cast<NodeId>(nodes_.size()) - 1;
 }
 
-void GraphBuilder::add_input(NodeId node, NodeId input) { nodes_.at(node).inputs.push_back(input); }
+void GraphBuilder::add_input(NodeId node, OutputRef input) { nodes_.at(node).inputs.push_back(input); }
+
+void GraphBuilder::add_control_input(NodeId node, NodeId predecessor) {
+  Node& before = nodes_.at(predecessor);
+  if (before.outputs.empty() && before.size == 0) return add_input(node, predecessor);
+  if (before.outputs.empty()) before.outputs.push_back({before.size, before.keep, before.inplace, ""});
+  const auto orders_only = [](const Output& output) { return output.size == 0; };
+  const auto found = std::find_if(before.outputs.begin(), before.outputs.end(), orders_only);
+  add_input(node, {predecessor, static_cast<std::int32_t>(found - before.outputs.begin())});
+  if (found == before.outputs.end()) before.outputs.emplace_back();
+}
+
 Node& GraphBuilder::node(NodeId v) { return nodes_.at(v); }
 NodeId GraphBuilder::node_count() const { return static_cast<NodeId>(nodes_.size()); }
 
@@ -432,12 +566,11 @@ void GraphBuilder::set_order(std::vector<NodeId> order) { order_ = std::move(ord
 namespace {
 
 /// Kahn's algorithm, the smallest ready node first. Throws on a cycle.
-std::vector<NodeId> kahn(const std::vector<Node>& nodes, const std::vector<std::int32_t>& reader_begin,
-                         const std::vector<NodeId>& readers) {
+std::vector<NodeId> kahn(const std::vector<Node>& nodes, const GraphView& graph) {
   std::vector<std::int32_t> missing(nodes.size());
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
   for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
-    missing[v] = static_cast<std::int32_t>(nodes[v].inputs.size());
+    missing[v] = graph.predecessor_begin[v + 1] - graph.predecessor_begin[v];
     if (missing[v] == 0) ready.push(v);
   }
   std::vector<NodeId> order;
@@ -446,8 +579,8 @@ std::vector<NodeId> kahn(const std::vector<Node>& nodes, const std::vector<std::
     const NodeId v = ready.top();
     ready.pop();
     order.push_back(v);
-    for (std::int32_t e = reader_begin[v]; e < reader_begin[v + 1]; ++e) {
-      if (--missing[readers[e]] == 0) ready.push(readers[e]);
+    for (std::int32_t e = graph.successor_begin[v]; e < graph.successor_begin[v + 1]; ++e) {
+      if (--missing[graph.successors[e]] == 0) ready.push(graph.successors[e]);
     }
   }
   if (order.size() != nodes.size()) {
@@ -462,49 +595,64 @@ Graph GraphBuilder::build() {
   std::vector<Node> nodes = std::exchange(nodes_, {});
   const auto n = static_cast<NodeId>(nodes.size());
   for (NodeId v = 0; v < n; ++v) {
-    if (nodes[v].name.empty()) nodes[v].name = fmt::format("#{}", v);
+    Node& node = nodes[v];
+    if (node.name.empty()) node.name = fmt::format("#{}", v);
+    if (node.outputs.empty()) node.outputs.push_back({node.size, node.keep, node.inplace, ""});
   }
   check_names(nodes);
+  check_output_names(nodes);
   check_inputs_exist(nodes);
-  drop_repeated_inputs(nodes);
 
   const auto structure = std::make_shared<Graph::Structure>();
-  Graph::Data data{structure, {}, {}, {}};
-  for (const Node& node : nodes) {
-    data.size.push_back(node.size);
+  Graph::Data data{structure, {}, {}, {}, {}};
+  std::int64_t values = 0, edges = 0;
+  for (NodeId v = 0; v < n; ++v) {
+    const Node& node = nodes[v];
+    values += static_cast<std::int64_t>(node.outputs.size());
+    edges += static_cast<std::int64_t>(node.inputs.size());
+    if (values > std::numeric_limits<std::int32_t>::max() || edges > std::numeric_limits<std::int32_t>::max()) {
+      throw InputError("the graph has more than 2^31 - 1 edges or outputs");
+    }
     data.cost.push_back(node.cost);
     data.scratch.push_back(node.scratch);
-    structure->keep.push_back(node.keep);
+    for (const Output& output : node.outputs) {
+      data.size.push_back(output.size);
+      structure->keep.push_back(output.keep);
+      structure->producer.push_back(v);
+    }
+    structure->value_begin.push_back(static_cast<ValueId>(values));
   }
   const auto name_of = [&](NodeId v) -> const std::string& { return nodes[v].name; };
   check_numbers(data.view(), name_of);
-  std::size_t edges = 0;
-  for (const Node& node : nodes) edges += node.inputs.size();
-  if (edges > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
-    throw InputError("the graph has more than 2^31 - 1 edges");
-  }
+  data.add_up_sizes();
 
-  structure->input_begin.assign(n + 1, 0);
-  structure->reader_begin.assign(n + 1, 0);
-  structure->inputs.reserve(edges);
+  const bool single = structure->single_output();
+  structure->inputs.reserve(static_cast<std::size_t>(edges));
+  std::vector<NodeId> last_reader(static_cast<std::size_t>(values), kNoNode);  // of each value
+  std::vector<NodeId> last_successor(single ? 0 : nodes.size(), kNoNode);
+  if (!single) structure->predecessor_begin.push_back(0);
   for (NodeId v = 0; v < n; ++v) {
-    for (const NodeId u : nodes[v].inputs) {
-      structure->inputs.push_back(u);
-      ++structure->reader_begin[u + 1];
+    std::erase_if(nodes[v].inputs, [&](OutputRef ref) {
+      return std::exchange(last_reader[structure->value_begin[ref.node] + ref.output], v) == v;
+    });
+    for (const OutputRef ref : nodes[v].inputs) {
+      structure->inputs.push_back(structure->value_begin[ref.node] + ref.output);
+      if (!single && std::exchange(last_successor[ref.node], v) != v) structure->predecessors.push_back(ref.node);
     }
-    structure->input_begin[v + 1] = static_cast<std::int32_t>(structure->inputs.size());
+    structure->input_begin.push_back(static_cast<std::int32_t>(structure->inputs.size()));
+    if (!single) structure->predecessor_begin.push_back(static_cast<std::int32_t>(structure->predecessors.size()));
   }
-  std::partial_sum(structure->reader_begin.begin(), structure->reader_begin.end(), structure->reader_begin.begin());
-  structure->readers.resize(edges);
-  std::vector<std::int32_t> fill(structure->reader_begin.begin(), structure->reader_begin.end() - 1);
-  for (NodeId v = 0; v < n; ++v) {
-    for (const NodeId u : nodes[v].inputs) structure->readers[fill[u]++] = v;
+  reverse_lists(data.size.size(), structure->input_begin, structure->inputs, structure->reader_begin,
+                structure->readers);
+  if (!single) {
+    reverse_lists(nodes.size(), structure->predecessor_begin, structure->predecessors, structure->successor_begin,
+                  structure->successors);
   }
 
   // Kahn also finds the cycles, so it runs even where a given order makes it superfluous.
   const bool ids_topological = ids_are_topological(nodes);
   std::vector<NodeId> kahn_order;
-  if (!ids_topological) kahn_order = kahn(nodes, structure->reader_begin, structure->readers);
+  if (!ids_topological) kahn_order = kahn(nodes, data.view());
   if (order_) {
     check_order(nodes, *order_);
     structure->order = std::move(*order_);
@@ -536,8 +684,15 @@ Graph GraphBuilder::build() {
   for (Node& node : nodes) {
     structure->names.push_back(std::move(node.name));
     structure->backward.push_back(node.backward);
+    structure->pinned.push_back(node.pinned);
+    structure->any_pinned = structure->any_pinned || node.pinned;
     structure->forward.push_back(node.forward);
-    structure->inplace.push_back(node.inplace);
+    for (Output& output : node.outputs) {
+      const OutputRef taken = output.inplace;
+      structure->inplace.push_back(taken.node == kNoNode ? kNoValue
+                                                         : structure->value_begin[taken.node] + taken.output);
+      structure->output_names.push_back(std::move(output.name));
+    }
     structure->ops.push_back(std::move(node.op));
   }
 
@@ -548,7 +703,7 @@ Graph forward_part(const Graph& graph) {
   std::vector<NodeId> forward;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.backward(v)) continue;
-    for (const NodeId u : graph.inputs(v)) {
+    for (const NodeId u : graph.predecessors(v)) {
       if (!graph.backward(u)) continue;
       throw InputError(
           fmt::format("node '{}' is not marked backward, but reads node '{}', which is", graph.name(v), graph.name(u)));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,29 @@ namespace cairn::core {
 using NodeId = std::int32_t;
 inline constexpr NodeId kNoNode = -1;
 
+/// A value: one output of one node, numbered by node, then output. Where every node has one output, value v is node
+/// v's.
+using ValueId = std::int32_t;
+inline constexpr ValueId kNoValue = -1;
+
+/// An output of a node, as the GraphBuilder and files name it: `3` is the first output of node 3.
+struct OutputRef {
+  NodeId node = kNoNode;
+  std::int32_t output = 0;
+
+  constexpr OutputRef() = default;
+  constexpr OutputRef(NodeId v, std::int32_t k = 0) : node(v), output(k) {}
+  constexpr bool operator==(const OutputRef&) const = default;
+};
+
+/// One of several outputs of a node.
+struct Output {
+  std::int64_t size = 0;  ///< bytes, >= 0
+  bool keep = false;      ///< must be in memory at the end
+  OutputRef inplace;      ///< the input whose storage it takes, where that input is not used again
+  std::string name;       ///< may be empty; different from those of the node's other outputs
+};
+
 /// One node as it is described to the GraphBuilder. Memory in bytes; cost in ns or any other unit.
 struct Node {
   std::string name;
@@ -24,22 +48,38 @@ struct Node {
   std::int64_t scratch = 0;  ///< extra bytes while it runs; may be negative for in-place ops, see GraphBuilder
   bool keep = false;         ///< its output must be in memory at the end
   bool backward = false;
-  NodeId forward = kNoNode;    ///< the forward node that a backward node belongs to
-  NodeId inplace = kNoNode;    ///< the input whose storage its output takes, where that input is not used again
-  std::vector<NodeId> inputs;  ///< repeats are dropped
-  std::optional<Op> op;        ///< absent: size and cost only; executed by the synthetic kernel
+  bool pinned = false;            ///< runs exactly once: random state, collectives, side effects
+  NodeId forward = kNoNode;       ///< the forward node that a backward node belongs to
+  OutputRef inplace;              ///< the input whose storage its output takes, where that input is not used again
+  std::vector<OutputRef> inputs;  ///< repeats are dropped. Of an output of size 0: an edge that only orders
+  std::optional<Op> op;           ///< absent: size and cost only; executed by the synthetic kernel
+  /// For a node with several outputs, instead of size, keep and inplace, which build() then ignores. Empty: the one
+  /// output that those describe; of a node that makes nothing it has size 0.
+  std::vector<Output> outputs;
 };
 
 /// The graph's arrays as plain pointers, for code that runs on either machine. Valid while the Graph lives.
 struct GraphView {
   NodeId node_count;
-  const std::int64_t* size;
+  ValueId value_count;
+  bool single_output;  ///< every node has one output: values are nodes, inputs are predecessors
+  // Of each node.
   const std::int64_t* cost;
   const std::int64_t* scratch;
-  const std::uint8_t* keep;
+  const std::int64_t* node_size;  ///< its outputs together
+  const std::uint8_t* pinned;
+  const std::int32_t* value_begin;  ///< node_count + 1 offsets: its outputs are values value_begin[v] and on
   const std::int32_t* input_begin;  ///< node_count + 1 offsets into inputs
-  const NodeId* inputs;
-  const std::int32_t* reader_begin;  ///< node_count + 1 offsets into readers
+  const ValueId* inputs;
+  const std::int32_t* predecessor_begin;  ///< node_count + 1 offsets into predecessors
+  const NodeId* predecessors;
+  const std::int32_t* successor_begin;  ///< node_count + 1 offsets into successors
+  const NodeId* successors;
+  // Of each value.
+  const std::int64_t* size;
+  const std::uint8_t* keep;
+  const NodeId* producer;
+  const std::int32_t* reader_begin;  ///< value_count + 1 offsets into readers
   const NodeId* readers;
 };
 static_assert(std::is_trivially_copyable_v<GraphView>);
@@ -51,28 +91,66 @@ class Graph {
 
   const std::string& name() const;
   NodeId node_count() const { return view_.node_count; }
-  std::int64_t edge_count() const { return view_.input_begin[view_.node_count]; }
+  std::int64_t edge_count() const { return view_.input_begin[view_.node_count]; }  ///< inputs of all nodes
 
-  std::int64_t size(NodeId v) const { return view_.size[v]; }
+  std::int64_t size(NodeId v) const { return view_.node_size[v]; }  ///< its outputs together
   std::int64_t cost(NodeId v) const { return view_.cost[v]; }
   std::int64_t scratch(NodeId v) const { return view_.scratch[v]; }
-  bool keep(NodeId v) const { return view_.keep[v] != 0; }
+  bool pinned(NodeId v) const { return view_.pinned[v] != 0; }
+  bool has_pinned() const;  ///< whether any node is
 
-  /// Distinct inputs, in the order in which they were first given.
-  std::span<const NodeId> inputs(NodeId v) const {
-    return {view_.inputs + view_.input_begin[v], view_.inputs + view_.input_begin[v + 1]};
+  // --- Nodes as neighbours: who must run before whom.
+  /// Distinct nodes whose outputs v reads, in the order in which they were first given.
+  std::span<const NodeId> predecessors(NodeId v) const {
+    return {view_.predecessors + view_.predecessor_begin[v], view_.predecessors + view_.predecessor_begin[v + 1]};
   }
-  /// Nodes that read v, ascending.
-  std::span<const NodeId> readers(NodeId v) const {
-    return {view_.readers + view_.reader_begin[v], view_.readers + view_.reader_begin[v + 1]};
+  /// Nodes that read an output of v, ascending.
+  std::span<const NodeId> successors(NodeId v) const {
+    return {view_.successors + view_.successor_begin[v], view_.successors + view_.successor_begin[v + 1]};
+  }
+  /// Whether an output of v is kept.
+  bool keep(NodeId v) const {
+    for (const ValueId x : outputs(v)) {
+      if (view_.keep[x] != 0) return true;
+    }
+    return false;
   }
   /// Kept, or read by nobody: a schedule must contain it for its own sake.
-  bool required(NodeId v) const { return keep(v) || readers(v).empty(); }
+  bool required(NodeId v) const { return successors(v).empty() || keep(v); }
 
+  // --- Values: what lives in memory. In a graph of `single_output()` value v is the output of node v.
+  ValueId value_count() const { return view_.value_count; }
+  bool single_output() const { return view_.single_output; }
+  /// The values that v makes; at least one.
+  std::ranges::iota_view<ValueId, ValueId> outputs(NodeId v) const {
+    return {view_.value_begin[v], view_.value_begin[v + 1]};
+  }
+  std::int32_t output_count(NodeId v) const { return view_.value_begin[v + 1] - view_.value_begin[v]; }
+  ValueId value(OutputRef ref) const {
+    return ref.node == kNoNode ? kNoValue : view_.value_begin[ref.node] + ref.output;
+  }
+  NodeId producer(ValueId x) const { return view_.producer[x]; }
+  OutputRef output_ref(ValueId x) const {
+    return x == kNoValue ? OutputRef() : OutputRef(producer(x), x - view_.value_begin[producer(x)]);
+  }
+  std::int64_t value_size(ValueId x) const { return view_.size[x]; }
+  bool value_kept(ValueId x) const { return view_.keep[x] != 0; }
+  /// Distinct values that v reads, in the order in which they were first given.
+  std::span<const ValueId> inputs(NodeId v) const {
+    return {view_.inputs + view_.input_begin[v], view_.inputs + view_.input_begin[v + 1]};
+  }
+  /// Nodes that read x, ascending.
+  std::span<const NodeId> readers(ValueId x) const {
+    return {view_.readers + view_.reader_begin[x], view_.readers + view_.reader_begin[x + 1]};
+  }
+  ValueId inplace(ValueId x) const;                 ///< the value that x overwrites; kNoValue
+  const std::string& output_name(ValueId x) const;  ///< empty: none
+  std::string value_name(ValueId x) const;          ///< for people: `conv1`, or `conv1[1]`, `conv1[mean]`
+
+  // --- What is known of a node beside that.
   const std::string& name(NodeId v) const;
   bool backward(NodeId v) const;
   NodeId forward(NodeId v) const;
-  NodeId inplace(NodeId v) const;
   const Op* op(NodeId v) const;  ///< nullptr where there is none
 
   std::span<const Resident> residents() const;
@@ -84,7 +162,8 @@ class Graph {
   bool order_was_given() const;
 
   /// 16 hex digits over everything that validity and memory of a schedule depend on: sizes, scratch, keep, inputs and
-  /// in-place. Names, costs, ops and the order do not enter: a schedule outlives a new measurement of costs.
+  /// in-place, outputs and pins. Names, costs, ops and the order do not enter: a schedule outlives a new measurement of
+  /// costs.
   std::string fingerprint() const;
 
   const GraphView& view() const { return view_; }
@@ -117,7 +196,10 @@ class GraphBuilder {
   explicit GraphBuilder(const Graph& graph);
 
   NodeId add(Node node);
-  void add_input(NodeId node, NodeId input);  ///< node must have been added
+  void add_input(NodeId node, OutputRef input);  ///< node must have been added
+  /// `node` must run after `predecessor`, of which it reads nothing: a control edge, an input of size 0. Gives
+  /// `predecessor` an output of size 0 for that, unless it has one. Both must have been added, with all their outputs.
+  void add_control_input(NodeId node, NodeId predecessor);
   Node& node(NodeId v);
   NodeId node_count() const;
 
@@ -132,9 +214,10 @@ class GraphBuilder {
 
   /// Validates and returns the graph. The builder is empty after that, and not to be used after a throw. O(n + m).
   /// Throws InputError, naming the nodes, on: unknown input, self-loop, cycle (lists one), duplicate name (an
-  /// empty one becomes `#index`), negative size or cost, sums of sizes or of costs above 2^62, scratch below
-  /// max(-size(v), -sum of size(u) over inputs u that only v reads and nobody keeps), `inplace` that is no input,
-  /// an order that is no permutation or not topological, an op whose arguments or size do not fit.
+  /// empty one becomes `#index`) of a node or of an output of one, negative size or cost, sums of sizes or of costs
+  /// above 2^62, scratch below max(-size(v), -sum of size(x) over inputs x that only v reads and nobody keeps),
+  /// `inplace` that is no input or that two outputs name, an order that is no permutation or not topological, an op
+  /// whose arguments or size do not fit.
   Graph build();
 
  private:

@@ -117,35 +117,41 @@ NodeSumReduction reduce_to_node_sum(const Graph& graph) {
   };
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     std::int64_t freed = graph.scratch(v);
-    for (const NodeId u : graph.inputs(v)) {
-      if (graph.readers(u).size() == 1 && !graph.keep(u)) freed += graph.size(u);
+    for (const ValueId x : graph.inputs(v)) {
+      if (graph.readers(x).size() == 1 && !graph.value_kept(x)) freed += graph.value_size(x);
     }
-    if (!graph.keep(v) && graph.readers(v).empty()) freed += graph.size(v);
+    for (const ValueId x : graph.outputs(v)) {
+      if (!graph.value_kept(x) && graph.readers(x).empty()) freed += graph.value_size(x);
+    }
     reduction.start.push_back(add(v, graph.scratch(v) + graph.size(v)));
     reduction.finish.push_back(add(v, -freed));
     edges.emplace_back(reduction.start[v], reduction.finish[v]);
-    const bool released = !graph.keep(v) && graph.readers(v).size() >= 2;
-    reduction.release.push_back(released ? add(v, -graph.size(v)) : kNoNode);
+    for (const ValueId x : graph.outputs(v)) {
+      const bool released = !graph.value_kept(x) && graph.readers(x).size() >= 2;
+      reduction.release.push_back(released ? add(v, -graph.value_size(x)) : kNoNode);
+    }
   }
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    for (const NodeId u : graph.inputs(v)) edges.emplace_back(reduction.finish[u], reduction.start[v]);
-    if (reduction.release[v] == kNoNode) continue;
-    for (const NodeId reader : graph.readers(v)) edges.emplace_back(reduction.start[reader], reduction.release[v]);
+    for (const NodeId u : graph.predecessors(v)) edges.emplace_back(reduction.finish[u], reduction.start[v]);
+    for (const ValueId x : graph.outputs(v)) {
+      if (reduction.release[x] == kNoNode) continue;
+      for (const NodeId reader : graph.readers(x)) edges.emplace_back(reduction.start[reader], reduction.release[x]);
+    }
   }
   reduction.graph = NodeSumGraph(std::move(weights), std::move(edges));
   return reduction;
 }
 
 std::vector<NodeId> to_node_sum(const Graph& graph, const NodeSumReduction& reduction, const Schedule& schedule) {
-  std::vector<std::size_t> unread(static_cast<std::size_t>(graph.node_count()));
-  for (NodeId v = 0; v < graph.node_count(); ++v) unread[v] = graph.readers(v).size();
+  std::vector<std::size_t> unread(static_cast<std::size_t>(graph.value_count()));
+  for (ValueId x = 0; x < graph.value_count(); ++x) unread[x] = graph.readers(x).size();
   std::vector<NodeId> order;
   order.reserve(reduction.origin.size());
   for (const NodeId v : schedule.steps) {
     order.push_back(reduction.start[v]);
     order.push_back(reduction.finish[v]);
-    for (const NodeId u : graph.inputs(v)) {
-      if (--unread[u] == 0 && reduction.release[u] != kNoNode) order.push_back(reduction.release[u]);
+    for (const ValueId x : graph.inputs(v)) {
+      if (--unread[x] == 0 && reduction.release[x] != kNoNode) order.push_back(reduction.release[x]);
     }
   }
   return order;

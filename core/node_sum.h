@@ -56,7 +56,7 @@ std::vector<NodeId> eager_schedule(const NodeSumGraph& graph, std::span<const No
 struct NodeSumReduction {
   NodeSumGraph graph;
   std::vector<NodeId> start, finish;  ///< of each computation node
-  std::vector<NodeId> release;        ///< of each computation node, kNoNode where it has none
+  std::vector<NodeId> release;        ///< of each value of the computation graph, kNoNode where it has none
   std::vector<NodeId> origin;         ///< the computation node behind each node-sum node
 };
 /// O(n + m).

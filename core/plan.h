@@ -9,15 +9,17 @@
 
 namespace cairn::core {
 
-/// One rectangle of the plan: `size` bytes at `offset` during the closed range of steps [first, last].
+/// One rectangle of the plan: `size` bytes at `offset` during the closed range of steps [first, last]. It holds an
+/// output of a node, or a node's scratch.
 struct Buffer {
   NodeId node = kNoNode;
   std::int64_t first = 0;
   std::int64_t last = 0;  ///< inclusive; the number of steps for what is kept
   std::int64_t size = 0;  ///< rounded up to the alignment
   std::int64_t offset = 0;
-  bool scratch = false;       ///< the node's scratch while it runs, not its output
-  NodeId alias_of = kNoNode;  ///< shares the storage of this node's buffer, which it overwrites at `first`
+  bool scratch = false;     ///< the node's scratch while it runs, not an output
+  OutputRef alias_of;       ///< shares the storage of this output's buffer, which it overwrites at `first`
+  std::int32_t output = 0;  ///< which one of the node's outputs; 0 for scratch
   bool operator==(const Buffer&) const = default;
 };
 

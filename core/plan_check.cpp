@@ -12,16 +12,21 @@
 namespace cairn::core {
 namespace {
 
+/// "3", or "3[1]" for an output other than the first.
+std::string text(OutputRef ref) {
+  return ref.output == 0 ? fmt::format("{}", ref.node) : fmt::format("{}[{}]", ref.node, ref.output);
+}
+
 std::string label(const Buffer& b) {
-  return fmt::format("{} of node {} at steps {}..{}, bytes [{}, {})", b.scratch ? "scratch" : "buffer", b.node, b.first,
-                     b.last, b.offset, b.offset + b.size);
+  return fmt::format("{} of node {} at steps {}..{}, bytes [{}, {})", b.scratch ? "scratch" : "buffer",
+                     text({b.node, b.output}), b.first, b.last, b.offset, b.offset + b.size);
 }
 
 /// b takes over c's storage: it starts at the step at which c ends, at the same offset, since an in-place kernel reads
 /// and writes element by element.
 bool takes_over(const Buffer& b, const Buffer& c) {
-  return !b.scratch && !c.scratch && b.alias_of != kNoNode && b.alias_of == c.node && c.last == b.first &&
-         c.offset == b.offset;
+  return !b.scratch && !c.scratch && b.alias_of != OutputRef() && b.alias_of == OutputRef(c.node, c.output) &&
+         c.last == b.first && c.offset == b.offset;
 }
 
 bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.size && b.offset < a.offset + a.size; }
@@ -67,22 +72,25 @@ std::string check_overlaps(const Plan& plan) {
 }
 
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan) {
-  std::map<std::pair<std::int64_t, bool>, const Buffer*> at;  // by first step and whether it is scratch
+  // By first step, whether it is scratch, and output.
+  std::map<std::tuple<std::int64_t, bool, std::int32_t>, const Buffer*> at;
   for (const Buffer& b : plan.buffers) {
-    if (!at.emplace(std::pair(b.first, b.scratch), &b).second) {
+    if (!at.emplace(std::tuple(b.first, b.scratch, b.output), &b).second) {
       return fmt::format("{} is the second one of its step", label(b));
     }
   }
   std::size_t expected = 0;
   const std::vector<Lifetime> lives = lifetimes(graph, schedule);
-  std::vector<const Buffer*> latest(graph.node_count(), nullptr);
+  std::vector<const Buffer*> latest(graph.value_count(), nullptr);
   for (const Lifetime& life : lives) {
+    const ValueId x = graph.value({life.node, life.output});
     const auto demand = [&](bool scratch, std::int64_t size, std::int64_t last) -> std::string {
       if (size <= 0) return {};
       ++expected;
-      const auto found = at.find({life.first, scratch});
+      const auto found = at.find({life.first, scratch, scratch ? 0 : life.output});
       if (found == at.end()) {
-        return fmt::format("step {} of node {} has no {}", life.first, life.node, scratch ? "scratch" : "buffer");
+        return fmt::format("step {} of node {} has no {}", life.first, text({life.node, scratch ? 0 : life.output}),
+                           scratch ? "scratch" : "buffer");
       }
       const Buffer& b = *found->second;
       if (b.node != life.node) return fmt::format("{}: step {} runs node {}", label(b), life.first, life.node);
@@ -90,16 +98,19 @@ std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan&
       if (b.size < size) return fmt::format("{} is smaller than the {} bytes it holds", label(b), size);
       return {};
     };
-    if (std::string wrong = demand(false, graph.size(life.node), life.last); !wrong.empty()) return wrong;
-    if (std::string wrong = demand(true, graph.scratch(life.node), life.first); !wrong.empty()) return wrong;
-    if (graph.size(life.node) == 0) continue;
-    const Buffer* b = at.at({life.first, false});
-    if (b->alias_of != kNoNode) {
-      const bool legal = graph.inplace(life.node) == b->alias_of && latest[b->alias_of] != nullptr &&
-                         takes_over(*b, *latest[b->alias_of]);
-      if (!legal) return fmt::format("{} must not share the storage of node {}", label(*b), b->alias_of);
+    if (std::string wrong = demand(false, graph.value_size(x), life.last); !wrong.empty()) return wrong;
+    if (life.output == 0) {
+      if (std::string wrong = demand(true, graph.scratch(life.node), life.first); !wrong.empty()) return wrong;
     }
-    latest[life.node] = b;
+    if (graph.value_size(x) == 0) continue;
+    const Buffer* b = at.at({life.first, false, life.output});
+    if (b->alias_of != OutputRef()) {
+      const ValueId taken = graph.inplace(x);
+      const bool legal = taken != kNoValue && graph.output_ref(taken) == b->alias_of && latest[taken] != nullptr &&
+                         takes_over(*b, *latest[taken]);
+      if (!legal) return fmt::format("{} must not share the storage of node {}", label(*b), text(b->alias_of));
+    }
+    latest[x] = b;
   }
   if (expected != plan.buffers.size()) {
     return fmt::format("{} buffers, but the schedule needs {}", plan.buffers.size(), expected);

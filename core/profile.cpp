@@ -11,43 +11,60 @@
 namespace cairn::core {
 namespace {
 
-constexpr std::int64_t kMostSteps = std::numeric_limits<std::int32_t>::max() - 1;
+constexpr std::size_t kMostSlots = std::numeric_limits<std::int32_t>::max() - 1;
 
 std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
 }
 
-}  // namespace
-
-Defect trace_last_reads(const GraphView& graph, std::span<const NodeId> steps, std::vector<std::int32_t>& latest,
-                        std::vector<std::int32_t>& last_read) {
-  if (static_cast<std::int64_t>(steps.size()) > kMostSteps)
-    throw InputError("the schedule has more than 2^31 - 2 steps");
+/// kSingle: every node has one output, so slots are steps and values nodes.
+template <bool kSingle>
+Defect trace(const GraphView& graph, std::span<const NodeId> steps, std::vector<std::int32_t>& latest,
+             std::vector<std::int32_t>& last_read) {
   const auto length = static_cast<std::int32_t>(steps.size());
   latest.assign(graph.node_count, -1);
-  last_read.resize(steps.size());
+  last_read.resize(kSingle ? steps.size() : 0);
   for (std::int32_t i = 0; i < length; ++i) {
     const NodeId v = steps[i];
     if (v < 0 || v >= graph.node_count) return {Defect::Kind::unknown_node, i, v, kNoNode};
     for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
-      const NodeId u = graph.inputs[e];
+      const ValueId x = graph.inputs[e];
+      const NodeId u = kSingle ? x : graph.producer[x];
       if (latest[u] < 0) return {Defect::Kind::missing_input, i, v, u};
-      last_read[latest[u]] = i;
+      last_read[kSingle ? latest[u] : latest[u] + (x - graph.value_begin[u])] = i;
     }
-    latest[v] = i;
-    last_read[i] = i;
+    if (graph.pinned[v] != 0 && latest[v] >= 0) return {Defect::Kind::pinned_again, i, v, kNoNode};
+    if constexpr (kSingle) {
+      latest[v] = i;
+      last_read[i] = i;
+    } else {
+      latest[v] = static_cast<std::int32_t>(last_read.size());
+      last_read.insert(last_read.end(), graph.value_begin[v + 1] - graph.value_begin[v], i);
+      if (last_read.size() > kMostSlots) throw InputError("the schedule makes more than 2^31 - 2 values");
+    }
   }
   for (NodeId v = 0; v < graph.node_count; ++v) {
-    if (latest[v] < 0) {
-      if (graph.keep[v] || graph.reader_begin[v] == graph.reader_begin[v + 1]) {
-        return {Defect::Kind::missing_node, -1, v, kNoNode};
-      }
-    } else if (graph.keep[v]) {
-      last_read[latest[v]] = length;
+    bool keep = false;
+    for (ValueId x = kSingle ? v : graph.value_begin[v]; x < (kSingle ? v + 1 : graph.value_begin[v + 1]); ++x) {
+      if (graph.keep[x] == 0) continue;
+      keep = true;
+      if (latest[v] >= 0) last_read[kSingle ? latest[v] : latest[v] + (x - graph.value_begin[v])] = length;
+    }
+    if (latest[v] < 0 && (keep || graph.successor_begin[v] == graph.successor_begin[v + 1])) {
+      return {Defect::Kind::missing_node, -1, v, kNoNode};
     }
   }
   return {};
+}
+
+}  // namespace
+
+Defect trace_last_reads(const GraphView& graph, std::span<const NodeId> steps, std::vector<std::int32_t>& latest,
+                        std::vector<std::int32_t>& last_read) {
+  if (steps.size() > kMostSlots) throw InputError("the schedule has more than 2^31 - 2 steps");
+  return graph.single_output ? trace<true>(graph, steps, latest, last_read)
+                             : trace<false>(graph, steps, latest, last_read);
 }
 
 std::string describe(const Graph& graph, const Defect& defect) {
@@ -61,6 +78,9 @@ std::string describe(const Graph& graph, const Defect& defect) {
                          graph.name(defect.node), graph.name(defect.input));
     case Defect::Kind::missing_node:
       return fmt::format("node '{}' is never computed", graph.name(defect.node));
+    case Defect::Kind::pinned_again:
+      return fmt::format("step {}: node '{}' runs again, but is pinned to run once", defect.step,
+                         graph.name(defect.node));
   }
   return {};
 }
@@ -71,7 +91,14 @@ Defect Evaluator::trace(std::span<const NodeId> steps) {
   const Defect defect = trace_last_reads(graph_, steps, latest_, last_read_);
   if (defect.kind != Defect::Kind::none) return defect;
   freed_.assign(steps.size() + 1, 0);
-  for (std::size_t i = 0; i < steps.size(); ++i) freed_[last_read_[i]] += graph_.size[steps[i]];
+  if (graph_.single_output) {
+    for (std::size_t i = 0; i < steps.size(); ++i) freed_[last_read_[i]] += graph_.size[steps[i]];
+    return {};
+  }
+  const std::int32_t* last_read = last_read_.data();
+  for (const NodeId v : steps) {
+    for (ValueId x = graph_.value_begin[v]; x < graph_.value_begin[v + 1]; ++x) freed_[*last_read++] += graph_.size[x];
+  }
   return {};
 }
 
@@ -83,7 +110,7 @@ Evaluation Evaluator::evaluate(std::span<const NodeId> steps) {
   std::int64_t live = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const NodeId v = steps[i];
-    live += graph_.size[v];
+    live += graph_.node_size[v];
     const std::int64_t during = live + graph_.scratch[v];
     if (during > result.peak || result.peak_step < 0) {
       result.peak = during;
@@ -103,7 +130,7 @@ std::vector<std::int64_t> Evaluator::profile(std::span<const NodeId> steps) {
   std::vector<std::int64_t> profile{0};
   profile.reserve(2 * steps.size() + 1);
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const std::int64_t held = profile.back() + graph_.size[steps[i]];
+    const std::int64_t held = profile.back() + graph_.node_size[steps[i]];
     profile.push_back(held + graph_.scratch[steps[i]]);
     profile.push_back(held - freed_[i]);
   }
@@ -115,11 +142,11 @@ Evaluation evaluate(const Graph& graph, const Schedule& schedule) { return Evalu
 std::int64_t peak_lower_bound(const Graph& graph) {
   std::int64_t kept = 0, working_set = 0;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.keep(v)) kept += graph.size(v);
     std::int64_t bytes = graph.size(v) + graph.scratch(v);
-    for (const NodeId u : graph.inputs(v)) bytes += graph.size(u);
+    for (const ValueId x : graph.inputs(v)) bytes += graph.value_size(x);
     working_set = std::max(working_set, bytes);
   }
+  for (ValueId x = 0; x < graph.value_count(); ++x) kept += graph.value_kept(x) ? graph.value_size(x) : 0;
   return std::max(kept, working_set);
 }
 

@@ -12,11 +12,11 @@ namespace cairn::core {
 
 /// What is wrong with a schedule, or that nothing is.
 struct Defect {
-  enum class Kind : std::uint8_t { none, unknown_node, missing_input, missing_node };
+  enum class Kind : std::uint8_t { none, unknown_node, missing_input, missing_node, pinned_again };
   Kind kind = Kind::none;
   std::int64_t step = -1;  ///< where, except for missing_node
   NodeId node = kNoNode;   ///< unknown_node: the number that is no node; missing_node: the node that never runs
-  NodeId input = kNoNode;  ///< missing_input: the input that node reads before it was computed
+  NodeId input = kNoNode;  ///< missing_input: the node that was to be computed before
   bool operator==(const Defect&) const = default;
 };
 std::string describe(const Graph& graph, const Defect& defect);
@@ -48,15 +48,15 @@ class Evaluator {
   Defect trace(std::span<const NodeId> steps);
 
   GraphView graph_;
-  std::vector<std::int32_t> latest_;     ///< a node's latest step, -1 for none
-  std::vector<std::int32_t> last_read_;  ///< of the occurrence at each step
+  std::vector<std::int32_t> latest_;     ///< of a node's latest occurrence: the first slot; -1 for none
+  std::vector<std::int32_t> last_read_;  ///< of each slot, an output of a step, in order
   std::vector<std::int64_t> freed_;      ///< bytes freed after each step
 };
 
 /// evaluate() once, for callers without a loop.
 Evaluation evaluate(const Graph& graph, const Schedule& schedule);
 
-/// A bound that no schedule of the graph can beat: the largest working set of one node (its inputs, output and
+/// A bound that no schedule of the graph can beat: the largest working set of one node (its inputs, outputs and
 /// scratch), and everything that is kept. Bytes. O(n + m).
 std::int64_t peak_lower_bound(const Graph& graph);
 

@@ -21,10 +21,10 @@
 /// shares no code with what it measures. Steps count from 0; an occurrence is named by its step. Memory in bytes.
 namespace cairn::core::reference {
 
-/// Does `reader` take the output of `node` as an input? O(in-degree).
-inline bool reads(const Graph& graph, NodeId reader, NodeId node) {
-  for (const NodeId input : graph.inputs(reader)) {
-    if (input == node) return true;
+/// Does `reader` take this value as an input? O(in-degree).
+inline bool reads(const Graph& graph, NodeId reader, ValueId value) {
+  for (const ValueId input : graph.inputs(reader)) {
+    if (input == value) return true;
   }
   return false;
 }
@@ -37,19 +37,24 @@ inline bool stands(const Schedule& schedule, NodeId node, std::int64_t begin, st
   return false;
 }
 
-/// A schedule is valid when every input of the node at step i stands somewhere before i, and every kept node and every
-/// node without readers stands in it. Says the first thing that is wrong, in the order of the steps. O(T^2 *
-/// in-degree).
+/// A schedule is valid when the producer of every input of the node at step i stands somewhere before i, every node of
+/// which something is kept and every node that nobody reads stands in it, and no pinned node stands in it twice. Says
+/// the first thing that is wrong, in the order of the steps. O(T^2 * in-degree).
 inline Defect find_defect(const Graph& graph, const Schedule& schedule) {
   for (std::int64_t i = 0; i < schedule.length(); ++i) {
     const NodeId node = schedule.steps[i];
     if (node < 0 || node >= graph.node_count()) return {Defect::Kind::unknown_node, i, node, kNoNode};
-    for (const NodeId input : graph.inputs(node)) {
-      if (!stands(schedule, input, 0, i)) return {Defect::Kind::missing_input, i, node, input};
+    for (const ValueId input : graph.inputs(node)) {
+      const NodeId producer = graph.producer(input);
+      if (!stands(schedule, producer, 0, i)) return {Defect::Kind::missing_input, i, node, producer};
     }
+    if (graph.pinned(node) && stands(schedule, node, 0, i)) return {Defect::Kind::pinned_again, i, node, kNoNode};
   }
   for (NodeId node = 0; node < graph.node_count(); ++node) {
-    if ((graph.keep(node) || graph.readers(node).empty()) && !stands(schedule, node, 0, schedule.length())) {
+    bool wanted = true;
+    for (const ValueId output : graph.outputs(node)) wanted = wanted && graph.readers(output).empty();
+    for (const ValueId output : graph.outputs(node)) wanted = wanted || graph.value_kept(output);
+    if (wanted && !stands(schedule, node, 0, schedule.length())) {
       return {Defect::Kind::missing_node, -1, node, kNoNode};
     }
   }
@@ -60,40 +65,55 @@ inline bool valid(const Graph& graph, const Schedule& schedule) {
   return find_defect(graph, schedule).kind == Defect::Kind::none;
 }
 
-/// Is the occurrence at step `occurrence` read at step `from` or later, before its node stands again, or is it the last
-/// occurrence of a kept node? Everything below asks the schedule to be valid. O(T * in-degree).
-inline bool needed(const Graph& graph, const Schedule& schedule, std::int64_t occurrence, std::int64_t from) {
-  const NodeId node = schedule.steps[occurrence];
-  for (std::int64_t i = occurrence + 1; i < schedule.length(); ++i) {
+/// One output, as one occurrence of its node made it.
+struct MadeValue {
+  std::int64_t step = 0;  ///< of the occurrence
+  ValueId value = kNoValue;
+  bool operator==(const MadeValue&) const = default;
+};
+
+/// Is this value read at step `from` or later, before its node stands again, or is it kept and of the last occurrence?
+/// Everything below asks the schedule to be valid. O(T * in-degree).
+inline bool needed(const Graph& graph, const Schedule& schedule, MadeValue made, std::int64_t from) {
+  const NodeId node = schedule.steps[made.step];
+  for (std::int64_t i = made.step + 1; i < schedule.length(); ++i) {
     if (schedule.steps[i] == node) return false;
-    if (i >= from && reads(graph, schedule.steps[i], node)) return true;
+    if (i >= from && reads(graph, schedule.steps[i], made.value)) return true;
   }
-  return graph.keep(node);
+  return graph.value_kept(made.value);
 }
 
-/// live(i): the occurrences before i that are read at i or later (before their node stands again), or kept. Ascending.
-inline std::vector<std::int64_t> live(const Graph& graph, const Schedule& schedule, std::int64_t step) {
-  std::vector<std::int64_t> occurrences;
+/// live(i): the values of occurrences before i that are read at i or later (before their node stands again), or kept.
+/// By step, then output.
+inline std::vector<MadeValue> live(const Graph& graph, const Schedule& schedule, std::int64_t step) {
+  std::vector<MadeValue> values;
   for (std::int64_t j = 0; j < step; ++j) {
-    if (needed(graph, schedule, j, step)) occurrences.push_back(j);
+    for (const ValueId value : graph.outputs(schedule.steps[j])) {
+      if (needed(graph, schedule, {j, value}, step)) values.push_back({j, value});
+    }
   }
-  return occurrences;
+  return values;
 }
 
-/// during(i): the sizes of what is live at i, the output of the node at i, and its scratch.
+/// The outputs of a node together.
+inline std::int64_t output_bytes(const Graph& graph, NodeId node) {
+  std::int64_t bytes = 0;
+  for (const ValueId value : graph.outputs(node)) bytes += graph.value_size(value);
+  return bytes;
+}
+
+/// during(i): the sizes of what is live at i, the outputs of the node at i, and its scratch.
 inline std::int64_t during(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   const NodeId node = schedule.steps[step];
-  std::int64_t bytes = graph.size(node) + graph.scratch(node);
-  for (const std::int64_t j : live(graph, schedule, step)) bytes += graph.size(schedule.steps[j]);
+  std::int64_t bytes = output_bytes(graph, node) + graph.scratch(node);
+  for (const MadeValue& made : live(graph, schedule, step)) bytes += graph.value_size(made.value);
   return bytes;
 }
 
 /// after(i): the sizes of what is still read after i, or kept.
 inline std::int64_t after(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   std::int64_t bytes = 0;
-  for (std::int64_t j = 0; j <= step; ++j) {
-    if (needed(graph, schedule, j, step + 1)) bytes += graph.size(schedule.steps[j]);
-  }
+  for (const MadeValue& made : live(graph, schedule, step + 1)) bytes += graph.value_size(made.value);
   return bytes;
 }
 
@@ -139,43 +159,47 @@ inline std::int64_t recomputed(const Schedule& schedule) {
   return count;
 }
 
-/// An occurrence is in memory from its own step to its last read, to the end of the schedule where it is kept. For
-/// every step, so O(T^3 * in-degree).
+/// A value is in memory from the step that makes it to its last read, to the end of the schedule where it is kept. For
+/// every output of every step, so O(T^3 * in-degree).
 inline std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule) {
   std::vector<Lifetime> result;
   for (std::int64_t first = 0; first < schedule.length(); ++first) {
-    std::int64_t last = first;
-    for (std::int64_t i = first + 1; i <= schedule.length(); ++i) {
-      if (needed(graph, schedule, first, i)) last = i;
+    for (const ValueId value : graph.outputs(schedule.steps[first])) {
+      std::int64_t last = first;
+      for (std::int64_t i = first + 1; i <= schedule.length(); ++i) {
+        if (needed(graph, schedule, {first, value}, i)) last = i;
+      }
+      result.push_back({schedule.steps[first], first, last, graph.output_ref(value).output});
     }
-    result.push_back({schedule.steps[first], first, last});
   }
   return result;
 }
 
-/// A bound on the peak of any schedule: each node's inputs, output and scratch are in memory at once while it runs, and
-/// all that is kept is in memory at the end.
+/// A bound on the peak of any schedule: each node's inputs, outputs and scratch are in memory at once while it runs,
+/// and all that is kept is in memory at the end.
 inline std::int64_t peak_lower_bound(const Graph& graph) {
   std::int64_t bound = 0;
   std::int64_t kept = 0;
   for (NodeId node = 0; node < graph.node_count(); ++node) {
-    std::int64_t working_set = graph.size(node) + graph.scratch(node);
-    for (const NodeId input : graph.inputs(node)) working_set += graph.size(input);
+    std::int64_t working_set = output_bytes(graph, node) + graph.scratch(node);
+    for (const ValueId input : graph.inputs(node)) working_set += graph.value_size(input);
     bound = std::max(bound, working_set);
-    if (graph.keep(node)) kept += graph.size(node);
+    for (const ValueId value : graph.outputs(node)) kept += graph.value_kept(value) ? graph.value_size(value) : 0;
   }
   return std::max(bound, kept);
 }
 
-/// Removes an occurrence that nothing reads and that is not the last one of a kept node or of a node without readers,
-/// again and again, until there is none. The order of removal does not matter: no removal gives another occurrence a
-/// new reader.
+/// Removes an occurrence of which nothing is read and that is not the last one of a node that must stand in the
+/// schedule, again and again, until there is none. The order of removal does not matter: no removal gives another
+/// occurrence a new reader.
 inline Schedule drop_unread(const Graph& graph, Schedule schedule) {
   const auto removable = [&](std::int64_t j) {
     const NodeId node = schedule.steps[j];
-    const bool last = !stands(schedule, node, j + 1, schedule.length());
-    const bool wanted = graph.keep(node) || graph.readers(node).empty();
-    return !needed(graph, schedule, j, j + 1) && !(last && wanted);
+    if (!stands(schedule, node, j + 1, schedule.length()) && graph.required(node)) return false;
+    for (const ValueId value : graph.outputs(node)) {
+      if (needed(graph, schedule, {j, value}, j + 1)) return false;
+    }
+    return true;
   };
   std::int64_t j = 0;
   while (j < schedule.length()) {
@@ -197,11 +221,11 @@ inline std::int64_t least_peak_without_recomputation(const Graph& graph) {
   const auto contains = [](std::uint32_t set, NodeId node) { return (set >> node & 1U) != 0; };
   const auto held_after = [&](std::uint32_t set) {
     std::int64_t bytes = 0;
-    for (NodeId node = 0; node < n; ++node) {
-      if (!contains(set, node)) continue;
-      bool held = graph.keep(node);
-      for (const NodeId reader : graph.readers(node)) held = held || !contains(set, reader);
-      if (held) bytes += graph.size(node);
+    for (ValueId value = 0; value < graph.value_count(); ++value) {
+      if (!contains(set, graph.producer(value))) continue;
+      bool held = graph.value_kept(value);
+      for (const NodeId reader : graph.readers(value)) held = held || !contains(set, reader);
+      if (held) bytes += graph.value_size(value);
     }
     return bytes;
   };
@@ -214,24 +238,27 @@ inline std::int64_t least_peak_without_recomputation(const Graph& graph) {
     const std::int64_t held = held_after(set);
     for (NodeId node = 0; node < n; ++node) {
       bool ready = !contains(set, node);
-      for (const NodeId input : graph.inputs(node)) ready = ready && contains(set, input);
+      for (const ValueId input : graph.inputs(node)) ready = ready && contains(set, graph.producer(input));
       if (!ready) continue;
       std::int64_t& next = least[set | 1U << node];
-      next = std::min(next, std::max(least[set], held + graph.size(node) + graph.scratch(node)));
+      next = std::min(next, std::max(least[set], held + output_bytes(graph, node) + graph.scratch(node)));
     }
   }
   return least[all];
 }
 
 /// A schedule of least cost (and, among those, of least length) whose peak is within `budget`, over all schedules with
-/// any amount of recomputation; nothing where there is none. A uniform-cost search: a state is the set of nodes in
-/// memory and the set of unkept nodes without readers that have run; a move drops a node (free) or runs one whose
-/// inputs are in memory and that is not there itself. Running a node that is in memory could only waste cost. About 4^n
-/// * n states and moves at worst; throws std::invalid_argument above 12 nodes.
+/// any amount of recomputation; nothing where there is none. A uniform-cost search: a state is the set of values in
+/// memory and the set of nodes that have run, of those that may not run again or that must for their own sake; a move
+/// drops a value (free) or runs a node whose inputs are in memory and whose outputs are not: what it replaces has no
+/// reader left, so it can be dropped before. About 4^n * n states and moves at worst; throws std::invalid_argument
+/// above 12 nodes or 24 values.
 inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t budget) {
   const NodeId n = graph.node_count();
-  if (n > 12) throw std::invalid_argument("cheapest_within is for at most 12 nodes");
-  using State = std::pair<std::uint32_t, std::uint32_t>;   // in memory, sinks that have run
+  if (n > 12 || graph.value_count() > 24) {
+    throw std::invalid_argument("cheapest_within is for at most 12 nodes and 24 values");
+  }
+  using State = std::pair<std::uint32_t, std::uint32_t>;   // values in memory, nodes that have run
   using Distance = std::pair<std::int64_t, std::int64_t>;  // cost, steps
   struct Arrival {
     Distance distance;
@@ -239,17 +266,23 @@ inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t 
     NodeId ran;  // kNoNode: a drop
   };
   std::uint32_t kept = 0;
-  std::uint32_t sinks = 0;
+  std::uint32_t remembered = 0;  // pinned nodes, and those without readers of which nothing is kept
+  std::vector<std::uint32_t> inputs(static_cast<std::size_t>(n), 0), outputs(static_cast<std::size_t>(n), 0);
   for (NodeId node = 0; node < n; ++node) {
-    if (graph.keep(node)) {
-      kept |= 1U << node;
-    } else if (graph.readers(node).empty()) {
-      sinks |= 1U << node;
+    bool read_or_kept = false;
+    for (const ValueId value : graph.outputs(node)) {
+      outputs[node] |= 1U << value;
+      if (graph.value_kept(value)) kept |= 1U << value;
+      read_or_kept = read_or_kept || graph.value_kept(value) || !graph.readers(value).empty();
     }
+    for (const ValueId value : graph.inputs(node)) inputs[node] |= 1U << value;
+    if (graph.pinned(node) || !read_or_kept) remembered |= 1U << node;
   }
   const auto bytes_of = [&](std::uint32_t set) {
     std::int64_t bytes = 0;
-    for (NodeId node = 0; node < n; ++node) bytes += (set >> node & 1U) != 0 ? graph.size(node) : 0;
+    for (ValueId value = 0; value < graph.value_count(); ++value) {
+      bytes += (set >> value & 1U) != 0 ? graph.value_size(value) : 0;
+    }
     return bytes;
   };
 
@@ -263,7 +296,7 @@ inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t 
     queue.pop();
     if (arrivals.at(state).distance < distance) continue;
     const auto [memory, ran] = state;
-    if ((memory & kept) == kept && ran == sinks) {
+    if ((memory & kept) == kept && ran == remembered) {
       Schedule schedule;
       for (State at = state; at != start; at = arrivals.at(at).from) {
         if (arrivals.at(at).ran != kNoNode) schedule.steps.push_back(arrivals.at(at).ran);
@@ -277,16 +310,16 @@ inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t 
       arrivals[to] = {reached, from, node};
       queue.push({reached, to});
     };
+    for (ValueId value = 0; value < graph.value_count(); ++value) {
+      if ((memory >> value & 1U) != 0) move({memory & ~(1U << value), ran}, distance, kNoNode);
+    }
     for (NodeId node = 0; node < n; ++node) {
       const std::uint32_t bit = 1U << node;
-      if ((memory & bit) != 0) {
-        move({memory & ~bit, ran}, distance, kNoNode);
-        continue;
-      }
-      std::uint32_t inputs = 0;
-      for (const NodeId input : graph.inputs(node)) inputs |= 1U << input;
-      if ((memory & inputs) != inputs || bytes_of(memory) + graph.size(node) + graph.scratch(node) > budget) continue;
-      move({memory | bit, ran | (bit & sinks)}, {distance.first + graph.cost(node), distance.second + 1}, node);
+      if ((memory & outputs[node]) != 0 || (memory & inputs[node]) != inputs[node]) continue;
+      if (graph.pinned(node) && (ran & bit) != 0) continue;
+      if (bytes_of(memory) + output_bytes(graph, node) + graph.scratch(node) > budget) continue;
+      move({memory | outputs[node], ran | (bit & remembered)}, {distance.first + graph.cost(node), distance.second + 1},
+           node);
     }
   }
   return std::nullopt;

@@ -1,6 +1,7 @@
 #include "cairn/core/schedule.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/core/internal/trace.h"
@@ -14,9 +15,13 @@ std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule) {
   std::vector<std::int32_t> latest, last_read;
   const Defect defect = trace_last_reads(graph.view(), schedule.steps, latest, last_read);
   if (defect.kind != Defect::Kind::none) throw InputError("invalid schedule: " + describe(graph, defect));
-  std::vector<Lifetime> lives(schedule.steps.size());
-  for (std::size_t i = 0; i < lives.size(); ++i) {
-    lives[i] = {schedule.steps[i], static_cast<std::int64_t>(i), last_read[i]};
+  std::vector<Lifetime> lives;
+  lives.reserve(last_read.size());
+  for (std::int64_t i = 0; i < schedule.length(); ++i) {
+    const NodeId v = schedule.steps[i];
+    for (std::int32_t output = 0; output < graph.output_count(v); ++output) {
+      lives.push_back({v, i, last_read[lives.size()], output});
+    }
   }
   return lives;
 }
@@ -31,6 +36,13 @@ std::int64_t recomputed_steps(const Graph& graph, const Schedule& schedule) {
   return repeats;
 }
 
+Schedule run_pinned_once(const Graph& graph, Schedule schedule) {
+  if (!graph.has_pinned()) return schedule;
+  std::vector<std::uint8_t> seen(graph.node_count(), 0);
+  std::erase_if(schedule.steps, [&](NodeId v) { return std::exchange(seen[v], 1) != 0 && graph.pinned(v); });
+  return schedule;
+}
+
 Schedule drop_unread(const Graph& graph, const Schedule& schedule) {
   // needed[v]: somebody later reads v from an occurrence that is still to be found, walking backwards.
   std::vector<std::uint8_t> needed(graph.node_count());
@@ -41,7 +53,7 @@ Schedule drop_unread(const Graph& graph, const Schedule& schedule) {
     if (!needed[*step]) continue;
     kept.push_back(*step);
     needed[*step] = 0;
-    for (const NodeId u : graph.inputs(*step)) needed[u] = 1;
+    for (const NodeId u : graph.predecessors(*step)) needed[u] = 1;
   }
   std::reverse(kept.begin(), kept.end());
   return {std::move(kept)};

@@ -15,17 +15,21 @@ namespace {
 /// The node as it stands in the subgraph. `ops`: whether it keeps its op, whose arguments are all inside then.
 Node node_inside(const InducedSubgraph& part, const Graph& whole, NodeId v, bool ops) {
   const auto own_id = [&](NodeId u) { return u == kNoNode ? kNoNode : part.own_id[u]; };
-  Node node = node_of(whole, v);
+  const auto inside = [&](OutputRef ref) {
+    return own_id(ref.node) == kNoNode ? OutputRef() : OutputRef(own_id(ref.node), ref.output);
+  };
   std::int64_t takeable = 0;  // bytes of inputs inside whose storage v may take over
-  for (NodeId& input : node.inputs) {
-    const bool only_reader = whole.readers(input).size() == 1;
-    if (only_reader && !whole.keep(input) && own_id(input) != kNoNode) takeable += whole.size(input);
-    input = own_id(input);
+  for (const ValueId x : whole.inputs(v)) {
+    const bool only_reader = whole.readers(x).size() == 1;
+    if (only_reader && !whole.value_kept(x) && own_id(whole.producer(x)) != kNoNode) takeable += whole.value_size(x);
   }
-  std::erase(node.inputs, kNoNode);
-  node.inplace = own_id(node.inplace);
+  Node node = node_of(whole, v);
+  for (OutputRef& input : node.inputs) input = inside(input);
+  std::erase(node.inputs, OutputRef());
+  node.inplace = inside(node.inplace);
+  for (Output& output : node.outputs) output.inplace = inside(output.inplace);
   node.forward = own_id(node.forward);
-  node.scratch = std::max(node.scratch, -std::min(node.size, takeable));
+  node.scratch = std::max(node.scratch, -std::min(whole.size(v), takeable));
   if (!ops) node.op.reset();
   if (!node.op) return node;
   for (Operand& arg : node.op->args) {
@@ -50,11 +54,12 @@ InducedSubgraph induced_subgraph(const Graph& graph, std::span<const NodeId> nod
     part.whole_id.push_back(v);
   }
   const auto inside = [&](NodeId v) { return part.own_id[v] != kNoNode; };
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    const auto readers = graph.readers(v);
-    if (inside(v) ? !std::all_of(readers.begin(), readers.end(), inside)
-                  : std::any_of(readers.begin(), readers.end(), inside)) {
-      (inside(v) ? part.leaving : part.entering).push_back(v);
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    const auto readers = graph.readers(x);
+    const bool made_inside = inside(graph.producer(x));
+    if (made_inside ? !std::all_of(readers.begin(), readers.end(), inside)
+                    : std::any_of(readers.begin(), readers.end(), inside)) {
+      (made_inside ? part.leaving : part.entering).push_back(x);
     }
   }
 
@@ -67,7 +72,11 @@ InducedSubgraph induced_subgraph(const Graph& graph, std::span<const NodeId> nod
   builder.add_resident_bytes(graph.resident_bytes() - listed);
   for (const NodeId v : part.whole_id) builder.add(node_inside(part, graph, v, part.entering.empty()));
   if (options.keep_leaving) {
-    for (const NodeId v : part.leaving) builder.node(part.own_id[v]).keep = true;
+    for (const ValueId x : part.leaving) {
+      const auto [v, output] = graph.output_ref(x);
+      Node& node = builder.node(part.own_id[v]);
+      (node.outputs.empty() ? node.keep : node.outputs[output].keep) = true;
+    }
   }
   std::vector<NodeId> order;
   order.reserve(part.whole_id.size());

@@ -11,11 +11,11 @@ namespace cairn::core {
 /// The subgraph that a set of nodes induces: these nodes and the edges between them, as a graph of its own, with its id
 /// map both ways and its boundary.
 struct InducedSubgraph {
-  Graph graph;                   ///< nodes in ascending order of their ids in the whole
-  std::vector<NodeId> whole_id;  ///< of each node of `graph`: its id in the whole
-  std::vector<NodeId> own_id;    ///< of each node of the whole: its id in `graph`; kNoNode: outside
-  std::vector<NodeId> entering;  ///< outside, read by nodes inside; ids of the whole, ascending
-  std::vector<NodeId> leaving;   ///< inside, read by nodes outside; ids of the whole, ascending
+  Graph graph;                    ///< nodes in ascending order of their ids in the whole
+  std::vector<NodeId> whole_id;   ///< of each node of `graph`: its id in the whole
+  std::vector<NodeId> own_id;     ///< of each node of the whole: its id in `graph`; kNoNode: outside
+  std::vector<ValueId> entering;  ///< made outside, read by nodes inside; ids of the whole, ascending
+  std::vector<ValueId> leaving;   ///< made inside, read by nodes outside; ids of the whole, ascending
 };
 
 struct SubgraphOptions {

@@ -43,13 +43,13 @@ core::Graph with_sizes(const Shape& shape, const GeneratedSizes& sizes, const st
   for (std::size_t v = 0; v < nodes.size(); ++v) {
     nodes[v].size = sizes.least + below(random, sizes.most - sizes.least + 1);
     nodes[v].cost = 1;
-    nodes[v].inputs = shape.inputs[v];
+    nodes[v].inputs.assign(shape.inputs[v].begin(), shape.inputs[v].end());
     nodes[v].keep = random.uniform() < sizes.keep;
   }
   for (core::Node& node : nodes) {
     if (random.uniform() < sizes.scratch) node.scratch = below(random, sizes.most + 1);
     if (random.uniform() >= sizes.in_place) continue;
-    for (const NodeId u : node.inputs) {
+    for (const auto& [u, output] : node.inputs) {
       if (readers[u] != 1 || nodes[u].keep) continue;
       node.inplace = u;
       node.scratch = -std::min(node.size, nodes[u].size);
@@ -65,7 +65,7 @@ NodeId add_node(core::GraphBuilder& builder, std::int64_t size, std::vector<Node
   core::Node node;
   node.size = size;
   node.cost = 1;
-  node.inputs = std::move(inputs);
+  node.inputs.assign(inputs.begin(), inputs.end());
   return builder.add(std::move(node));
 }
 

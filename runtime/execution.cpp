@@ -126,7 +126,7 @@ std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64
 std::vector<SinkDigest> sinks_of(const core::Graph& graph) {
   std::vector<SinkDigest> sinks;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.readers(v).empty() && !graph.keep(v)) sinks.push_back({v, 0});
+    if (graph.successors(v).empty() && !graph.keep(v)) sinks.push_back({v, 0});
   }
   return sinks;
 }

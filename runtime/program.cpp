@@ -53,6 +53,11 @@ class Compiler {
         seen_(graph.node_count(), false) {}
 
   void compile_into(Program& program) {
+    for (NodeId v = 0; v < graph_.node_count(); ++v) {
+      if (graph_.output_count(v) == 1) continue;
+      throw core::InputError(
+          fmt::format("node '{}' has several outputs, which cannot be executed yet", graph_.name(v)));
+    }
     const std::vector<std::vector<Location>> dying = dying_buffers();
     for (std::int64_t step = 0; step < schedule_.length(); ++step) {
       program.instructions.push_back(instruction(step, program));
@@ -80,10 +85,10 @@ class Compiler {
     out.input_count = static_cast<std::uint32_t>(program.inputs.size()) - out.input_begin;
     if (const Buffer* scratch = buffers_.scratch[step]) out.scratch = location(*scratch, graph_.scratch(v));
     if (const Buffer* buffer = buffers_.output[step]) {
-      if (buffer->alias_of != core::kNoNode) {
-        check_in_place(v, buffer->alias_of);
+      if (buffer->alias_of != core::OutputRef()) {
+        check_in_place(v, buffer->alias_of.node);
         out.in_place = true;
-        out.taken_bytes = latest_[buffer->alias_of]->size;
+        out.taken_bytes = latest_[buffer->alias_of.node]->size;
       }
       latest_[v] = buffer;
     }
@@ -94,7 +99,7 @@ class Compiler {
   void add_inputs(NodeId v, std::vector<Location>& inputs) const {
     const core::Op* op = graph_.op(v);
     if (op == nullptr) {
-      for (const NodeId u : graph_.inputs(v)) inputs.push_back(output_location(u));
+      for (const NodeId u : graph_.predecessors(v)) inputs.push_back(output_location(u));
       return;
     }
     for (const core::Operand& arg : op->args) {
@@ -129,7 +134,8 @@ class Compiler {
     for (const Buffer& buffer : plan_.buffers) {
       if (buffer.last >= schedule_.length()) continue;
       const Buffer* next = buffers_.output[buffer.last];
-      const bool taken = !buffer.scratch && next != nullptr && next != &buffer && next->alias_of == buffer.node;
+      const bool taken = !buffer.scratch && next != nullptr && next != &buffer &&
+                         next->alias_of == core::OutputRef(buffer.node, buffer.output);
       if (!taken) dying[buffer.last].push_back(location(buffer, buffer.size));
     }
     return dying;

@@ -3,6 +3,8 @@
 //   a node's "op": {"kind", "shape", "type", "args": ["n3", "r0"], "writes": index of a resident, attributes by their
 //   names}
 // where n3 is node 3 and r0 resident 0. Keys at their default values are left out; unknown keys are ignored.
+// Version 2 adds "pin": true, "outputs": [{"size", "keep", "inplace", "name"}] in place of a node's "size", "keep" and
+// "inplace", and outputs named [node, output] in "inputs" and "inplace". It is written where a graph needs it.
 
 #include <fmt/format.h>
 
@@ -167,25 +169,61 @@ std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place
   return bytes;
 }
 
-Node read_node(const Json& json, std::int64_t index, std::int64_t node_count, std::int64_t resident_count,
-               std::string_view origin) {
+/// What the nodes of one file may name.
+struct Counts {
+  std::int64_t version, nodes, residents;
+};
+
+/// An output that a node names. Version 1 knows nodes alone.
+OutputRef read_output_ref(const Json& value, const Counts& counts, const char* key, const Place& place) {
+  if (counts.version == 1) return to_index(value, counts.nodes, key, place);
+  return to_output_ref(value, counts.nodes, key, place);
+}
+
+std::vector<Output> read_outputs(const Json& list, const Counts& counts, const Place& place) {
+  std::vector<Output> outputs;
+  for (const Json& json : list) {
+    if (!json.is_object()) place.fail(fmt::format("\"outputs\" must list objects, not {}", describe(json)));
+    Output& output = outputs.emplace_back();
+    output.size = require_int(json, "size", place);
+    output.keep = bool_or(json, "keep", place, false);
+    output.name = string_or(json, "name", place, "");
+    if (const Json* input = find(json, "inplace")) output.inplace = read_output_ref(*input, counts, "inplace", place);
+  }
+  return outputs;
+}
+
+Node read_node(const Json& json, std::int64_t index, const Counts& counts, std::string_view origin) {
   Place place{.origin = origin, .list = "node", .index = index};
   if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
   Node node;
   node.name = string_or(json, "name", place, "");
   place.name = node.name;
-  node.size = require_int(json, "size", place);
+  const Json* outputs = find_array(json, "outputs", place);
+  if (counts.version == 1 && (outputs != nullptr || find(json, "pin") != nullptr)) {
+    place.fail(fmt::format("\"{}\" needs \"version\": 2 at the top", outputs != nullptr ? "outputs" : "pin"));
+  }
+  if (outputs != nullptr) {
+    for (const char* key : {"size", "keep", "inplace"}) {
+      if (find(json, key) != nullptr)
+        place.fail(fmt::format("has \"outputs\", so \"{}\" belongs into one of them", key));
+    }
+    node.outputs = read_outputs(*outputs, counts, place);
+  } else {
+    node.size = require_int(json, "size", place);
+  }
   node.cost = int_or(json, "cost", place, 0);
   node.scratch = int_or(json, "scratch", place, 0);
   node.keep = bool_or(json, "keep", place, false);
   node.backward = bool_or(json, "backward", place, false);
+  node.pinned = bool_or(json, "pin", place, false);
   if (const Json* inputs = find_array(json, "inputs", place)) {
     node.inputs.reserve(inputs->size());
-    for (const Json& input : *inputs) node.inputs.push_back(to_index(input, node_count, "inputs", place));
+    for (const Json& input : *inputs) node.inputs.push_back(read_output_ref(input, counts, "inputs", place));
   }
-  if (const Json* input = find(json, "inplace")) node.inplace = to_index(*input, node_count, "inplace", place);
-  if (const Json* forward = find(json, "forward")) node.forward = to_index(*forward, node_count, "forward", place);
-  if (const Json* op = find(json, "op")) node.op = read_op(*op, node_count, resident_count, place);
+  if (const Json* input = find(json, "inplace")) node.inplace = read_output_ref(*input, counts, "inplace", place);
+  if (const Json* forward = find(json, "forward")) node.forward = to_index(*forward, counts.nodes, "forward", place);
+  if (const Json* op = find(json, "op")) node.op = read_op(*op, counts.nodes, counts.residents, place);
   return node;
 }
 
@@ -221,12 +259,23 @@ OrderedJson resident_to_json(const Resident& resident) {
 }
 
 OrderedJson node_to_json(const Graph& graph, NodeId v) {
-  const auto inputs = graph.inputs(v);
-  OrderedJson json{{"name", graph.name(v)}, {"size", graph.size(v)}, {"cost", graph.cost(v)}};
-  if (graph.scratch(v) != 0) json["scratch"] = graph.scratch(v);
-  if (graph.keep(v)) json["keep"] = true;
-  json["inputs"] = std::vector<NodeId>(inputs.begin(), inputs.end());
-  if (graph.inplace(v) != kNoNode) json["inplace"] = graph.inplace(v);
+  const Node node = node_of(graph, v);
+  OrderedJson json{{"name", node.name}};
+  if (node.outputs.empty()) json["size"] = node.size;
+  json["cost"] = node.cost;
+  if (node.scratch != 0) json["scratch"] = node.scratch;
+  if (node.keep) json["keep"] = true;
+  json["inputs"] = OrderedJson::array();
+  for (const OutputRef input : node.inputs) json["inputs"].push_back(to_json(input));
+  if (node.inplace != OutputRef()) json["inplace"] = to_json(node.inplace);
+  for (const Output& output : node.outputs) {
+    OrderedJson& listed = json["outputs"].emplace_back();
+    if (!output.name.empty()) listed["name"] = output.name;
+    listed["size"] = output.size;
+    if (output.keep) listed["keep"] = true;
+    if (output.inplace != OutputRef()) listed["inplace"] = to_json(output.inplace);
+  }
+  if (node.pinned) json["pin"] = true;
   if (graph.backward(v)) json["backward"] = true;
   if (graph.forward(v) != kNoNode) json["forward"] = graph.forward(v);
   if (const Op* op = graph.op(v)) json["op"] = op_to_json(*op);
@@ -237,7 +286,7 @@ OrderedJson node_to_json(const Graph& graph, NodeId v) {
 
 Graph graph_from_cairn_json(const Json& file, std::string_view origin) {
   const Place top{.origin = origin};
-  check_header(file, "cairn.graph", top);
+  const std::int64_t version = check_header(file, "cairn.graph", top, nullptr, {}, 2);
   GraphBuilder builder(string_or(file, "name", top, ""));
 
   const std::int64_t listed_bytes = read_residents(file, builder, top);
@@ -254,8 +303,9 @@ Graph graph_from_cairn_json(const Json& file, std::string_view origin) {
   const auto resident_count = residents == nullptr ? 0 : static_cast<std::int64_t>(residents->size());
   const Json& nodes = require_array(file, "nodes", top);
   const auto node_count = static_cast<std::int64_t>(nodes.size());
+  const Counts counts{version, node_count, resident_count};
   for (std::int64_t v = 0; v < node_count; ++v) {
-    builder.add(read_node(nodes[static_cast<std::size_t>(v)], v, node_count, resident_count, origin));
+    builder.add(read_node(nodes[static_cast<std::size_t>(v)], v, counts, origin));
   }
   if (const Json* order = find_array(file, "order", top)) {
     std::vector<NodeId> steps;
@@ -270,8 +320,14 @@ Graph graph_from_cairn_json(const Json& file, std::string_view origin) {
 
 std::string graph_to_json(const Graph& graph) {
   using namespace formats;
-  OrderedJson head{
-      {"format", "cairn.graph"}, {"version", 1}, {"name", graph.name()}, {"resident_bytes", graph.resident_bytes()}};
+  bool version_2 = !graph.single_output();
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    version_2 = version_2 || graph.pinned(v) || !graph.output_name(graph.value(v)).empty();
+  }
+  OrderedJson head{{"format", "cairn.graph"},
+                   {"version", version_2 ? 2 : 1},
+                   {"name", graph.name()},
+                   {"resident_bytes", graph.resident_bytes()}};
   if (graph.order_was_given()) {
     head["order"] = std::vector<NodeId>(graph.input_order().begin(), graph.input_order().end());
   }

@@ -18,6 +18,7 @@ std::string escaped(std::string_view text) {
 
 std::string node_line(const Graph& graph, NodeId v) {
   std::string label = fmt::format("{}\\n{}", escaped(graph.name(v)), format_bytes(graph.size(v)));
+  if (graph.output_count(v) > 1) label += fmt::format(" in {} outputs", graph.output_count(v));
   if (graph.scratch(v) != 0) label += fmt::format("\\nscratch {}", format_bytes(graph.scratch(v)));
   return fmt::format("  n{} [label=\"{}\", fillcolor=\"{}\"{}];\n", v, label, graph.backward(v) ? "#f6d5b8" : "#cfe3f5",
                      graph.keep(v) ? ", peripheries=2, penwidth=2" : "");
@@ -34,8 +35,14 @@ std::string graph_to_dot(const Graph& graph) {
       escaped(graph.name()));
   for (NodeId v = 0; v < graph.node_count(); ++v) text += node_line(graph, v);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    for (const NodeId u : graph.inputs(v)) {
-      text += fmt::format("  n{} -> n{}{};\n", u, v, graph.inplace(v) == u ? " [style=dashed]" : "");
+    for (const ValueId x : graph.inputs(v)) {
+      bool taken = false;
+      for (const ValueId own : graph.outputs(v)) taken = taken || graph.inplace(own) == x;
+      std::string style = taken ? "style=dashed" : "";
+      if (graph.output_count(graph.producer(x)) > 1) {
+        style += fmt::format("{}taillabel=\"{}\"", taken ? ", " : "", graph.output_ref(x).output);
+      }
+      text += fmt::format("  n{} -> n{}{};\n", graph.producer(x), v, style.empty() ? "" : fmt::format(" [{}]", style));
     }
   }
   return text + "}\n";

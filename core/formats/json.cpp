@@ -194,8 +194,20 @@ const Json* find_array(const Json& object, const char* key, const Place& place) 
   return find(object, key) == nullptr ? nullptr : &require_array(object, key, place);
 }
 
-void check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph,
-                  std::string_view or_fingerprint) {
+OutputRef to_output_ref(const Json& value, std::int64_t node_count, const char* key, const Place& place) {
+  if (!value.is_array()) return to_index(value, node_count, key, place);
+  if (value.size() != 2) place.fail(fmt::format("\"{}\" must be a node or [node, output], not {}", key, value.dump()));
+  constexpr std::int64_t kMostOutputs = std::numeric_limits<std::int32_t>::max();
+  return {to_index(value[0], node_count, key, place), to_index(value[1], kMostOutputs, key, place)};
+}
+
+OrderedJson to_json(OutputRef output) {
+  if (output.output == 0) return output.node;
+  return OrderedJson::array({output.node, output.output});
+}
+
+std::int64_t check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph,
+                          std::string_view or_fingerprint, std::int64_t newest) {
   if (!file.is_object()) place.fail(fmt::format("is no {} file: it holds {}", format, describe(file)));
   const std::string found = string_or(file, "format", place, "");
   if (found != format) {
@@ -203,8 +215,11 @@ void check_header(const Json& file, std::string_view format, const Place& place,
                            found.empty() ? "missing" : fmt::format("'{}'", found)));
   }
   const std::int64_t version = require_int(file, "version", place);
-  if (version != 1) place.fail(fmt::format("has version {}, but only version 1 can be read", version));
-  if (graph == nullptr) return;
+  if (version < 1 || version > newest) {
+    place.fail(fmt::format("has version {}, but only version{} can be read", version,
+                           newest == 1 ? std::string(" 1") : fmt::format("s 1 to {}", newest)));
+  }
+  if (graph == nullptr) return version;
   require(file, "graph", place);
   const std::string made_for = string_or(file, "graph", place, "");
   if (made_for != graph->fingerprint() && (or_fingerprint.empty() || made_for != or_fingerprint)) {
@@ -212,6 +227,7 @@ void check_header(const Json& file, std::string_view format, const Place& place,
                            made_for, graph->name().empty() ? "this graph" : "'" + graph->name() + "'",
                            graph->fingerprint()));
   }
+  return version;
 }
 
 Graph build_graph(GraphBuilder& builder, std::string_view origin) {

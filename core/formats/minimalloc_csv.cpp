@@ -204,13 +204,14 @@ std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& pla
 
 std::string plan_to_minimalloc_csv(const Graph& graph, const Plan& plan) {
   // Where an in-place buffer takes over a storage, MiniMalloc must see the old buffer end first.
-  std::set<std::pair<NodeId, std::int64_t>> taken;
-  for (const Buffer& buffer : plan.buffers) taken.emplace(buffer.alias_of, buffer.first);
+  std::set<std::pair<ValueId, std::int64_t>> taken;
+  for (const Buffer& buffer : plan.buffers) taken.emplace(graph.value(buffer.alias_of), buffer.first);
   std::string text(kHeader);
   for (const Buffer& buffer : plan.buffers) {
-    const bool handed_over = !buffer.scratch && taken.contains({buffer.node, buffer.last});
-    const std::string id =
-        fmt::format("{}@{}{}", graph.name(buffer.node), buffer.first, buffer.scratch ? "/scratch" : "");
+    const ValueId x = graph.value({buffer.node, buffer.output});
+    const bool handed_over = !buffer.scratch && taken.contains({x, buffer.last});
+    const std::string id = buffer.scratch ? fmt::format("{}@{}/scratch", graph.name(buffer.node), buffer.first)
+                                          : fmt::format("{}@{}", graph.value_name(x), buffer.first);
     text += csv_line(id, buffer.first, buffer.last + (handed_over ? 0 : 1), buffer.size, buffer.offset);
   }
   return text;

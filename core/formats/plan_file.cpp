@@ -14,21 +14,31 @@ OrderedJson buffer_to_json(const Buffer& buffer) {
                    {"last", buffer.last},
                    {"offset", buffer.offset},
                    {"size", buffer.size}};
+  if (buffer.output != 0) json["output"] = buffer.output;
   if (buffer.scratch) json["scratch"] = true;
-  if (buffer.alias_of != kNoNode) json["alias_of"] = buffer.alias_of;
+  if (buffer.alias_of != OutputRef()) json["alias_of"] = to_json(buffer.alias_of);
   return json;
 }
 
-Buffer read_buffer(const Json& json, const Place& place, std::int64_t node_count) {
+Buffer read_buffer(const Json& json, const Place& place, const Graph& graph) {
   if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
   Buffer buffer;
-  buffer.node = to_index(require(json, "node", place), node_count, "node", place);
+  buffer.node = to_index(require(json, "node", place), graph.node_count(), "node", place);
+  if (const Json* output = find(json, "output")) {
+    buffer.output = to_index(*output, graph.output_count(buffer.node), "output", place);
+  }
   buffer.first = require_int(json, "first", place);
   buffer.last = require_int(json, "last", place);
   buffer.offset = require_int(json, "offset", place);
   buffer.size = require_int(json, "size", place);
   buffer.scratch = bool_or(json, "scratch", place, false);
-  if (const Json* node = find(json, "alias_of")) buffer.alias_of = to_index(*node, node_count, "alias_of", place);
+  if (const Json* output = find(json, "alias_of")) {
+    buffer.alias_of = to_output_ref(*output, graph.node_count(), "alias_of", place);
+    if (buffer.alias_of.output >= graph.output_count(buffer.alias_of.node)) {
+      place.fail(fmt::format("\"alias_of\" names output {} of node {}, which has only {}", buffer.alias_of.output,
+                             buffer.alias_of.node, graph.output_count(buffer.alias_of.node)));
+    }
+  }
   if (buffer.first < 0 || buffer.last < buffer.first) {
     place.fail(fmt::format("its steps {} to {} are no lifetime", buffer.first, buffer.last));
   }
@@ -76,7 +86,7 @@ Plan parse_plan(std::string_view text, const std::string& origin, const Graph& g
   plan.buffers.reserve(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Place place{.origin = origin, .list = "buffer", .index = static_cast<std::int64_t>(i)};
-    plan.buffers.push_back(read_buffer(buffers[i], place, graph.node_count()));
+    plan.buffers.push_back(read_buffer(buffers[i], place, graph));
   }
   return plan;
 }

@@ -7,15 +7,10 @@
 //   time is added to the node that made the storage (views must be made again with it), or to the next node for a view
 //   of a constant, so the baseline cost is the sum of all times in the trace.
 // - CONSTANT (and whatever exists before START): resident bytes, each storage once.
-// - CALL: one node. Several results with storage of their own are a bundle, one node with the sum of their bytes. But
-//   results that are still referenced at the end of the trace (weight gradients, mostly) would keep the rest of their
-//   bundle in memory with them, so they become a second node, kept and of cost 0, that reads the first and follows it.
-// - MUTATE: an in-place node that takes over the storage (and what is bundled with it); later readers of any of its
-//   tensors read the new version. scratch = -size where only this node reads the old version; where others read it,
-//   too, both versions count. Several mutated storages are one node each, the first with the time; it reads the old
-//   versions of all of them, so that none can come later than the operation that overwrites it (and the nodes behind
-//   the first, no longer the only readers, count both versions). A mutated constant is a kept node of size 0 that
-//   writes resident memory.
+// - CALL: one node, with an output for every result that has storage of its own.
+// - MUTATE: an in-place node with an output, the new version, for every mutated storage; later readers of any of its
+//   tensors read the new version. scratch = -size of the old versions that only this node reads; where others read one,
+//   too, both versions count. A mutated constant is a kept output of size 0: it writes resident memory.
 // - COPY and COPY_FROM add a reference, RELEASE drops one. What is referenced at the end is kept.
 // - Cost = TIME (ns). BACKWARD marks where the backward pass begins. The order is the trace's.
 
@@ -263,134 +258,91 @@ class TraceReader {
 class TraceToGraph {
  public:
   TraceToGraph(Trace trace, std::string_view origin)
-      : trace_(std::move(trace)), origin_(origin), bundle_of_(trace_.storages.size(), kNoBundle) {
+      : trace_(std::move(trace)), origin_(origin), version_(trace_.storages.size()) {
     const std::size_t slash = origin.find_last_of('/');
     builder_.set_name(std::string(slash == std::string_view::npos ? origin : origin.substr(slash + 1)));
   }
 
   Graph convert() {
-    add_resident_storages();
+    std::int64_t resident_bytes = 0;
+    for (const Storage& storage : trace_.storages) {
+      if (storage.resident) add_bytes(resident_bytes, storage);
+    }
+    builder_.add_resident_bytes(resident_bytes);
     for (const Operation& operation : trace_.operations) add_operation(operation);
     if (builder_.node_count() > 0) builder_.node(builder_.node_count() - 1).cost += pending_time_;
-    for (const Bundle& bundle : bundles_) {
-      if (bundle.version != kNoNode && bundle.kept) builder_.node(bundle.version).keep = true;
+    for (std::size_t s = 0; s < version_.size(); ++s) {
+      if (version_[s] == OutputRef()) continue;
+      output(version_[s]).keep = trace_.storages[s].references > 0 || trace_.storages[s].resident;
     }
     set_scratch();
     return build_graph(builder_, origin_);
   }
 
  private:
-  /// Storages that live and die together, and the node that wrote them last (none for a constant).
-  struct Bundle {
-    NodeId version = kNoNode;
-    std::int64_t bytes = 0;
-    bool resident = false;
-    bool kept = false;
-  };
-  static constexpr std::size_t kNoBundle = static_cast<std::size_t>(-1);
-
-  void add_resident_storages() {
-    std::int64_t total = 0;
-    for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
-      const Storage& storage = trace_.storages[s];
-      if (!storage.resident) continue;
-      add_bytes(total, storage);
-      bundle_of_[s] = bundles_.size();
-      bundles_.push_back({.resident = true});
-    }
-    builder_.add_resident_bytes(total);
-  }
-
   void add_operation(const Operation& operation) {
     if (operation.time < 0 || operation.time > kBytesLimit) {
       Place{.origin = origin_, .list = "line", .index = operation.line}.fail(
           fmt::format("TIME is {}, but must be between 0 and 2^62", operation.time));
     }
-    if (!operation.mutated.empty()) {
-      add_mutation(operation);
-    } else if (!operation.results.empty() && operation.viewed.size() == operation.results.size()) {
+    if (operation.mutated.empty() && !operation.results.empty() &&
+        operation.viewed.size() == operation.results.size()) {
       add_view_time(operation);
     } else {
-      add_call(operation);
+      add_node(operation);
     }
   }
 
   void add_view_time(const Operation& operation) {
-    const NodeId maker = bundle(operation.viewed.front()).version;
-    add_time(maker == kNoNode ? pending_time_ : builder_.node(maker).cost, operation);
+    const OutputRef maker = version_[operation.viewed.front()];
+    add_time(maker == OutputRef() ? pending_time_ : builder_.node(maker.node).cost, operation);
   }
 
-  void add_call(const Operation& operation) {
-    std::vector<StorageId> passing, kept;
-    for (const StorageId s : operation.results) {
-      if (s != kNoStorage) (trace_.storages[s].references > 0 ? kept : passing).push_back(s);
-    }
-    NodeId node = add_node(operation, inputs_of(operation));
-    if (passing.empty()) {
-      own(kept, node, !kept.empty());
-      return;
-    }
-    own(passing, node, false);
-    if (kept.empty()) return;
-    node = builder_.add(named(operation, ".kept", {node}));
-    own(kept, node, true);
-  }
-
-  void add_mutation(const Operation& operation) {
-    std::vector<std::size_t> targets;
-    for (const StorageId s : operation.mutated) {
-      if (std::find(targets.begin(), targets.end(), bundle_of_[s]) == targets.end()) targets.push_back(bundle_of_[s]);
-    }
-    // An old version must have no other reader than the node that overwrites it.
-    std::vector<NodeId> inputs;
+  void add_node(const Operation& operation) {
+    Node node;
+    node.name = fmt::format("{}#{}", operation.name, builder_.node_count());
+    node.backward = operation.backward;
+    node.cost = std::exchange(pending_time_, 0);
+    add_time(node.cost, operation);
     for (const StorageId s : operation.args) {
-      const bool overwritten = std::find(targets.begin(), targets.end(), bundle_of_[s]) != targets.end();
-      if (!overwritten && bundle(s).version != kNoNode) inputs.push_back(bundle(s).version);
+      if (version_[s] != OutputRef()) node.inputs.push_back(version_[s]);
     }
-    // The operation itself, the first node, needs all of them.
-    for (const std::size_t target : targets) {
-      if (bundles_[target].version != kNoNode) inputs.push_back(bundles_[target].version);
+    const auto make = [&](StorageId s, std::int64_t bytes, OutputRef inplace) {
+      version_[s] = {builder_.node_count(), static_cast<std::int32_t>(node.outputs.size())};
+      node.outputs.push_back({bytes, false, inplace, ""});
+    };
+    for (const StorageId s : operation.mutated) {
+      if (version_[s].node == builder_.node_count()) continue;  // listed twice
+      const Storage& storage = trace_.storages[s];
+      make(s, storage.resident ? 0 : storage.bytes, storage.resident ? OutputRef() : version_[s]);
     }
-    for (const std::size_t target : targets) {
-      Bundle& bundle = bundles_[target];
-      const bool first = target == targets.front();
-      if (!first && bundle.version != kNoNode) inputs.push_back(bundle.version);
-      const NodeId node =
-          first ? add_node(operation, std::move(inputs)) : builder_.add(named(operation, ".also", std::move(inputs)));
-      if (!bundle.resident) builder_.node(node).inplace = bundle.version;
-      builder_.node(node).size = bundle.bytes;
-      bundle.version = node;
-      bundle.kept = bundle.kept || bundle.resident;
-      inputs = {node};
+    for (const StorageId s : operation.results) {
+      if (s == kNoStorage) continue;
+      std::int64_t bytes = 0;
+      add_bytes(bytes, trace_.storages[s]);
+      make(s, bytes, OutputRef());
     }
+    builder_.add(std::move(node));
   }
+
+  Output& output(OutputRef ref) { return builder_.node(ref.node).outputs[ref.output]; }
 
   /// An in-place node adds no memory where it alone reads what it overwrites.
   void set_scratch() {
-    std::vector<std::int32_t> readers(static_cast<std::size_t>(builder_.node_count()), 0);
+    std::unordered_map<std::int64_t, std::int32_t> reader_count;
+    const auto key = [](OutputRef ref) { return (std::int64_t{ref.node} << 32) + ref.output; };
     for (NodeId v = 0; v < builder_.node_count(); ++v) {
-      for (const NodeId u : builder_.node(v).inputs) ++readers[u];
+      std::vector<OutputRef>& inputs = builder_.node(v).inputs;
+      for (auto input = inputs.begin(); input != inputs.end(); ++input) {
+        if (std::find(inputs.begin(), input, *input) == input) ++reader_count[key(*input)];
+      }
     }
     for (NodeId v = 0; v < builder_.node_count(); ++v) {
       Node& node = builder_.node(v);
-      if (node.inplace != kNoNode && readers[node.inplace] == 1) node.scratch = -node.size;
+      for (const Output& made : node.outputs) {
+        if (made.inplace != OutputRef() && reader_count[key(made.inplace)] == 1) node.scratch -= made.size;
+      }
     }
-  }
-
-  Node named(const Operation& operation, std::string_view suffix, std::vector<NodeId> inputs) const {
-    Node node;
-    node.name = fmt::format("{}#{}{}", operation.name, builder_.node_count(), suffix);
-    node.backward = operation.backward;
-    node.inputs = std::move(inputs);
-    return node;
-  }
-
-  /// The node that takes the operation's time.
-  NodeId add_node(const Operation& operation, std::vector<NodeId> inputs) {
-    Node node = named(operation, "", std::move(inputs));
-    node.cost = std::exchange(pending_time_, 0);
-    add_time(node.cost, operation);
-    return builder_.add(std::move(node));
   }
 
   void add_time(std::int64_t& sum, const Operation& operation) const {
@@ -400,28 +352,6 @@ class TraceToGraph {
     sum += operation.time;
   }
 
-  std::vector<NodeId> inputs_of(const Operation& operation) {
-    std::vector<NodeId> inputs;
-    for (const StorageId s : operation.args) {
-      const NodeId version = bundle(s).version;
-      if (version != kNoNode && std::find(inputs.begin(), inputs.end(), version) == inputs.end()) {
-        inputs.push_back(version);
-      }
-    }
-    return inputs;
-  }
-
-  /// `node` made these storages.
-  void own(const std::vector<StorageId>& storages, NodeId node, bool kept) {
-    std::int64_t bytes = 0;
-    for (const StorageId s : storages) {
-      add_bytes(bytes, trace_.storages[s]);
-      bundle_of_[s] = bundles_.size();
-    }
-    builder_.node(node).size = bytes;
-    bundles_.push_back({.version = node, .bytes = bytes, .kept = kept});
-  }
-
   void add_bytes(std::int64_t& sum, const Storage& storage) const {
     const Place place{.origin = origin_, .list = "line", .index = storage.line};
     if (storage.bytes < 0) place.fail("a tensor that is defined here has no MEMORY line; is the trace truncated?");
@@ -429,13 +359,10 @@ class TraceToGraph {
     sum += storage.bytes;
   }
 
-  Bundle& bundle(StorageId s) { return bundles_[bundle_of_[s]]; }
-
   Trace trace_;
   std::string_view origin_;
   GraphBuilder builder_;
-  std::vector<Bundle> bundles_;
-  std::vector<std::size_t> bundle_of_;
+  std::vector<OutputRef> version_;  ///< of each storage: the output that wrote it last; none for what was there before
   std::int64_t pending_time_ = 0;
 };
 

@@ -1,10 +1,13 @@
 #include "cairn/sim/device/graph_tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
 
+#include "cairn/core/error.h"
 #include "cairn/sim/device/random_order.h"
 
 namespace cairn::sim::device {
@@ -27,13 +30,18 @@ std::int64_t find_unit(const core::Graph& graph) {
 std::vector<std::int32_t> node_levels(const core::Graph& graph) {
   std::vector<std::int32_t> level(static_cast<std::size_t>(graph.node_count()), 0);
   for (const core::NodeId v : graph.input_order()) {
-    for (const core::NodeId u : graph.inputs(v)) level[v] = std::max(level[v], level[u] + 1);
+    for (const core::NodeId u : graph.predecessors(v)) level[v] = std::max(level[v], level[u] + 1);
   }
   return level;
 }
 
 template <class Id>
 Tables<Id>::Tables(const core::Graph& graph) {
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.output_count(v) == 1 && !graph.pinned(v)) continue;
+    throw core::InputError(fmt::format("node '{}' {}, which the simulator cannot evaluate yet", graph.name(v),
+                                       graph.pinned(v) ? "is pinned" : "has several outputs"));
+  }
   const core::NodeId n = graph.node_count();
   const core::GraphView& view = graph.view();
   const auto narrow = [](const core::NodeId* begin, std::int64_t count) {
@@ -48,7 +56,7 @@ Tables<Id>::Tables(const core::Graph& graph) {
   reader_begin_.assign(view.reader_begin, view.reader_begin + n + 1);
   readers_ = narrow(view.readers, graph.edge_count());
   keep_.assign(view.keep, view.keep + n);
-  size_.assign(view.size, view.size + n);
+  size_.assign(view.node_size, view.node_size + n);
   scratch_.assign(view.scratch, view.scratch + n);
   cost_.assign(view.cost, view.cost + n);
 
@@ -61,13 +69,13 @@ Tables<Id>::Tables(const core::Graph& graph) {
   const std::vector<std::int32_t> level = node_levels(graph);
   for (core::NodeId v = 0; v < n; ++v) {
     // What nobody reads and nobody keeps is never held, but must stand in a schedule all the same.
-    const bool sink = graph.readers(v).empty() && !graph.keep(v);
+    const bool sink = graph.successors(v).empty() && !graph.keep(v);
     const std::uint64_t held = kMark | (sink ? 0 : static_cast<std::uint64_t>(graph.size(v)));
     nodes_.push_back({held, graph.size(v) + graph.scratch(v), graph.cost(v), input_begin_[v], input_begin_[v + 1]});
     at_end_.push_back(graph.required(v) ? 0 : held);
     if (graph.keep(v)) scalars_.kept_bytes += graph.size(v);
     scalars_.cost_once += graph.cost(v);
-    edge_reader_.insert(edge_reader_.end(), graph.inputs(v).size(), static_cast<Id>(v));
+    edge_reader_.insert(edge_reader_.end(), graph.predecessors(v).size(), static_cast<Id>(v));
     scalars_.level_count = std::max(scalars_.level_count, level[v] + 1);
   }
   by_level_.resize(static_cast<std::size_t>(n));

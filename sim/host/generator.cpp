@@ -23,7 +23,7 @@ core::Schedule generate(const core::Graph& graph, const Generator& generator, st
   std::vector<std::uint32_t> key(static_cast<std::size_t>(n));
   for (const core::NodeId v : graph.input_order()) {
     std::uint32_t ready = 0;
-    for (const core::NodeId u : graph.inputs(v)) ready = std::max(ready, key[u]);
+    for (const core::NodeId u : graph.predecessors(v)) ready = std::max(ready, key[u]);
     key[v] = ready + device::waiting_time(device::random_word(generator.seed, index, device::kWaitingTimes, v), shift);
   }
   std::vector<core::NodeId> order(static_cast<std::size_t>(n));
@@ -41,7 +41,7 @@ core::Schedule generate(const core::Graph& graph, const Generator& generator, st
   core::Schedule schedule;
   for (const core::NodeId v : order) {
     std::int32_t e = graph.view().input_begin[v];
-    for (const core::NodeId u : graph.inputs(v)) {
+    for (const core::NodeId u : graph.predecessors(v)) {
       if (chosen[e++] != 0) schedule.steps.push_back(u);
     }
     schedule.steps.push_back(v);

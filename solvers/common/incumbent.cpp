@@ -39,7 +39,8 @@ bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
   return std::pair(peak, cost) < std::pair(peak_, cost_);
 }
 
-core::Evaluation Incumbent::offer(const core::Schedule& offered) {
+core::Evaluation Incumbent::offer(const core::Schedule& with_pinned_repeats) {
+  const core::Schedule offered = core::run_pinned_once(graph_, with_pinned_repeats);
   core::Schedule schedule = core::drop_unread(graph_, offered);
   const bool keeps_all = !scope_.contains(graph_, schedule);  // an unread first occurrence may set the order
   if (keeps_all) schedule = offered;

@@ -19,8 +19,9 @@ class Incumbent {
   Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch,
             const Scope& own = kAnySchedule);
 
-  /// Drops what nothing reads, evaluates, and keeps the schedule if it is the best within the scope. Returns its
-  /// measures. Throws std::logic_error on an invalid schedule: that is a solver's bug. O(T + sum of in-degrees).
+  /// Drops what nothing reads and pinned nodes that run again, evaluates, and keeps the schedule if it is the best
+  /// within the scope. Returns its measures. Throws std::logic_error on an invalid schedule: that is a solver's bug.
+  /// O(T + sum of in-degrees).
   core::Evaluation offer(const core::Schedule& schedule);
 
   /// Takes note of what another solver met within the scope.

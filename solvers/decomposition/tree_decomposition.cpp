@@ -20,8 +20,8 @@ class Elimination {
   explicit Elimination(const core::Graph& graph) : adjacent_(graph.node_count()), fill_(graph.node_count(), 0) {
     for (NodeId v = 0; v < graph.node_count(); ++v) {
       auto& row = adjacent_[v];
-      row.assign(graph.inputs(v).begin(), graph.inputs(v).end());
-      row.insert(row.end(), graph.readers(v).begin(), graph.readers(v).end());
+      row.assign(graph.predecessors(v).begin(), graph.predecessors(v).end());
+      row.insert(row.end(), graph.successors(v).begin(), graph.successors(v).end());
       std::sort(row.begin(), row.end());
     }
     for (NodeId v = 0; v < graph.node_count(); ++v) push(v);
@@ -223,7 +223,7 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   if (count > 0 && edges + 1 != static_cast<std::size_t>(count)) return "the bags are not connected";
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (bags_of[v].empty()) return fmt::format("node {} is in no bag", v);
-    for (const NodeId u : graph.inputs(v)) {
+    for (const NodeId u : graph.predecessors(v)) {
       if (std::none_of(bags_of[v].begin(), bags_of[v].end(), [&](std::int32_t b) { return holds(b, u); })) {
         return fmt::format("nodes {} and {} share no bag", u, v);
       }

@@ -41,16 +41,20 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
     throw core::InputError(
         fmt::format("node '{}' has {} readers, whose table of subsets needs {} ({} allowed); raise --memory, or take "
                     "--solver order, which goes without the table",
-                    graph.name(large->source), graph.readers(large->source).size(),
+                    graph.name(large->source), graph.successors(large->source).size(),
                     countable ? "up to " + core::format_bytes(large->bytes) : "more than a PiB",
                     core::format_bytes(options.memory_bytes)));
   }
   if (!reduction.done()) {
+    const std::vector<NodeId> left = reduction.vertices();
     const NodeId v = reduction.first_left();
     throw not_in_class(
         "series-parallel graph",
-        fmt::format("{} of its nodes stay when all that is series or parallel is reduced, '{}' among them",
-                    reduction.vertices().size(), graph.name(v)));
+        v == core::kNoNode
+            ? std::string("outputs whose readers are not all readers of their node keep it from being one")
+            : fmt::format("{} of its nodes stay when all that is series or parallel is reduced, '{}' among them",
+                          std::count_if(left.begin(), left.end(), [&](NodeId u) { return u < graph.node_count(); }),
+                          graph.name(v)));
   }
   incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
   if (reduction.exact()) {
@@ -77,30 +81,31 @@ Solution pumpkin(const Graph& graph, const OrderOptions& options) {
     known = v;
   };
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.inputs(v).empty()) end(source, v, "sources");
-    if (graph.readers(v).empty()) end(sink, v, "sinks");
+    if (graph.predecessors(v).empty()) end(source, v, "sources");
+    if (graph.successors(v).empty()) end(sink, v, "sinks");
   }
   if (graph.node_count() == 1) throw not_in_class("pumpkin", "it needs a source and a sink");
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (v == source || v == sink || (graph.inputs(v).size() == 1 && graph.readers(v).size() == 1)) continue;
+    if (v == source || v == sink || (graph.predecessors(v).size() == 1 && graph.successors(v).size() == 1)) continue;
     throw not_in_class("pumpkin", fmt::format("node '{}' has {} inputs and {} readers; inside a branch it is one each",
-                                              graph.name(v), graph.inputs(v).size(), graph.readers(v).size()));
+                                              graph.name(v), graph.predecessors(v).size(), graph.successors(v).size()));
   }
   return reduce(graph, options);
 }
 
 Solution in_tree(const Graph& graph, const OrderOptions& options) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.readers(v).size() > 1)
-      throw not_in_class("in-tree", fmt::format("node '{}' has {} readers", graph.name(v), graph.readers(v).size()));
+    if (graph.successors(v).size() > 1)
+      throw not_in_class("in-tree", fmt::format("node '{}' has {} readers", graph.name(v), graph.successors(v).size()));
   }
   return reduce(graph, options);
 }
 
 Solution out_tree(const Graph& graph, const OrderOptions& options) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.inputs(v).size() > 1)
-      throw not_in_class("out-tree", fmt::format("node '{}' has {} inputs", graph.name(v), graph.inputs(v).size()));
+    if (graph.predecessors(v).size() > 1)
+      throw not_in_class("out-tree",
+                         fmt::format("node '{}' has {} inputs", graph.name(v), graph.predecessors(v).size()));
   }
   return reduce(graph, options);
 }

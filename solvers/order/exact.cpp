@@ -147,7 +147,7 @@ void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t mem
 void exact_search(const core::Graph& graph, Incumbent& incumbent, std::int64_t memory_bytes, core::Stopwatch& watch) {
   const StepGraph steps(graph);
   exact_search(steps, incumbent, memory_bytes, watch,
-               [&](const std::vector<StepId>& order) { incumbent.offer({order}); });
+               [&](const std::vector<StepId>& order) { incumbent.offer({nodes_among(order, graph)}); });
 }
 
 }  // namespace cairn::solvers

@@ -63,7 +63,7 @@ std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, 
   const auto first_place = [&](StepId s) {
     nodes.clear();
     ropes.flatten(rest.nodes[s], nodes);
-    std::int32_t first = graph.node_count();
+    std::int32_t first = nodes.empty() ? -1 : graph.node_count();  // what runs no node only releases
     for (const NodeId v : nodes) first = std::min(first, place[v]);
     return first;
   };
@@ -234,7 +234,7 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
   const auto& start = graph.input_order();
   // A good order first: it is what remains if the search ends early, and what is above it need not be looked at.
   incumbent.offer({core::within(watch, 0.05, [&](core::Stopwatch& inner) {
-    return search_order(steps, {start.begin(), start.end()}, search, inner, options.thread_count());
+    return nodes_among(search_order(steps, steps.with_releases(start), search, inner, options.thread_count()), graph);
   })});
   exact_search(graph, incumbent, options.memory_bytes, watch);
   return incumbent.finish(!incumbent.cannot_improve());

@@ -19,20 +19,29 @@ void unite(InForest& forest, InForest other) {
 
 Reduction::Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
                      core::Stopwatch& watch, std::function<void()> tick, Accelerator* accelerator)
+    : Reduction(graph, StepGraph(graph), unfinished,
+                Linearizer(memory_bytes, threads, watch, std::move(tick), accelerator)) {}
+
+Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinished unfinished, Linearizer linearizer)
     : graph_(graph),
       unfinished_(unfinished),
-      linearizer_(memory_bytes, threads, watch, std::move(tick), accelerator),
-      source_(graph.node_count()),
-      sink_(graph.node_count() + 1),
-      vertices_(static_cast<std::size_t>(graph.node_count()) + 2),
-      reducer_(graph.node_count() + 2) {
-  const StepGraph steps(graph);
+      linearizer_(std::move(linearizer)),
+      source_(steps.step_count()),
+      sink_(steps.step_count() + 1),
+      vertices_(static_cast<std::size_t>(steps.step_count()) + 2),
+      reducer_(steps.step_count() + 2) {
   const auto connect = [&](VertexId from, VertexId to) { reducer_.connect(from, to, {{}, true, false}, unite); };
-  for (VertexId v = 0; v < graph.node_count(); ++v) {
-    vertices_[v] = {{{steps[v].rise, steps[v].drop}, ropes().leaf(v)}, steps[v].output};
-    for (const VertexId u : graph.inputs(v)) connect(u, v);
-    if (graph.inputs(v).empty()) connect(source_, v);
-    if (graph.readers(v).empty()) connect(v, sink_);
+  for (VertexId v = 0; v < steps.step_count(); ++v) {
+    const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;  // the others only release
+    vertices_[v] = {{{steps[v].rise, steps[v].drop}, nodes}, steps[v].output};
+    // In the order of the inputs, where there are such.
+    if (v < graph.node_count()) {
+      for (const VertexId u : graph.predecessors(v)) connect(u, v);
+    } else {
+      for (const VertexId u : steps.predecessors(v)) connect(u, v);
+    }
+    if (steps.predecessors(v).empty()) connect(source_, v);
+    if (steps.successors(v).empty()) connect(v, sink_);
   }
 }
 
@@ -98,7 +107,7 @@ Chain Reduction::chain() {
 
 std::vector<Reduction::VertexId> Reduction::vertices() const {
   std::vector<VertexId> left;
-  for (VertexId v = 0; v < graph_.node_count(); ++v) {
+  for (VertexId v = 0; v < source_; ++v) {
     if (!reducer_.gone(v)) left.push_back(v);
   }
   return left;

@@ -15,15 +15,29 @@ StepGraph::StepGraph(const core::Graph& graph) {
   std::vector<Edge> edges;
   edges.reserve(static_cast<std::size_t>(graph.edge_count()));
   steps_.reserve(static_cast<std::size_t>(graph.node_count()));
+  std::vector<std::pair<core::NodeId, core::ValueId>> releases;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     Step step{graph.size(v) + graph.scratch(v), graph.scratch(v), 0};
-    for (const core::NodeId u : graph.inputs(v)) {
-      edges.emplace_back(u, v);
-      if (!graph.keep(u) && graph.readers(u).size() == 1) step.drop += graph.size(u);
+    for (const core::NodeId u : graph.predecessors(v)) edges.emplace_back(u, v);
+    for (const core::ValueId x : graph.inputs(v)) {
+      if (!graph.value_kept(x) && graph.readers(x).size() == 1) step.drop += graph.value_size(x);
     }
-    if (!graph.keep(v) && graph.readers(v).empty()) step.drop += graph.size(v);
-    if (!graph.keep(v) && graph.readers(v).size() >= 2) step.output = graph.size(v);
+    for (const core::ValueId x : graph.outputs(v)) {
+      const std::size_t readers = graph.readers(x).size();
+      if (graph.value_kept(x) || readers == 1) continue;
+      if (readers == 0) {
+        step.drop += graph.value_size(x);
+      } else if (readers == graph.successors(v).size()) {
+        step.output += graph.value_size(x);
+      } else if (graph.value_size(x) > 0) {
+        releases.emplace_back(v, x);
+      }
+    }
     steps_.push_back(step);
+  }
+  for (const auto& [v, x] : releases) {
+    for (const core::NodeId reader : graph.readers(x)) edges.emplace_back(reader, step_count());
+    steps_.push_back({0, graph.value_size(x), 0});
   }
   index(std::move(edges));
 }
@@ -49,6 +63,20 @@ void StepGraph::index(std::vector<Edge> edges) {
     successors_[e] = edges[e].second;
     predecessors_[next[edges[e].second]++] = edges[e].first;
   }
+}
+
+std::vector<StepId> StepGraph::with_releases(std::span<const core::NodeId> nodes) const {
+  std::vector<std::size_t> missing(steps_.size());
+  for (auto s = static_cast<StepId>(nodes.size()); s < step_count(); ++s) missing[s] = predecessors(s).size();
+  std::vector<StepId> order;
+  order.reserve(steps_.size());
+  for (const core::NodeId v : nodes) {
+    order.push_back(v);
+    for (const StepId next : successors(v)) {
+      if (next >= static_cast<StepId>(nodes.size()) && --missing[next] == 0) order.push_back(next);
+    }
+  }
+  return order;
 }
 
 std::vector<StepId> StepGraph::any_order() const {

@@ -8,23 +8,25 @@
 
 namespace cairn::solvers {
 
-using core::kNoNode;
 using core::NodeId;
 
 PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedule) {
   PlanProblem problem;
-  std::vector<std::int32_t> latest(graph.node_count(), -1);  // a node's latest buffer
+  std::vector<std::int32_t> latest(graph.value_count(), -1);  // a value's latest buffer
   for (const core::Lifetime& life : core::lifetimes(graph, schedule)) {
-    const NodeId v = life.node, u = graph.inplace(v);
-    if (graph.size(v) > 0) {
-      const bool in_place = u != kNoNode && latest[u] >= 0 && problem.buffers[latest[u]].last == life.first;
-      problem.takes_over.push_back(in_place ? latest[u] : -1);
-      latest[v] = static_cast<std::int32_t>(problem.buffers.size());
-      problem.buffers.push_back({v, life.first, life.last, graph.size(v), 0, false, in_place ? u : kNoNode});
+    const NodeId v = life.node;
+    const core::ValueId x = graph.value({v, life.output}), taken = graph.inplace(x);
+    if (graph.value_size(x) > 0) {
+      const bool in_place =
+          taken != core::kNoValue && latest[taken] >= 0 && problem.buffers[latest[taken]].last == life.first;
+      problem.takes_over.push_back(in_place ? latest[taken] : -1);
+      latest[x] = static_cast<std::int32_t>(problem.buffers.size());
+      problem.buffers.push_back({v, life.first, life.last, graph.value_size(x), 0, false,
+                                 in_place ? graph.output_ref(taken) : core::OutputRef(), life.output});
     }
-    if (graph.scratch(v) > 0) {
+    if (life.output + 1 == graph.output_count(v) && graph.scratch(v) > 0) {
       problem.takes_over.push_back(-1);
-      problem.buffers.push_back({v, life.first, life.first, graph.scratch(v), 0, true, kNoNode});
+      problem.buffers.push_back({v, life.first, life.first, graph.scratch(v), 0, true, {}, 0});
     }
   }
   return problem;
@@ -52,8 +54,14 @@ PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs) {
   };
   PlanProblem problem;
   for (const core::BufferSpec& spec : specs) {
-    problem.buffers.push_back({static_cast<NodeId>(problem.buffers.size()), rank(spec.lower), rank(spec.upper) - 1,
-                               spec.size, 0, false, kNoNode});
+    problem.buffers.push_back({static_cast<NodeId>(problem.buffers.size()),
+                               rank(spec.lower),
+                               rank(spec.upper) - 1,
+                               spec.size,
+                               0,
+                               false,
+                               {},
+                               0});
   }
   return problem;
 }

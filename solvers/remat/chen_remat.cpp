@@ -51,7 +51,7 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
   for (std::int32_t i = 0; i < length; ++i) {
     const NodeId v = order[i];
     dropped[v] = segment[i] + 1 < count && !graph.keep(v) &&
-                 std::all_of(graph.readers(v).begin(), graph.readers(v).end(),
+                 std::all_of(graph.successors(v).begin(), graph.successors(v).end(),
                              [&](NodeId w) { return segment_of[w] == kTail || segment_of[w] == segment[i]; });
   }
   // To run a segment again means: whatever the tail reads of it, and what that needs of it.
@@ -60,7 +60,7 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
   for (std::int32_t i = length; i-- > 0;) {
     const NodeId v = order[i];
     if (!dropped[v]) continue;
-    wanted[v] = std::any_of(graph.readers(v).begin(), graph.readers(v).end(),
+    wanted[v] = std::any_of(graph.successors(v).begin(), graph.successors(v).end(),
                             [&](NodeId w) { return segment_of[w] == kTail || (dropped[w] && wanted[w]); });
     if (wanted[v]) again[segment[i]].push_back(v);
   }
@@ -68,7 +68,7 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
   core::Schedule schedule{{order.begin(), order.begin() + length}};
   std::vector<std::uint8_t> restored(count, 0);
   for (std::size_t i = length; i < order.size(); ++i) {
-    for (const NodeId u : graph.inputs(order[i])) {
+    for (const NodeId u : graph.predecessors(order[i])) {
       if (!dropped[u] || restored[segment_of[u]]) continue;
       restored[segment_of[u]] = 1;
       schedule.steps.insert(schedule.steps.end(), again[segment_of[u]].rbegin(), again[segment_of[u]].rend());

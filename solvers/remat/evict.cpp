@@ -36,14 +36,16 @@ class Evictor {
         noisy_(noise_seed != 0),
         random_(noise_seed),
         rank_(input_ranks(graph)),
-        stamp_(graph.node_count(), 0) {}
+        stamp_(graph.node_count(), 0),
+        value_stamp_(graph.value_count(), 0) {}
 
   /// Evicts across the step `worst` until it fits; false when nothing can be evicted there.
   bool relieve(Occurrence worst) {
     const Place at_worst = schedule_.place(worst);
     std::vector<Eviction> evictions;
     for (Occurrence o = schedule_.first(); o != worst; o = schedule_.next(o)) {
-      if (schedule_.last_use(o) <= at_worst || graph_.size(schedule_.node(o)) == 0) continue;
+      const NodeId v = schedule_.node(o);
+      if (schedule_.last_use(o) <= at_worst || graph_.size(v) == 0 || graph_.pinned(v)) continue;
       if (auto eviction = consider(o, at_worst)) evictions.push_back(std::move(*eviction));
     }
     std::sort(evictions.begin(), evictions.end(), [](const Eviction& a, const Eviction& b) {
@@ -65,7 +67,8 @@ class Evictor {
     eviction.occurrence = o;
     eviction.place = schedule_.place(o);
     eviction.use = reader == EditableSchedule::kNone ? schedule_.end() : reader;
-    eviction.freed = graph_.size(root);
+    eviction.freed = schedule_.live_bytes(o, worst + 1);
+    if (eviction.freed == 0) return std::nullopt;
     eviction.recomputed.push_back(root);
     const Place use = schedule_.place(eviction.use), before_use = schedule_.place(schedule_.previous(eviction.use));
     ++current_;
@@ -73,19 +76,22 @@ class Evictor {
     std::int64_t cost = 0;
     for (std::size_t i = 0; i < eviction.recomputed.size(); ++i) {
       cost += graph_.cost(eviction.recomputed[i]);
-      for (const NodeId u : graph_.inputs(eviction.recomputed[i])) {
-        if (stamp_[u] == current_) continue;
-        stamp_[u] = current_;
-        const Place last = schedule_.last_use(schedule_.latest_before(u, use));
-        const std::int64_t bytes = graph_.size(u);
+      for (const core::ValueId x : graph_.inputs(eviction.recomputed[i])) {
+        const auto [u, output] = graph_.output_ref(x);
+        if (stamp_[u] == current_ || value_stamp_[x] == current_) continue;
+        value_stamp_[x] = current_;
+        const Place last = schedule_.last_use(schedule_.latest_before(u, use), output);
+        const std::int64_t bytes = graph_.value_size(x);
         if (last >= use || bytes == 0) continue;  // still there
         if (last >= worst) {
           if (schedule_.max(last + 1, before_use) <= budget_ - bytes) continue;  // it may as well stay until then
-        } else if (bytes < eviction.freed && prefers_to_stay(bytes, eviction.freed)) {
+          if (graph_.pinned(u)) return std::nullopt;
+        } else if (bytes < eviction.freed && (graph_.pinned(u) || prefers_to_stay(bytes, eviction.freed))) {
           eviction.freed -= bytes;
           continue;
         }
-        if (eviction.recomputed.size() == kMostRecomputed) return std::nullopt;
+        if (graph_.pinned(u) || eviction.recomputed.size() == kMostRecomputed) return std::nullopt;
+        stamp_[u] = current_;
         eviction.recomputed.push_back(u);
       }
     }
@@ -105,18 +111,18 @@ class Evictor {
   std::vector<const Eviction*> choose(const std::vector<Eviction>& evictions, std::int64_t excess) {
     std::vector<const Eviction*> chosen;
     back_at_.assign(static_cast<std::size_t>(schedule_.occurrence_limit()), -1);
-    pinned_.assign(back_at_.size(), 0);
+    must_stay_.assign(back_at_.size(), 0);
     for (const Eviction& eviction : evictions) {
       if (excess <= 0) break;
-      if (pinned_[eviction.occurrence]) continue;
+      if (must_stay_[eviction.occurrence]) continue;
       const Place use = schedule_.place(eviction.use);
       const auto is_there = [&](NodeId u) { return back_at_[schedule_.latest_before(u, use)] <= use; };
       const bool usable = std::all_of(eviction.recomputed.begin(), eviction.recomputed.end(), [&](NodeId v) {
-        return std::all_of(graph_.inputs(v).begin(), graph_.inputs(v).end(), is_there);
+        return std::all_of(graph_.predecessors(v).begin(), graph_.predecessors(v).end(), is_there);
       });
       if (!usable && !chosen.empty()) continue;
       for (const NodeId v : eviction.recomputed) {
-        for (const NodeId u : graph_.inputs(v)) pinned_[schedule_.latest_before(u, use)] = 1;
+        for (const NodeId u : graph_.predecessors(v)) must_stay_[schedule_.latest_before(u, use)] = 1;
       }
       back_at_[eviction.occurrence] = use;
       excess -= eviction.freed;
@@ -162,11 +168,11 @@ class Evictor {
   std::int64_t budget_;
   bool noisy_;
   core::Random random_;
-  std::vector<std::int32_t> rank_;  ///< place in the input order
-  std::vector<std::uint64_t> stamp_;
+  std::vector<std::int32_t> rank_;                  ///< place in the input order
+  std::vector<std::uint64_t> stamp_, value_stamp_;  ///< seen, of nodes that run again and of values that are read
   std::uint64_t current_ = 0;
-  std::vector<Place> back_at_;        ///< of occurrences chosen to be evicted: where they come back
-  std::vector<std::uint8_t> pinned_;  ///< read by what runs again
+  std::vector<Place> back_at_;           ///< of occurrences chosen to be evicted: where they come back
+  std::vector<std::uint8_t> must_stay_;  ///< read by what runs again
 };
 
 }  // namespace

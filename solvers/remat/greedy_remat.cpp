@@ -68,7 +68,7 @@ class GreedyWalk {
     for (std::int32_t k = 0; k < input_count(o); ++k) {
       const Occurrence source = schedule_.source(o, k);
       states_[source].next_use = schedule_.next_reader(o, k);
-      if (schedule_.last_use(source) == schedule_.place(o)) leave_memory(source);
+      if (states_[source].live_slot >= 0 && schedule_.last_use(source) == schedule_.place(o)) leave_memory(source);
     }
     states_[o].executed = true;
     if (schedule_.last_use(o) > schedule_.place(o)) enter_memory(o);
@@ -81,13 +81,16 @@ class GreedyWalk {
   /// Bytes that dropping occurrence o at step i and recomputing it before its next use frees at i; <= 0 if it may not.
   std::int64_t reduction(Occurrence o, Occurrence i) const {
     const Occurrence reader = states_[o].next_use;
-    if (reader == kNone || reader == i) return 0;
+    if (reader == kNone || reader == i || graph_.pinned(schedule_.node(o))) return 0;
     // A recomputation serves at least one reader.
     if (states_[o].inserted && reader == schedule_.first_reader(o)) return 0;
-    std::int64_t bytes = graph_.size(schedule_.node(o));
-    for (const NodeId u : graph_.inputs(schedule_.node(o))) {
-      const State& input = states_[schedule_.latest_before(u, schedule_.place(reader))];
-      if (input.executed && input.live_slot < 0) bytes -= graph_.size(u);  // it must live on instead
+    const EditableSchedule::Place now = schedule_.place(i);
+    std::int64_t bytes = schedule_.live_bytes(o, now);
+    for (const core::ValueId x : graph_.inputs(schedule_.node(o))) {
+      const auto [u, output] = graph_.output_ref(x);
+      const Occurrence input = schedule_.latest_before(u, schedule_.place(reader));
+      // It must live on instead.
+      if (states_[input].executed && schedule_.last_use(input, output) < now) bytes -= graph_.value_size(x);
     }
     return bytes;
   }

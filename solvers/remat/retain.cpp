@@ -41,9 +41,17 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
       const bool gone = schedule.place(o) < 0;
       const auto before = gone ? EditableSchedule::kNone : schedule.previous_of_node(o);
       if (before == EditableSchedule::kNone) continue;
-      // Places that emptied in this round count with the memory there.
-      const std::int64_t bytes = graph.size(schedule.node(o));
-      if (bytes > 0 && schedule.max(schedule.last_use(before) + 1, place - 1) > budget - bytes) continue;
+      // What o makes and somebody reads lives on from the occurrence before. Places that emptied in this round count
+      // with the memory there.
+      std::int64_t bytes = 0;
+      EditableSchedule::Place first = place;
+      const std::int32_t outputs = graph.output_count(schedule.node(o));
+      for (std::int32_t k = 0; k < outputs; ++k) {
+        if (outputs > 1 && schedule.last_use(o, k) == schedule.place(o)) continue;
+        bytes += graph.value_size(graph.value({schedule.node(o), k}));
+        first = std::min(first, schedule.last_use(before, k) + 1);
+      }
+      if (bytes > 0 && schedule.max(first, place - 1) > budget - bytes) continue;
       schedule.drop_with_unneeded(o);
       changed = true;
     }

@@ -35,7 +35,7 @@ class TwScheduler {
     }
     if (!separators_.parts.empty()) compute(0, outputs);
     if (stopped_) return std::nullopt;
-    return core::Schedule{std::move(steps_)};
+    return core::run_pinned_once(graph_, {std::move(steps_)});
   }
 
  private:
@@ -56,7 +56,7 @@ class TwScheduler {
     };
     for (const NodeId v : outputs) visit(v);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (const NodeId u : graph_.inputs(nodes[i])) visit(u);
+      for (const NodeId u : graph_.predecessors(nodes[i])) visit(u);
     }
     std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return rank_[a] < rank_[b]; });
     return nodes;
@@ -88,7 +88,7 @@ class TwScheduler {
     }
     for (const NodeId v : nodes) {
       if (separators_.home[v] != number) continue;
-      compute_in_components(part, graph_.inputs(v));
+      compute_in_components(part, graph_.predecessors(v));
       steps_.push_back(v);
     }
     compute_in_components(part, outputs);

@@ -46,7 +46,9 @@ void check_defect(const Graph& graph, Evaluator& evaluator, const Schedule& sche
     REQUIRE(found.node == expected.node);
   }
   if (found.kind == Defect::Kind::missing_input) {
-    REQUIRE(reference::reads(graph, found.node, found.input));
+    bool reads = false;
+    for (const ValueId x : graph.outputs(found.input)) reads = reads || reference::reads(graph, found.node, x);
+    REQUIRE(reads);
     REQUIRE_FALSE(reference::stands(schedule, found.input, 0, found.step));
   }
   const std::string message = describe(graph, found);
@@ -57,10 +59,10 @@ void check_defect(const Graph& graph, Evaluator& evaluator, const Schedule& sche
 }
 
 TEST_CASE("the evaluator agrees with the definitions") {
-  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+  for (std::uint64_t seed = 0; seed < 40000; ++seed) {
     CAPTURE(seed);
     Random random(seed);
-    const Graph graph = random_graph(random);
+    const Graph graph = random_graph(random, tests::any_graph(seed));
     // One evaluator for schedules of changing length, an invalid one among them: nothing may be left over.
     Evaluator evaluator(graph);
     const Schedule first = random_schedule(random, graph);
@@ -73,8 +75,8 @@ TEST_CASE("the evaluator agrees with the definitions") {
 }
 
 TEST_CASE("the evaluator names what is wrong with a schedule") {
-  tests::for_each_seed(10000, [&](Random& random) {
-    const Graph graph = random_graph(random);
+  tests::for_each_seed(20000, [&](Random& random) {
+    const Graph graph = random_graph(random, tests::any_graph(random));
     Evaluator evaluator(graph);
     check_defect(graph, evaluator, random_invalid_schedule(random, graph));
   });

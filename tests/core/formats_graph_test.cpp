@@ -137,7 +137,7 @@ TEST_CASE("text that is no graph file is refused with its place", "[formats]") {
   check_error(R"({"format":"cairn.schedule","version":1})", {"cairn.schedule", "no cairn.graph"});
   check_error(R"({"format":3,"version":1})", {"format", "string"});
   check_error(R"({"format":"cairn.graph","nodes":[]})", {"version", "missing"});
-  check_error(R"({"format":"cairn.graph","version":2,"nodes":[]})", {"version 2"});
+  check_error(R"({"format":"cairn.graph","version":3,"nodes":[]})", {"version 3"});
   check_error(R"({"format":"cairn.graph","version":1})", {"\"nodes\" is missing"});
   check_error(R"({"format":"cairn.graph","version":1,"nodes":{}})", {"nodes", "must be a list"});
   check_error("id,lower,upper,size\na,0,1,2\n", {"plan --buffers"});

@@ -19,7 +19,7 @@ using tests::random_schedule;
 
 TEST_CASE("lifetimes and recomputed steps agree with the definitions") {
   tests::for_each_seed(10000, [&](Random& random) {
-    const Graph graph = random_graph(random);
+    const Graph graph = random_graph(random, tests::any_graph(random));
     const Schedule schedule = random_schedule(random, graph);
     REQUIRE(lifetimes(graph, schedule) == reference::lifetimes(graph, schedule));
     REQUIRE(recomputed_steps(graph, schedule) == reference::recomputed(schedule));
@@ -28,15 +28,15 @@ TEST_CASE("lifetimes and recomputed steps agree with the definitions") {
 
 TEST_CASE("the profile is the sum of the lifetimes") {
   tests::for_each_seed(2000, [&](Random& random) {
-    const Graph graph = random_graph(random);
+    const Graph graph = random_graph(random, tests::any_graph(random));
     const Schedule schedule = random_schedule(random, graph);
     const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
     for (std::int64_t i = 0; i < schedule.length(); ++i) {
       std::int64_t during = graph.scratch(schedule.steps[static_cast<std::size_t>(i)]);
       std::int64_t after = 0;
       for (const Lifetime& life : lifetimes(graph, schedule)) {
-        if (life.first <= i && i <= life.last) during += graph.size(life.node);
-        if (life.first <= i && i < life.last) after += graph.size(life.node);
+        if (life.first <= i && i <= life.last) during += graph.value_size(graph.value({life.node, life.output}));
+        if (life.first <= i && i < life.last) after += graph.value_size(graph.value({life.node, life.output}));
       }
       REQUIRE(profile[static_cast<std::size_t>(2 * i + 1)] == during);
       REQUIRE(profile[static_cast<std::size_t>(2 * i + 2)] == after);
@@ -47,7 +47,7 @@ TEST_CASE("the profile is the sum of the lifetimes") {
 TEST_CASE("dropping unread occurrences agrees with the definition") {
   std::int64_t dropped_steps = 0;
   tests::for_each_seed(10000, [&](Random& random) {
-    const Graph graph = random_graph(random);
+    const Graph graph = random_graph(random, tests::any_graph(random));
     const Schedule schedule = random_schedule(random, graph);
     const Schedule dropped = drop_unread(graph, schedule);
     REQUIRE(dropped == reference::drop_unread(graph, schedule));
@@ -62,14 +62,14 @@ TEST_CASE("dropping unread occurrences agrees with the definition") {
 
 TEST_CASE("lifetimes of an invalid schedule are an error") {
   tests::for_each_seed(1000, [&](Random& random) {
-    const Graph graph = random_graph(random);
+    const Graph graph = random_graph(random, tests::any_graph(random));
     REQUIRE_THROWS_AS(lifetimes(graph, random_invalid_schedule(random, graph)), InputError);
   });
 }
 
 TEST_CASE("the baseline is the input order, each node once") {
   tests::for_each_seed(1000, [&](Random& random) {
-    const Graph graph = random_graph(random);
+    const Graph graph = random_graph(random, tests::any_graph(random));
     const Schedule baseline = baseline_schedule(graph);
     REQUIRE(std::equal(baseline.steps.begin(), baseline.steps.end(), graph.input_order().begin(),
                        graph.input_order().end()));

@@ -85,7 +85,7 @@ TEST_CASE("an induced subgraph has the nodes that were asked for, the edges betw
 
 TEST_CASE("the subgraph of all nodes is the graph") {
   tests::for_each_seed(1000, [&](Random& random) {
-    const Graph whole = random_graph(random);
+    const Graph whole = random_graph(random, tests::any_graph(random));
     std::vector<NodeId> nodes(static_cast<std::size_t>(whole.node_count()));
     std::iota(nodes.begin(), nodes.end(), 0);
     nodes.push_back(0);  // a repeat
@@ -98,7 +98,7 @@ TEST_CASE("the subgraph of all nodes is the graph") {
 TEST_CASE("memory in a stretch of a schedule is that of its subgraph and of what is in memory from outside") {
   std::int64_t raised = 0;
   tests::for_each_seed(5000, [&](Random& random) {
-    const Graph whole = random_graph(random);
+    const Graph whole = random_graph(random, tests::any_graph(random));
     const Schedule schedule = tests::random_schedule(random, whole, 0);
     const std::int64_t begin = random.below(schedule.length() + 1);
     const std::int64_t end = random.between(begin, schedule.length());
@@ -109,8 +109,8 @@ TEST_CASE("memory in a stretch of a schedule is that of its subgraph and of what
     REQUIRE(reference::valid(part.graph, inside));
     for (std::int64_t i = begin; i < end; ++i) {
       std::int64_t outside = 0;
-      for (const std::int64_t j : reference::live(whole, schedule, i)) {
-        if (j < begin) outside += whole.size(schedule.steps[j]);
+      for (const auto& [j, value] : reference::live(whole, schedule, i)) {
+        if (j < begin) outside += whole.value_size(value);
       }
       const NodeId v = schedule.steps[i];
       const std::int64_t more = part.graph.scratch(part.own_id[v]) - whole.scratch(v);

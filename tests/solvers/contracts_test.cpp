@@ -47,7 +47,7 @@ bool mentions(const std::string& text, const std::string& word) { return text.fi
 /// A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit: Figure 1 of Kumar et al.
 Graph figure_1() {
   core::GraphBuilder builder;
-  const std::vector<std::vector<core::NodeId>> inputs{{}, {0}, {1}, {1, 2}, {0, 3}};
+  const std::vector<std::vector<core::OutputRef>> inputs{{}, {0}, {1}, {1, 2}, {0, 3}};
   for (int i = 0; i < 5; ++i) {
     builder.add({.name = std::string(1, static_cast<char>('A' + i)), .size = 1, .cost = 1, .inputs = inputs[i]});
   }

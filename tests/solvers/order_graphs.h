@@ -199,7 +199,7 @@ inline core::Graph equal_branches(Random& random, std::int64_t branches, std::in
                     : p == 0 ? pattern.front()
                              : pattern.back());
     nodes.back().name = fmt::format("<{:03}>", p);
-    nodes.back().inputs = shape[p];
+    nodes.back().inputs.assign(shape[p].begin(), shape[p].end());
   }
   return build_graph(nodes);
 }

@@ -21,7 +21,7 @@ core::Node node_of(std::int64_t size, std::int64_t scratch, std::vector<NodeId> 
   node.size = size;
   node.scratch = scratch;
   node.cost = 1;
-  node.inputs = std::move(inputs);
+  node.inputs.assign(inputs.begin(), inputs.end());
   return node;
 }
 

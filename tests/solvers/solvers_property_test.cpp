@@ -171,7 +171,7 @@ TEST_CASE("solvers accept graphs without nodes, without edges, and of one node")
 TEST_CASE("the graph of Kumar et al., Figure 1: four units, or three with one recomputation") {
   // A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit.
   core::GraphBuilder builder;
-  const std::vector<std::vector<core::NodeId>> inputs{{}, {0}, {1}, {1, 2}, {0, 3}};
+  const std::vector<std::vector<core::OutputRef>> inputs{{}, {0}, {1}, {1, 2}, {0, 3}};
   for (int i = 0; i < 5; ++i) {
     builder.add({.name = std::string(1, static_cast<char>('A' + i)), .size = 1, .cost = 1, .inputs = inputs[i]});
   }

@@ -49,7 +49,15 @@ struct RandomGraphOptions {
   bool scratch = true;   ///< extra bytes while a node runs
   bool in_place = true;  ///< in-place nodes, with every legal negative scratch
   bool keep = true;
+  bool several_outputs = false;  ///< half of the nodes have two to four, some of size 0
+  bool pinned = false;           ///< a fifth of the nodes run once
 };
+
+/// A quarter each: nodes of one output, of several, pinned nodes, and both.
+inline RandomGraphOptions any_graph(std::uint64_t seed) {
+  return {.several_outputs = seed % 2 != 0, .pinned = seed / 2 % 2 != 0};
+}
+inline RandomGraphOptions any_graph(Random& random) { return any_graph(static_cast<std::uint64_t>(random.below(4))); }
 
 /// Who reads whom, by topological position: the inputs of i are all below i.
 struct RandomShape {
@@ -159,11 +167,11 @@ inline RandomShape random_shape(Random& random, core::NodeId n) {
 /// The inputs of `v` that only v reads and nobody keeps, in bytes: what v frees in any schedule without recomputation.
 inline std::int64_t solely_read_bytes(const std::vector<core::Node>& nodes, core::NodeId v) {
   std::int64_t bytes = 0;
-  for (const core::NodeId u : nodes[static_cast<std::size_t>(v)].inputs) {
+  for (const core::OutputRef u : nodes[static_cast<std::size_t>(v)].inputs) {
     const auto reads_u = [u](const core::Node& node) {
       return std::find(node.inputs.begin(), node.inputs.end(), u) != node.inputs.end();
     };
-    const core::Node& input = nodes[static_cast<std::size_t>(u)];
+    const core::Node& input = nodes[static_cast<std::size_t>(u.node)];
     if (!input.keep && std::count_if(nodes.begin(), nodes.end(), reads_u) == 1) bytes += input.size;
   }
   return bytes;
@@ -174,7 +182,7 @@ inline std::int64_t solely_read_bytes(const std::vector<core::Node>& nodes, core
 inline void make_in_place(Random& random, std::vector<core::Node>& nodes, core::NodeId v) {
   core::Node& node = nodes[static_cast<std::size_t>(v)];
   node.inplace = random.pick(node.inputs);
-  const std::int64_t input_size = nodes[static_cast<std::size_t>(node.inplace)].size;
+  const std::int64_t input_size = nodes[static_cast<std::size_t>(node.inplace.node)].size;
   if (random.chance(75)) node.size = input_size;
   const std::int64_t lowest = -std::min(node.size, solely_read_bytes(nodes, v));
   if (random.chance(60)) {
@@ -183,6 +191,54 @@ inline void make_in_place(Random& random, std::vector<core::Node>& nodes, core::
     node.scratch = random.between(lowest, 0);
   } else {
     node.scratch = random.between(lowest, 5);
+  }
+}
+
+/// Gives half of the nodes further outputs, lets their readers read any of them, and overwrite any. The scratch of all
+/// nodes stays legal.
+inline void give_several_outputs(Random& random, std::vector<core::Node>& nodes, const RandomGraphOptions& options) {
+  const auto at = [&](core::NodeId v) -> core::Node& { return nodes[static_cast<std::size_t>(v)]; };
+  for (core::Node& node : nodes) {
+    const std::int64_t outputs = random.chance(50) ? random.between(2, 4) : 1;
+    node.outputs.push_back({node.size, node.keep, {}, ""});
+    while (static_cast<std::int64_t>(node.outputs.size()) < outputs) {
+      const bool keep = options.keep && random.chance(15);
+      node.outputs.push_back({random.chance(25) ? 0 : random.between(0, 20), keep, {}, ""});
+    }
+    random.shuffle(node.outputs);
+    if (outputs > 1 && random.chance(20)) node.outputs.back().name = "last";
+  }
+  for (core::Node& node : nodes) {
+    std::vector<core::OutputRef> inputs;
+    for (const core::OutputRef input : node.inputs) {
+      const auto outputs = static_cast<std::int64_t>(at(input.node).outputs.size());
+      for (std::int64_t reads = random.chance(30) ? 2 : 1; reads > 0; --reads) {
+        const core::OutputRef ref(input.node, static_cast<std::int32_t>(random.below(outputs)));
+        if (std::find(inputs.begin(), inputs.end(), ref) == inputs.end()) inputs.push_back(ref);
+      }
+    }
+    node.inputs = inputs;
+    random.shuffle(inputs);
+    for (core::Output& output : node.outputs) {
+      if (!options.in_place || inputs.empty() || !random.chance(30)) continue;
+      output.inplace = inputs.back();
+      inputs.pop_back();
+    }
+  }
+  for (core::Node& node : nodes) {
+    std::int64_t size = 0, takeable = 0;
+    for (const core::Output& output : node.outputs) size += output.size;
+    for (const core::OutputRef input : node.inputs) {
+      const auto reads = [&](const core::Node& other) {
+        return std::find(other.inputs.begin(), other.inputs.end(), input) != other.inputs.end();
+      };
+      const core::Output& read = at(input.node).outputs[static_cast<std::size_t>(input.output)];
+      if (!read.keep && std::count_if(nodes.begin(), nodes.end(), reads) == 1) takeable += read.size;
+    }
+    const std::int64_t lowest = -std::min(size, takeable);
+    if (node.scratch < lowest || (options.in_place && random.chance(20))) {
+      node.scratch = random.chance(50) ? lowest : random.between(lowest, 0);
+    }
   }
 }
 
@@ -220,6 +276,8 @@ inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOpt
       make_in_place(random, nodes, v);
     }
   }
+  if (options.several_outputs) give_several_outputs(random, nodes, options);
+  for (core::Node& node : nodes) node.pinned = options.pinned && random.chance(20);
   return nodes;
 }
 
@@ -230,7 +288,7 @@ inline core::Node make_node(std::string name, std::int64_t size = 0, std::vector
   node.name = std::move(name);
   node.size = size;
   node.cost = cost;
-  node.inputs = std::move(inputs);
+  node.inputs.assign(inputs.begin(), inputs.end());
   return node;
 }
 
@@ -250,15 +308,16 @@ inline core::Schedule random_schedule(Random& random, const core::Graph& graph, 
   std::vector<std::size_t> missing(static_cast<std::size_t>(graph.node_count()));
   std::vector<core::NodeId> ready;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    missing[static_cast<std::size_t>(v)] = graph.inputs(v).size();
-    if (graph.inputs(v).empty()) ready.push_back(v);
+    missing[static_cast<std::size_t>(v)] = graph.predecessors(v).size();
+    if (graph.predecessors(v).empty()) ready.push_back(v);
   }
   std::vector<core::NodeId> done;
   core::Schedule schedule;
   while (!ready.empty() || recomputations > 0) {
     const std::int64_t left = graph.node_count() - static_cast<std::int64_t>(done.size());
     if (!done.empty() && random.below(left + recomputations) < recomputations) {
-      schedule.steps.push_back(random.pick(done));
+      const core::NodeId again = random.pick(done);
+      if (!graph.pinned(again)) schedule.steps.push_back(again);
       --recomputations;
       continue;
     }
@@ -267,7 +326,7 @@ inline core::Schedule random_schedule(Random& random, const core::Graph& graph, 
     ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(choice));
     done.push_back(v);
     schedule.steps.push_back(v);
-    for (const core::NodeId reader : graph.readers(v)) {
+    for (const core::NodeId reader : graph.successors(v)) {
       if (--missing[static_cast<std::size_t>(reader)] == 0) ready.push_back(reader);
     }
   }
@@ -279,7 +338,8 @@ inline core::Schedule random_schedule(Random& random, const core::Graph& graph) 
   return random_schedule(random, graph, random.chance(25) ? 0 : random.between(1, 2 * graph.node_count()));
 }
 
-/// An invalid schedule: a step that is no node, a node that never runs, or one that runs before its inputs.
+/// An invalid schedule: a step that is no node, a node that never runs, one that runs before its inputs, or a pinned
+/// one that runs again.
 inline core::Schedule random_invalid_schedule(Random& random, const core::Graph& graph) {
   core::Schedule schedule = random_schedule(random, graph);
   auto& steps = schedule.steps;
@@ -295,7 +355,9 @@ inline core::Schedule random_invalid_schedule(Random& random, const core::Graph&
       break;
     default:
       // A node with inputs cannot come first; one without inputs is taken out instead.
-      if (graph.inputs(victim).empty()) {
+      if (graph.pinned(victim)) {
+        steps.push_back(victim);
+      } else if (graph.predecessors(victim).empty()) {
         steps.erase(std::remove(steps.begin(), steps.end(), victim), steps.end());
       } else {
         steps.insert(steps.begin(), victim);

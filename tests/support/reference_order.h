@@ -489,13 +489,13 @@ inline Graph linearized(const Graph& graph, const Order& order) {
   GraphBuilder builder(graph);
   for (std::size_t i = 0; i < order.size(); ++i) {
     Node& node = builder.node(order[i]);
-    node.inplace = kNoNode;
+    node.inplace = {};
     if (i == 0) continue;  // its inputs, its size and its scratch stay
     node.size = held[2 * i];
     node.scratch = held[2 * i - 1] - held[2 * i] - held[2 * i - 2];
-    Order inputs{order[i - 1]};
-    for (const NodeId input : node.inputs) {
-      if (!contains(set, input)) inputs.push_back(input);
+    std::vector<OutputRef> inputs{order[i - 1]};
+    for (const OutputRef input : node.inputs) {
+      if (!contains(set, input.node)) inputs.push_back(input);
     }
     node.inputs = inputs;
   }

@@ -70,9 +70,15 @@ std::int64_t to_int(const Json& value, const char* key, const Place& place);
 /// An index in [0, count).
 std::int32_t to_index(const Json& value, std::int64_t count, const char* key, const Place& place);
 
-/// Checks `format`, `version` 1 and, for files about a graph, that `graph` is its fingerprint.
-void check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph = nullptr,
-                  std::string_view or_fingerprint = {});
+/// An output of a node: `3` or `[3, 1]`. Output numbers are not checked against the node's.
+OutputRef to_output_ref(const Json& value, std::int64_t node_count, const char* key, const Place& place);
+/// The same the other way: `3` for the first output.
+OrderedJson to_json(OutputRef output);
+
+/// Checks `format`, `version` (1 to `newest`; it is returned) and, for files about a graph, that `graph` is its
+/// fingerprint.
+std::int64_t check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph = nullptr,
+                          std::string_view or_fingerprint = {}, std::int64_t newest = 1);
 
 /// builder.build() with the file's name before every message.
 Graph build_graph(GraphBuilder& builder, std::string_view origin);

@@ -63,10 +63,12 @@ class Reduction {
 
   /// Vertices that are left, for messages.
   std::vector<VertexId> vertices() const;
-  /// One of them where edges meet that should not.
+  /// A node among them where edges meet that should not; kNoNode where all that is left only releases.
   VertexId first_left() const { return reducer_.first_left(graph_.input_order()); }
 
  private:
+  Reduction(const core::Graph& graph, const StepGraph& steps, Unfinished unfinished, Linearizer linearizer);
+
   using Reducer = SeriesParallelReducer<InForest>;
   using EdgeId = Reducer::EdgeId;
   /// What running a vertex does to memory: a step of StepGraph.

@@ -26,7 +26,8 @@ class StepGraph {
   StepGraph() = default;
   /// Edges must be acyclic; repeats are dropped. O(n + m log).
   StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
-  /// Each node one step. O(n + m).
+  /// Each node one step of the same number. A value that some, but not all successors of its node read is freed by a
+  /// step of its own behind those, which runs no node: these are numbered after the nodes. O(n + m).
   explicit StepGraph(const core::Graph& graph);
 
   StepId step_count() const { return static_cast<StepId>(steps_.size()); }
@@ -39,6 +40,8 @@ class StepGraph {
     return {successors_.data() + successor_begin_[s], successors_.data() + successor_begin_[s + 1]};
   }
 
+  /// Of a computation graph: the order of steps that an order of all its nodes means, releases as early as they can.
+  std::vector<StepId> with_releases(std::span<const core::NodeId> nodes) const;
   /// Some topological order: Kahn's, by index.
   std::vector<StepId> any_order() const;
 
@@ -49,6 +52,12 @@ class StepGraph {
   std::vector<std::int32_t> predecessor_begin_{0}, successor_begin_{0};
   std::vector<StepId> predecessors_, successors_;
 };
+
+/// The steps of a computation graph that run a node, in the same order: its schedule.
+inline std::vector<core::NodeId> nodes_among(std::vector<StepId> order, const core::Graph& graph) {
+  std::erase_if(order, [&](StepId s) { return s >= graph.node_count(); });
+  return order;
+}
 
 /// A topological cut: a set of steps that holds the predecessors of each (Definition 3.2). One bit a step.
 class Cut {
