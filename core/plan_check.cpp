@@ -13,13 +13,13 @@ namespace cairn::core {
 namespace {
 
 /// "3", or "3[1]" for an output other than the first.
-std::string text(OutputRef ref) {
+std::string output_text(OutputRef ref) {
   return ref.output == 0 ? fmt::format("{}", ref.node) : fmt::format("{}[{}]", ref.node, ref.output);
 }
 
 std::string label(const Buffer& b) {
   return fmt::format("{} of node {} at steps {}..{}, bytes [{}, {})", b.scratch ? "scratch" : "buffer",
-                     text({b.node, b.output}), b.first, b.last, b.offset, b.offset + b.size);
+                     output_text({b.node, b.output}), b.first, b.last, b.offset, b.offset + b.size);
 }
 
 /// b takes over c's storage: it starts at the step at which c ends, at the same offset, since an in-place kernel reads
@@ -89,8 +89,8 @@ std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan&
       ++expected;
       const auto found = at.find({life.first, scratch, scratch ? 0 : life.output});
       if (found == at.end()) {
-        return fmt::format("step {} of node {} has no {}", life.first, text({life.node, scratch ? 0 : life.output}),
-                           scratch ? "scratch" : "buffer");
+        return fmt::format("step {} of node {} has no {}", life.first,
+                           output_text({life.node, scratch ? 0 : life.output}), scratch ? "scratch" : "buffer");
       }
       const Buffer& b = *found->second;
       if (b.node != life.node) return fmt::format("{}: step {} runs node {}", label(b), life.first, life.node);
@@ -108,7 +108,7 @@ std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan&
       const ValueId taken = graph.inplace(x);
       const bool legal = taken != kNoValue && graph.output_ref(taken) == b->alias_of && latest[taken] != nullptr &&
                          takes_over(*b, *latest[taken]);
-      if (!legal) return fmt::format("{} must not share the storage of node {}", label(*b), text(b->alias_of));
+      if (!legal) return fmt::format("{} must not share the storage of node {}", label(*b), output_text(b->alias_of));
     }
     latest[x] = b;
   }

@@ -421,7 +421,7 @@ std::vector<runtime::Output> Executor::outputs() {
   for (const runtime::KeptOutput& kept : state_->program.kept) {
     auto& bytes = state_->output_bytes.emplace_back(static_cast<std::size_t>(kept.location.bytes));
     state_->machine.download(state_->step.address(kept.location), std::ssize(bytes), bytes.data());
-    outputs.push_back({kept.node, bytes});
+    outputs.push_back({kept.node, kept.output, bytes});
   }
   return outputs;
 }

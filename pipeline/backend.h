@@ -40,14 +40,15 @@ struct ExecuteRequest {
 /// The bytes of a kept output, copied out of an executor.
 struct KeptBytes {
   core::NodeId node = core::kNoNode;
+  std::int32_t output = 0;  ///< which one of the node's
   std::vector<std::byte> bytes;
 };
 
 /// What one execution did and left behind.
 struct Execution {
   runtime::StepReport report;
-  std::vector<KeptBytes> outputs;          ///< ascending by node
-  std::vector<runtime::SinkDigest> sinks;  ///< of what nobody reads and nobody keeps, ascending by node
+  std::vector<KeptBytes> outputs;          ///< ascending by node and output
+  std::vector<runtime::SinkDigest> sinks;  ///< of what nobody reads and nobody keeps, ascending by node and output
 };
 
 /// The machine that executes. For one thread at a time.

@@ -22,12 +22,15 @@ Comparison compare(const core::Graph& graph, const Execution& a, const Execution
     const auto& y = b.outputs[i];
     ++comparison.outputs;
     comparison.bytes += static_cast<std::int64_t>(x.bytes.size());
-    if (x.node != y.node || x.bytes != y.bytes) comparison.different.push_back(graph.name(x.node));
+    if (x.node != y.node || x.output != y.output || x.bytes != y.bytes) {
+      comparison.different.push_back(graph.value_name(graph.value({x.node, x.output})));
+    }
   }
   for (std::size_t i = 0; i < a.sinks.size(); ++i) {
     ++comparison.outputs;
     ++comparison.sinks;
-    if (!(a.sinks[i] == b.sinks[i])) comparison.different.push_back(graph.name(a.sinks[i].node));
+    if (a.sinks[i] == b.sinks[i]) continue;
+    comparison.different.push_back(graph.value_name(graph.value({a.sinks[i].node, a.sinks[i].output})));
   }
   return comparison;
 }
@@ -106,7 +109,7 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
     worst_ratio = ratio;
     result.worst_error = error;
     result.worst_allowed = allowed;
-    result.worst_output = graph.name(output.node);
+    result.worst_output = graph.value_name(graph.value({output.node, output.output}));
   }
   return result;
 }

@@ -12,14 +12,8 @@ namespace {
 
 bool in_arena(const Location& location) { return location.kind == Location::Kind::arena; }
 
-/// In place, with an output smaller than the input whose storage it takes.
-bool shrinks(const Instruction& instruction) {
-  return instruction.in_place && instruction.output.reserved < instruction.taken_bytes;
-}
-
-std::span<const Location> frees(const Program& program, const Instruction& instruction) {
-  return {program.frees.data() + instruction.free_begin, instruction.free_count};
-}
+/// In place, smaller than the input whose storage it takes.
+bool shrinks(const OutputLocation& output) { return output.reserved < output.taken_bytes; }
 
 /// The guards that are in place at the current step, by the offset of their buffer.
 class LiveGuards {
@@ -71,31 +65,41 @@ Liveness liveness(const Program& program, bool guards) {
     reach(guard->offset + program.guard_bytes);
   };
   for (const Instruction& instruction : program.instructions) {
-    for (const Location* buffer : {&instruction.output, &instruction.scratch}) {
-      if (!in_arena(*buffer)) continue;
-      live += buffer->reserved;
-      reach(buffer->offset + buffer->reserved);
+    const auto outputs = program.outputs_of(instruction);
+    const auto dying = program.frees_of(instruction);
+    const auto add = [&](const Location& buffer) {
+      if (!in_arena(buffer)) return;
+      live += buffer.reserved;
+      reach(buffer.offset + buffer.reserved);
+    };
+    add(instruction.scratch);
+    for (const OutputLocation& output : outputs) {
+      add(output);
+      // While an in-place node runs, the larger of its input and its output is live, not both.
+      live -= std::min(output.taken_bytes, output.reserved);
     }
-    // While an in-place node runs, the larger of its input and its output is live, not both.
-    if (instruction.in_place) live -= std::min(instruction.taken_bytes, instruction.output.reserved);
     result.live_peak_bytes = std::max(result.live_peak_bytes, live);
     if (guards) {
-      if (instruction.in_place) live_guards.remove(instruction.output.offset);
-      // The guard of a smaller output lies inside its input until the step is over.
-      if (!shrinks(instruction)) fill_guard(instruction.node, instruction.output, result.before_.guards);
+      for (const OutputLocation& output : outputs) {
+        if (output.taken_bytes > 0) live_guards.remove(output.offset);
+        // The guard of a smaller output lies inside its input until the step is over.
+        if (!shrinks(output)) fill_guard(instruction.node, output, result.before_.guards);
+      }
       fill_guard(instruction.node, instruction.scratch, result.before_.guards);
       live_guards.list(result.checked_.guards);
     }
 
-    bool output_dies = false;
-    for (const Location& dying : frees(program, instruction)) {
-      live -= dying.reserved;
-      live_guards.remove(dying.offset);
-      output_dies = output_dies || dying.offset == instruction.output.offset;
+    for (const Location& buffer : dying) {
+      live -= buffer.reserved;
+      live_guards.remove(buffer.offset);
     }
-    if (shrinks(instruction)) {
-      live -= instruction.taken_bytes - instruction.output.reserved;
-      if (guards && !output_dies) fill_guard(instruction.node, instruction.output, result.after_.guards);
+    for (const OutputLocation& output : outputs) {
+      if (!shrinks(output)) continue;
+      live -= output.taken_bytes - output.reserved;
+      const auto is_output = [&](const Location& buffer) { return buffer.offset == output.offset; };
+      if (guards && std::ranges::none_of(dying, is_output)) {
+        fill_guard(instruction.node, output, result.after_.guards);
+      }
     }
     result.before_.end_step();
     result.checked_.end_step();
@@ -109,11 +113,9 @@ void check_program(const Program& program, const ExecuteOptions& options) {
     throw core::InputError("sentinels need a program with guards: compile plan and program with guard_bytes above 0");
   }
   for (const Location& input : program.inputs) check_location(program, input);
+  for (const Location& output : program.outputs) check_location(program, output);
   for (const Location& dying : program.frees) check_location(program, dying);
-  for (const Instruction& instruction : program.instructions) {
-    check_location(program, instruction.output);
-    check_location(program, instruction.scratch);
-  }
+  for (const Instruction& instruction : program.instructions) check_location(program, instruction.scratch);
 }
 
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written) {
@@ -125,8 +127,9 @@ std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64
 
 std::vector<SinkDigest> sinks_of(const core::Graph& graph) {
   std::vector<SinkDigest> sinks;
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.successors(v).empty() && !graph.keep(v)) sinks.push_back({v, 0});
+  for (core::ValueId x = 0; x < graph.value_count(); ++x) {
+    if (!graph.readers(x).empty() || graph.value_kept(x)) continue;
+    sinks.push_back({graph.producer(x), graph.output_ref(x).output, 0});
   }
   return sinks;
 }

@@ -35,13 +35,15 @@ struct StepReport {
 /// The bytes of one kept output or resident gradient after a step.
 struct Output {
   core::NodeId node = core::kNoNode;
+  std::int32_t output = 0;  ///< which one of the node's
   std::span<const std::byte> bytes;
 };
 
-/// What a node that nobody reads and nobody keeps computed: its buffer is free again when the step ends.
+/// What an output that nobody reads and nobody keeps held: its buffer is free again when its node has run.
 struct SinkDigest {
   core::NodeId node = core::kNoNode;
-  std::uint64_t digest = 0;  ///< synthetic_digest of its output when it last ran
+  std::int32_t output = 0;
+  std::uint64_t digest = 0;  ///< synthetic_digest of it when its node last ran
   bool operator==(const SinkDigest&) const = default;
 };
 
@@ -57,11 +59,11 @@ class Executor {
   /// when a sentinel was overwritten (names the node).
   virtual StepReport run(bool time_ops = false) = 0;
 
-  /// Every kept output (losses, gradients), ascending by node; a node that writes a resident shows the resident's
-  /// bytes. Valid until the next call.
+  /// Every kept output (losses, gradients), ascending by node and output; a node that writes a resident shows the
+  /// resident's bytes. Valid until the next call.
   virtual std::vector<Output> outputs() = 0;
 
-  /// Of every node without readers that is not kept, ascending by node.
+  /// Of every output without readers that is not kept, ascending by node and output.
   virtual std::vector<SinkDigest> sink_digests() = 0;
 
  protected:

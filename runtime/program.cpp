@@ -14,6 +14,8 @@ namespace {
 using core::Buffer;
 using core::Graph;
 using core::NodeId;
+using core::OutputRef;
+using core::ValueId;
 
 void check_guards(core::Plan plan, std::int64_t guard_bytes) {
   for (Buffer& buffer : plan.buffers) buffer.size += guard_bytes;
@@ -32,13 +34,26 @@ void check_alignment(const Graph& graph, const core::Plan& plan, std::int64_t ne
   }
 }
 
-/// The buffers of a plan by the step at which they are born, nullptr where a step has none.
-struct BuffersByStep {
-  std::vector<const Buffer*> output, scratch;
-
-  BuffersByStep(const core::Plan& plan, std::size_t steps) : output(steps), scratch(steps) {
-    for (const Buffer& buffer : plan.buffers) (buffer.scratch ? scratch : output)[buffer.first] = &buffer;
+/// The buffers of a plan by the step at which they are born, nullptr where there is none.
+class BuffersByStep {
+ public:
+  BuffersByStep(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan)
+      : scratch_(schedule.steps.size()) {
+    for (const NodeId v : schedule.steps) begin_.push_back(begin_.back() + graph.output_count(v));
+    outputs_.resize(begin_.back());
+    for (const Buffer& buffer : plan.buffers) {
+      (buffer.scratch ? scratch_[buffer.first] : outputs_[begin_[buffer.first] + buffer.output]) = &buffer;
+    }
   }
+
+  const Buffer* scratch(std::int64_t step) const { return scratch_[step]; }
+  std::span<const Buffer* const> outputs(std::int64_t step) const {
+    return {outputs_.data() + begin_[step], outputs_.data() + begin_[step + 1]};
+  }
+
+ private:
+  std::vector<std::size_t> begin_{0};  ///< of each step, in outputs_
+  std::vector<const Buffer*> outputs_, scratch_;
 };
 
 class Compiler {
@@ -48,16 +63,11 @@ class Compiler {
         graph_(graph),
         schedule_(schedule),
         plan_(plan),
-        buffers_(plan, schedule.steps.size()),
-        latest_(graph.node_count(), nullptr),
+        buffers_(graph, schedule, plan),
+        latest_(graph.value_count(), nullptr),
         seen_(graph.node_count(), false) {}
 
   void compile_into(Program& program) {
-    for (NodeId v = 0; v < graph_.node_count(); ++v) {
-      if (graph_.output_count(v) == 1) continue;
-      throw core::InputError(
-          fmt::format("node '{}' has several outputs, which cannot be executed yet", graph_.name(v)));
-    }
     const std::vector<std::vector<Location>> dying = dying_buffers();
     for (std::int64_t step = 0; step < schedule_.length(); ++step) {
       program.instructions.push_back(instruction(step, program));
@@ -66,8 +76,9 @@ class Compiler {
       instruction.free_count = static_cast<std::uint32_t>(dying[step].size());
       program.frees.insert(program.frees.end(), dying[step].begin(), dying[step].end());
     }
-    for (NodeId v = 0; v < graph_.node_count(); ++v) {
-      if (graph_.keep(v)) program.kept.push_back({v, output_location(v)});
+    for (ValueId x = 0; x < graph_.value_count(); ++x) {
+      if (!graph_.value_kept(x)) continue;
+      program.kept.push_back({graph_.producer(x), graph_.output_ref(x).output, value_location(x)});
     }
   }
 
@@ -83,36 +94,40 @@ class Compiler {
     out.input_begin = static_cast<std::uint32_t>(program.inputs.size());
     add_inputs(v, program.inputs);
     out.input_count = static_cast<std::uint32_t>(program.inputs.size()) - out.input_begin;
-    if (const Buffer* scratch = buffers_.scratch[step]) out.scratch = location(*scratch, graph_.scratch(v));
-    if (const Buffer* buffer = buffers_.output[step]) {
-      if (buffer->alias_of != core::OutputRef()) {
-        check_in_place(v, buffer->alias_of.node);
-        out.in_place = true;
-        out.taken_bytes = latest_[buffer->alias_of.node]->size;
+    if (const Buffer* scratch = buffers_.scratch(step)) out.scratch = location(*scratch, graph_.scratch(v));
+    out.output_begin = static_cast<std::uint32_t>(program.outputs.size());
+    for (const ValueId x : graph_.outputs(v)) {
+      std::int64_t taken_bytes = 0;
+      if (const Buffer* buffer = buffers_.outputs(step)[graph_.output_ref(x).output]) {
+        if (buffer->alias_of != OutputRef()) {
+          check_in_place(v, buffer->alias_of);
+          taken_bytes = latest_[graph_.value(buffer->alias_of)]->size;
+        }
+        latest_[x] = buffer;
       }
-      latest_[v] = buffer;
+      program.outputs.push_back({value_location(x), taken_bytes});
     }
-    out.output = output_location(v);
+    out.output_count = static_cast<std::uint32_t>(program.outputs.size()) - out.output_begin;
     return out;
   }
 
   void add_inputs(NodeId v, std::vector<Location>& inputs) const {
     const core::Op* op = graph_.op(v);
     if (op == nullptr) {
-      for (const NodeId u : graph_.predecessors(v)) inputs.push_back(output_location(u));
+      for (const ValueId x : graph_.inputs(v)) inputs.push_back(value_location(x));
       return;
     }
     for (const core::Operand& arg : op->args) {
       const bool resident = arg.kind == core::Operand::Kind::resident;
-      inputs.push_back(resident ? resident_location(arg.index) : output_location(arg.index));
+      inputs.push_back(resident ? resident_location(arg.index) : value_location(graph_.value(arg.index)));
     }
   }
 
-  /// Where the latest occurrence of v lies.
-  Location output_location(NodeId v) const {
-    const core::Op* op = graph_.op(v);
+  /// Where a value lies, as the latest occurrence of its node made it.
+  Location value_location(ValueId x) const {
+    const core::Op* op = graph_.op(graph_.producer(x));
     if (op != nullptr && op->writes >= 0) return resident_location(op->writes);
-    return latest_[v] == nullptr ? Location{} : location(*latest_[v], graph_.size(v));
+    return latest_[x] == nullptr ? Location{} : location(*latest_[x], graph_.value_size(x));
   }
 
   Location resident_location(std::int32_t index) const {
@@ -133,9 +148,10 @@ class Compiler {
     std::vector<std::vector<Location>> dying(schedule_.steps.size());
     for (const Buffer& buffer : plan_.buffers) {
       if (buffer.last >= schedule_.length()) continue;
-      const Buffer* next = buffers_.output[buffer.last];
-      const bool taken = !buffer.scratch && next != nullptr && next != &buffer &&
-                         next->alias_of == core::OutputRef(buffer.node, buffer.output);
+      const auto takes_over = [self = OutputRef(buffer.node, buffer.output)](const Buffer* next) {
+        return next != nullptr && next->alias_of == self;
+      };
+      const bool taken = !buffer.scratch && std::ranges::any_of(buffers_.outputs(buffer.last), takes_over);
       if (!taken) dying[buffer.last].push_back(location(buffer, buffer.size));
     }
     return dying;
@@ -151,11 +167,11 @@ class Compiler {
     }
   }
 
-  void check_in_place(NodeId v, NodeId input) const {
+  void check_in_place(NodeId v, OutputRef input) const {
     const core::Op* op = graph_.op(v);
     if (op == nullptr) return;
     for (std::size_t i = 0; i < op->args.size(); ++i) {
-      if (op->args[i] == core::Operand::node(input) && !can_overwrite(op->kind, i)) {
+      if (op->args[i] == core::Operand::node(input.node) && !can_overwrite(op->kind, i)) {
         throw core::InputError(fmt::format("node '{}': op {} cannot run in place of its argument {}; drop `inplace`",
                                            graph_.name(v), core::to_string(op->kind), i));
       }
@@ -167,7 +183,7 @@ class Compiler {
   const core::Schedule& schedule_;
   const core::Plan& plan_;
   BuffersByStep buffers_;
-  std::vector<const Buffer*> latest_;  ///< a node's buffer as of the current step
+  std::vector<const Buffer*> latest_;  ///< a value's buffer as of the current step
   std::vector<bool> seen_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "cairn/core/graph.h"
@@ -20,6 +21,11 @@ struct Location {
   std::int64_t reserved = 0;  ///< bytes of its buffer in the plan
 };
 
+/// Where one output of a step goes.
+struct OutputLocation : Location {
+  std::int64_t taken_bytes = 0;  ///< in place: reserved bytes of the input whose storage it takes; not among the frees
+};
+
 /// One step: run `node` (its op, or the synthetic kernel where it has none).
 struct Instruction {
   core::NodeId node = core::kNoNode;
@@ -27,10 +33,9 @@ struct Instruction {
   bool recomputation = false;     ///< the node stood in the schedule before
   std::uint32_t input_begin = 0;  ///< its arguments in Program::inputs: the op's args, else the node's inputs
   std::uint32_t input_count = 0;
-  Location output;
+  std::uint32_t output_begin = 0;  ///< the node's outputs in Program::outputs, in order
+  std::uint32_t output_count = 0;
   Location scratch;
-  bool in_place = false;         ///< the output takes the storage of an input that ends at this step
-  std::int64_t taken_bytes = 0;  ///< reserved bytes of that input; it is not among the frees
   std::uint32_t free_begin = 0;  ///< buffers that die after this step, in Program::frees
   std::uint32_t free_count = 0;
 };
@@ -38,6 +43,7 @@ struct Instruction {
 /// A kept output and where it lies after the last step.
 struct KeptOutput {
   core::NodeId node = core::kNoNode;
+  std::int32_t output = 0;  ///< which one of the node's
   Location location;
 };
 
@@ -46,12 +52,24 @@ struct Program {
   core::Graph graph;
   std::vector<Instruction> instructions;
   std::vector<Location> inputs;
+  std::vector<OutputLocation> outputs;
   std::vector<Location> frees;
-  std::vector<KeptOutput> kept;  ///< every kept node, ascending
+  std::vector<KeptOutput> kept;  ///< every kept output, ascending
   std::int64_t arena_bytes = 0;  ///< the plan's bytes
   std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;
   bool tf32 = false;  ///< products may round fp32 factors to TF32
+
+  // What the ranges of an instruction hold.
+  std::span<const Location> inputs_of(const Instruction& i) const {
+    return std::span(inputs).subspan(i.input_begin, i.input_count);
+  }
+  std::span<const OutputLocation> outputs_of(const Instruction& i) const {
+    return std::span(outputs).subspan(i.output_begin, i.output_count);
+  }
+  std::span<const Location> frees_of(const Instruction& i) const {
+    return std::span(frees).subspan(i.free_begin, i.free_count);
+  }
 };
 
 /// Bytes of scratch that a backend's kernels need for the op of a node.

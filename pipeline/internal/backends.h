@@ -28,7 +28,9 @@ inline bool is_raised(const std::atomic<bool>* stop) { return stop != nullptr &&
 /// Copies what an executor shows.
 inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& outputs) {
   std::vector<KeptBytes> kept;
-  for (const auto& output : outputs) kept.push_back({output.node, {output.bytes.begin(), output.bytes.end()}});
+  for (const auto& output : outputs) {
+    kept.push_back({output.node, output.output, {output.bytes.begin(), output.bytes.end()}});
+  }
   return kept;
 }
 

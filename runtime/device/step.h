@@ -122,10 +122,9 @@ class Step {
       run_synthetic_kernel(machine, instruction);
     }
     check_guards(machine, instruction);
-    digest_sink(machine, instruction);
+    digest_sinks(machine, instruction);
     if (poison_) {
-      for (std::uint32_t i = 0; i < instruction.free_count; ++i) {
-        const Location& dying = program_.frees[instruction.free_begin + i];
+      for (const Location& dying : program_.frees_of(instruction)) {
         if (dying.reserved > 0) machine.fill(address(dying), kPoison, dying.reserved);
       }
     }
@@ -153,7 +152,7 @@ class Step {
       const Location& input = program_.inputs[instruction.input_begin + i];
       tensors_.push_back({address(input), core::type_of(program_.graph, op.args[i]), shapes_[i]});
     }
-    Call call{op,       tensors_,      address(instruction.output),
+    Call call{op,       tensors_,      address(program_.outputs[instruction.output_begin]),
               library_, program_.tf32, Scratch(address(instruction.scratch), instruction.scratch.bytes)};
     run_op(machine, call);
   }
@@ -161,12 +160,10 @@ class Step {
   template <class Machine>
   void run_synthetic_kernel(Machine& machine, const Instruction& instruction) {
     inputs_.clear();
-    for (std::uint32_t i = 0; i < instruction.input_count; ++i) {
-      const Location& input = program_.inputs[instruction.input_begin + i];
-      inputs_.push_back({address(input), input.bytes});
-    }
-    run_synthetic(machine, instruction.node, inputs_, address(instruction.output), instruction.output.bytes,
-                  memory_.hash);
+    outputs_.clear();
+    for (const Location& input : program_.inputs_of(instruction)) inputs_.push_back({address(input), input.bytes});
+    for (const Location& output : program_.outputs_of(instruction)) outputs_.push_back({address(output), output.bytes});
+    run_synthetic(machine, instruction.node, inputs_, outputs_, memory_.hash);
   }
 
   template <class Machine>
@@ -185,12 +182,12 @@ class Step {
   }
 
   template <class Machine>
-  void digest_sink(Machine& machine, const Instruction& instruction) const {
-    const auto sink = std::lower_bound(sinks_.begin(), sinks_.end(), instruction.node,
-                                       [](const SinkDigest& a, core::NodeId node) { return a.node < node; });
-    if (sink == sinks_.end() || sink->node != instruction.node) return;
-    synthetic_digest(machine, {address(instruction.output), instruction.output.bytes}, memory_.hash,
-                     memory_.sink_digests + (sink - sinks_.begin()));
+  void digest_sinks(Machine& machine, const Instruction& instruction) const {
+    for (const SinkDigest& sink : std::ranges::equal_range(sinks_, instruction.node, {}, &SinkDigest::node)) {
+      const Location& output = program_.outputs_of(instruction)[sink.output];
+      synthetic_digest(machine, {address(output), output.bytes}, memory_.hash,
+                       memory_.sink_digests + (&sink - sinks_.data()));
+    }
   }
 
   const Program& program_;
@@ -201,7 +198,8 @@ class Step {
   std::vector<SinkDigest> sinks_;
   std::vector<core::Shape> shapes_;  ///< of the current instruction's arguments
   std::vector<Tensor> tensors_;
-  std::vector<Bytes> inputs_;
+  std::vector<Bytes> inputs_;  ///< of a synthetic node, as outputs_
+  std::vector<OutputBytes> outputs_;
 };
 
 }  // namespace cairn::runtime::device

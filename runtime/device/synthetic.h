@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -16,6 +17,10 @@ namespace cairn::runtime::device {
 
 struct Bytes {
   const std::byte* data;
+  std::int64_t count;
+};
+struct OutputBytes {
+  std::byte* data;
   std::int64_t count;
 };
 
@@ -61,10 +66,10 @@ CAIRN_HD std::uint64_t partial_digest(const Team& team, const Bytes& bytes, std:
 }
 
 template <class Team>
-CAIRN_HD void write_hash(const Team& team, std::uint64_t hash, std::byte* out, std::int64_t bytes, std::int64_t begin,
+CAIRN_HD void write_hash(const Team& team, std::uint64_t hash, const OutputBytes& out, std::int64_t begin,
                          std::int64_t end) {
   for (std::int64_t j = begin + team.rank(); j < end; j += team.size()) {
-    store_word(out, bytes, j, mix(hash, static_cast<std::uint64_t>(j)));
+    store_word(out.data, out.count, j, mix(hash, static_cast<std::uint64_t>(j)));
   }
 }
 
@@ -72,13 +77,13 @@ CAIRN_HD void write_hash(const Team& team, std::uint64_t hash, std::byte* out, s
 struct SmallSynthetic {
   static constexpr int kThreads = 256;
   static constexpr int kMostInputs = 8;
+  static constexpr int kMostOutputs = 4;
   static constexpr std::int64_t kMostBytes = 16384;  ///< of each tensor
 
   std::int32_t node;
-  int input_count;
+  int input_count, output_count;
   Bytes inputs[kMostInputs];
-  std::byte* out;
-  std::int64_t out_bytes;
+  OutputBytes outputs[kMostOutputs];
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t) const {
@@ -87,8 +92,10 @@ struct SmallSynthetic {
       const std::uint64_t part = partial_digest(team, inputs[i], 0, word_count(inputs[i].count));
       hash = synthetic_join(hash, team.reduce(part, core::Sum()));
     }
-    team.sync();  // the output may take an input's storage
-    write_hash(team, hash, out, out_bytes, 0, word_count(out_bytes));
+    team.sync();  // an output may take an input's storage
+    for (int k = 0; k < output_count; ++k) {
+      write_hash(team, synthetic_output(hash, k), outputs[k], 0, word_count(outputs[k].count));
+    }
   }
 };
 
@@ -139,15 +146,16 @@ struct WriteHash {
   std::int32_t node;
   bool has_inputs;
   const HashMemory* memory;
-  std::byte* out;
-  std::int64_t out_bytes;
+  std::int64_t output;  ///< its number
+  OutputBytes out;
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    const std::int64_t all = word_count(out_bytes);
+    const std::int64_t all = word_count(out.count);
     const std::int64_t begin = index * kWords;
     const std::int64_t end = begin + kWords < all ? begin + kWords : all;
-    write_hash(team, has_inputs ? memory->hash : synthetic_seed(node), out, out_bytes, begin, end);
+    const std::uint64_t hash = has_inputs ? memory->hash : synthetic_seed(node);
+    write_hash(team, synthetic_output(hash, output), out, begin, end);
   }
 };
 
@@ -171,16 +179,22 @@ void synthetic_digest(Machine& machine, const Bytes& bytes, HashMemory* memory, 
   machine.launch(JoinParts{0, false, parts, memory, digest}, 1);
 }
 
-/// runtime::run_synthetic: one launch for small tensors, else two an input and one for the output.
+/// runtime::run_synthetic: one launch for small tensors, else two an input and one an output.
 template <class Machine>
-void run_synthetic(Machine& machine, std::int32_t node, std::span<const Bytes> inputs, std::byte* out,
-                   std::int64_t out_bytes, HashMemory* memory) {
-  if (out_bytes == 0) return;
-  bool small = inputs.size() <= SmallSynthetic::kMostInputs && out_bytes <= SmallSynthetic::kMostBytes;
+void run_synthetic(Machine& machine, std::int32_t node, std::span<const Bytes> inputs,
+                   std::span<const OutputBytes> outputs, HashMemory* memory) {
+  std::int64_t all_bytes = 0;
+  bool small = inputs.size() <= SmallSynthetic::kMostInputs && outputs.size() <= SmallSynthetic::kMostOutputs;
+  for (const OutputBytes& output : outputs) {
+    all_bytes += output.count;
+    small = small && output.count <= SmallSynthetic::kMostBytes;
+  }
+  if (all_bytes == 0) return;
   for (const Bytes& input : inputs) small = small && input.count <= SmallSynthetic::kMostBytes;
   if (small) {
-    SmallSynthetic kernel{node, static_cast<int>(inputs.size()), {}, out, out_bytes};
-    for (std::size_t i = 0; i < inputs.size(); ++i) kernel.inputs[i] = inputs[i];
+    SmallSynthetic kernel{node, static_cast<int>(inputs.size()), static_cast<int>(outputs.size()), {}, {}};
+    std::copy(inputs.begin(), inputs.end(), kernel.inputs);
+    std::copy(outputs.begin(), outputs.end(), kernel.outputs);
     machine.launch(kernel, 1);
     return;
   }
@@ -188,8 +202,11 @@ void run_synthetic(Machine& machine, std::int32_t node, std::span<const Bytes> i
     const std::int64_t parts = digest_parts(machine, inputs[i], memory);
     machine.launch(JoinParts{node, i == 0, parts, memory, nullptr}, 1);
   }
-  machine.launch(WriteHash{node, !inputs.empty(), memory, out, out_bytes},
-                 blocks_of(word_count(out_bytes), WriteHash::kWords));
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const std::int64_t teams = blocks_of(word_count(outputs[k].count), WriteHash::kWords);
+    if (teams == 0) continue;
+    machine.launch(WriteHash{node, !inputs.empty(), memory, static_cast<std::int64_t>(k), outputs[k]}, teams);
+  }
 }
 
 }  // namespace cairn::runtime::device

@@ -45,13 +45,15 @@ class HostExecutor final : public Executor {
         lives_(liveness(program_, options.sentinels)),
         residents_(program_.graph.residents(), options.seed),
         arena_(program_.arena_bytes) {
-    std::uint32_t most_inputs = 0;
+    std::uint32_t most_inputs = 0, most_outputs = 0;
     for (const Instruction& instruction : program_.instructions) {
       most_inputs = std::max(most_inputs, instruction.input_count);
+      most_outputs = std::max(most_outputs, instruction.output_count);
       add_shapes(instruction);
     }
     tensors_.resize(most_inputs);
     byte_inputs_.resize(most_inputs);
+    byte_outputs_.resize(most_outputs);
     sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
@@ -78,7 +80,7 @@ class HostExecutor final : public Executor {
   std::vector<Output> outputs() override {
     std::vector<Output> outputs;
     for (const KeptOutput& kept : program_.kept) {
-      outputs.push_back({kept.node, {address(kept.location), static_cast<std::size_t>(kept.location.bytes)}});
+      outputs.push_back({kept.node, kept.output, bytes_at(kept.location)});
     }
     return outputs;
   }
@@ -111,6 +113,10 @@ class HostExecutor final : public Executor {
     return nullptr;
   }
 
+  std::span<std::byte> bytes_at(const Location& location) {
+    return {address(location), static_cast<std::size_t>(location.bytes)};
+  }
+
   void begin() {
     arena_.reset_high_water();
     if (options_.poison && arena_.bytes() > 0) {
@@ -126,9 +132,9 @@ class HostExecutor final : public Executor {
     } else {
       run_synthetic_kernel(instruction);
     }
-    if (options_.rounding_noise > 0) disturb_output(instruction);
+    if (options_.rounding_noise > 0) disturb_outputs(instruction);
     check_guards(instruction);
-    digest_sink(instruction);
+    digest_sinks(instruction);
     deaths(instruction);
     fill_guards(lives_.filled_after(instruction.step));
   }
@@ -140,7 +146,7 @@ class HostExecutor final : public Executor {
     }
     try {
       run_op<float>(op, std::span(tensors_.data(), instruction.input_count),
-                    reinterpret_cast<float*>(address(instruction.output)),
+                    reinterpret_cast<float*>(address(program_.outputs[instruction.output_begin])),
                     reinterpret_cast<float*>(address(instruction.scratch)));
     } catch (const core::Error& error) {
       throw core::Error(fmt::format("node '{}': {}", program_.graph.name(instruction.node), error.what()));
@@ -152,17 +158,17 @@ class HostExecutor final : public Executor {
     if (instruction.scratch.kind == Location::Kind::arena) {
       std::memset(address(instruction.scratch), kDirtyScratch, static_cast<std::size_t>(instruction.scratch.bytes));
     }
-    for (std::uint32_t i = 0; i < instruction.input_count; ++i) {
-      const Location& input = program_.inputs[instruction.input_begin + i];
-      byte_inputs_[i] = {address(input), static_cast<std::size_t>(input.bytes)};
-    }
+    const auto bytes_of = [this](const Location& location) { return bytes_at(location); };
+    std::ranges::transform(program_.inputs_of(instruction), byte_inputs_.begin(), bytes_of);
+    std::ranges::transform(program_.outputs_of(instruction), byte_outputs_.begin(), bytes_of);
     run_synthetic(instruction.node, std::span(byte_inputs_.data(), instruction.input_count),
-                  {address(instruction.output), static_cast<std::size_t>(instruction.output.bytes)});
+                  std::span(byte_outputs_.data(), instruction.output_count));
   }
 
-  void disturb_output(const Instruction& instruction) {
+  void disturb_outputs(const Instruction& instruction) {
     if (program_.graph.op(instruction.node) == nullptr) return;
-    disturb(address(instruction.output), instruction.output.bytes, instruction.node);
+    core::ValueId stream = program_.graph.value(instruction.node);
+    for (const Location& output : program_.outputs_of(instruction)) disturb(address(output), output.bytes, stream++);
   }
 
   void disturb(std::byte* bytes, std::int64_t count, std::int32_t stream) const {
@@ -183,17 +189,15 @@ class HostExecutor final : public Executor {
     }
   }
 
-  void digest_sink(const Instruction& instruction) {
-    const auto sink = std::lower_bound(sinks_.begin(), sinks_.end(), instruction.node,
-                                       [](const SinkDigest& a, core::NodeId node) { return a.node < node; });
-    if (sink == sinks_.end() || sink->node != instruction.node) return;
-    sink->digest = synthetic_digest({address(instruction.output), static_cast<std::size_t>(instruction.output.bytes)});
+  void digest_sinks(const Instruction& instruction) {
+    for (SinkDigest& sink : std::ranges::equal_range(sinks_, instruction.node, {}, &SinkDigest::node)) {
+      sink.digest = synthetic_digest(bytes_at(program_.outputs_of(instruction)[sink.output]));
+    }
   }
 
   void deaths(const Instruction& instruction) {
     if (!options_.poison) return;
-    for (std::uint32_t i = 0; i < instruction.free_count; ++i) {
-      const Location& buffer = program_.frees[instruction.free_begin + i];
+    for (const Location& buffer : program_.frees_of(instruction)) {
       std::memset(address(buffer), kPoison, static_cast<std::size_t>(buffer.reserved));
     }
   }
@@ -224,7 +228,8 @@ class HostExecutor final : public Executor {
   std::vector<std::span<const std::int64_t>> shapes_;    ///< of Program::inputs; empty for synthetic nodes
   std::vector<TensorRef<float>> tensors_;                ///< arguments of the current step
   std::vector<std::span<const std::byte>> byte_inputs_;  ///< the same for a synthetic node
-  std::vector<SinkDigest> sinks_;                        ///< ascending by node
+  std::vector<std::span<std::byte>> byte_outputs_;
+  std::vector<SinkDigest> sinks_;
 };
 
 }  // namespace

@@ -33,14 +33,18 @@ std::uint64_t synthetic_digest(std::span<const std::byte> bytes) {
   });
 }
 
-void run_synthetic(std::int32_t node, std::span<const std::span<const std::byte>> inputs, std::span<std::byte> output) {
-  if (output.empty()) return;
+void run_synthetic(std::int32_t node, std::span<const std::span<const std::byte>> inputs,
+                   std::span<const std::span<std::byte>> outputs) {
+  if (std::ranges::all_of(outputs, &std::span<std::byte>::empty)) return;
   std::uint64_t hash = synthetic_seed(node);
   for (const auto& input : inputs) hash = synthetic_join(hash, synthetic_digest(input));
-  for_elements(word_count(output.size()), [=](std::int64_t j) {
-    const std::uint64_t word = mix(hash, static_cast<std::uint64_t>(j));
-    std::memcpy(output.data() + j * kWord, &word, word_bytes(output.size(), j));
-  });
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const std::uint64_t own = synthetic_output(hash, static_cast<std::int64_t>(k));
+    for_elements(word_count(outputs[k].size()), [=, output = outputs[k]](std::int64_t j) {
+      const std::uint64_t word = mix(own, static_cast<std::uint64_t>(j));
+      std::memcpy(output.data() + j * kWord, &word, word_bytes(output.size(), j));
+    });
+  }
 }
 
 }  // namespace cairn::runtime

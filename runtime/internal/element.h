@@ -77,8 +77,12 @@ CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
   return rstd * (g - mean_g - xhat * mean_g_xhat);
 }
 
-/// The synthetic kernel: seed by node, join the digest of every input in order; word j of the output is mix(hash, j).
+/// The synthetic kernel: seed by node, join the digest of every input in order, and the number of an output but for the
+/// first; word j of that output is mix(hash, j).
 CAIRN_HD inline std::uint64_t synthetic_seed(std::int32_t node) { return mix(static_cast<std::uint64_t>(node), 0); }
 CAIRN_HD inline std::uint64_t synthetic_join(std::uint64_t hash, std::uint64_t digest) { return mix(hash ^ digest, 1); }
+CAIRN_HD inline std::uint64_t synthetic_output(std::uint64_t hash, std::int64_t output) {
+  return output == 0 ? hash : synthetic_join(hash, static_cast<std::uint64_t>(output));
+}
 
 }  // namespace cairn::runtime

@@ -64,7 +64,7 @@ void check_program(const Program& program, const ExecuteOptions& options);
 /// arena up to the highest one that lost its paint.
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written);
 
-/// One entry for every node that nobody reads and nobody keeps, ascending.
+/// One entry for every output that nobody reads and nobody keeps, ascending by node and output.
 std::vector<SinkDigest> sinks_of(const core::Graph& graph);
 
 /// What is wrong when a guard is found overwritten after an instruction.

@@ -21,7 +21,7 @@ namespace {
 
 using core::Graph;
 using core::Schedule;
-using Outputs = std::vector<std::pair<core::NodeId, std::vector<std::byte>>>;
+using Outputs = std::vector<std::pair<core::OutputRef, std::vector<std::byte>>>;
 
 runtime::Program program_of(cuda::Device& device, const Graph& graph, const Schedule& schedule,
                             std::int64_t guard_bytes = 0) {
@@ -33,7 +33,8 @@ runtime::Program program_of(cuda::Device& device, const Graph& graph, const Sche
 Outputs outputs_of(runtime::Executor& executor) {
   Outputs outputs;
   for (const auto& output : executor.outputs()) {
-    outputs.emplace_back(output.node, std::vector<std::byte>(output.bytes.begin(), output.bytes.end()));
+    outputs.emplace_back(core::OutputRef(output.node, output.output),
+                         std::vector<std::byte>(output.bytes.begin(), output.bytes.end()));
   }
   return outputs;
 }
@@ -42,7 +43,7 @@ void check_synthetic(int graphs) {
   cuda::Device device;
   Random random(21);
   for (int i = 0; i < graphs; ++i) {
-    const Graph graph = random_graph(random);
+    const Graph graph = random_graph(random, any_graph(random));
     const Schedule schedule = random_schedule(random, graph);
     const std::int64_t guard = random.chance(50) ? 256 : 0;
     const bool poison = random.chance(50);

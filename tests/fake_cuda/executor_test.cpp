@@ -53,28 +53,6 @@ Program device_program(Device& device, const Graph& graph, const Schedule& sched
   return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard_bytes));
 }
 
-/// Everything that an executor computed.
-struct Results {
-  std::vector<std::pair<NodeId, Bytes>> outputs;
-  std::vector<runtime::SinkDigest> sinks;
-  bool operator==(const Results&) const = default;
-};
-
-Results results_of(runtime::Executor& executor) {
-  Results results;
-  for (const runtime::Output& output : executor.outputs()) {
-    results.outputs.emplace_back(output.node, Bytes(output.bytes.begin(), output.bytes.end()));
-  }
-  results.sinks = executor.sink_digests();
-  return results;
-}
-
-Results run_on_host(Program program) {
-  const auto executor = runtime::host_executor(std::move(program));
-  executor->run();
-  return results_of(*executor);
-}
-
 Results run_on_device(Device& device, Program program, const cuda::ExecutorOptions& options = {}) {
   Executor executor(device, std::move(program), options);
   executor.run();
@@ -129,7 +107,7 @@ TEST_CASE("random graphs on the device: the host's outputs, sinks and peaks, whi
   Device device;
   Random random(21);
   for (int i = 0; i < 400; ++i) {
-    const Graph graph = random_graph(random);
+    const Graph graph = random_graph(random, any_graph(random));
     const Schedule schedule = random_schedule(random, graph);
     const std::int64_t guard = random.chance(50) ? kGuard : 0;
     const Program program = device_program(device, graph, schedule, guard, random.chance(50) ? 16 : 256);
@@ -163,14 +141,14 @@ TEST_CASE("models on the device: close to the host, and the same bits for every 
       fake::set_cudnn(cudnn);
       Device device;
       const Graph graph = tiny_model(name);
-      const Results host = run_on_host(compiled(graph, core::baseline_schedule(graph)));
+      const Results host = results_of(compiled(graph, core::baseline_schedule(graph)));
       for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
         const Graph stored = device.with_scratch(core::with_precision(graph, precision), false);
         const Schedule baseline = core::baseline_schedule(stored);
         const Results expected = run_on_device(device, device_program(device, stored, baseline), {.poison = true});
         REQUIRE(expected.outputs.size() == host.outputs.size());
         for (std::size_t k = 0; k < host.outputs.size() && precision == core::Precision::fp32; ++k) {
-          INFO("output " << stored.name(expected.outputs[k].first));
+          INFO("output " << stored.name(expected.outputs[k].first.node));
           check_close(floats_of(expected.outputs[k].second), floats_of(host.outputs[k].second), 1e-4);
         }
         const std::int64_t peak = core::evaluate(stored, baseline).peak;
@@ -461,7 +439,7 @@ TEST_CASE("sentinels: buffers laid over each other, and writes behind a buffer, 
                                    make_node("c", 50, {2}), make_node("sink", 100, {3, 1})});
   const Gpu gpu;
   Device device;
-  const Program sound = device_program(device, graph, core::baseline_schedule(graph), kGuard);
+  Program sound = device_program(device, graph, core::baseline_schedule(graph), kGuard);
   for (const Launch launch : kLaunches) {
     const cuda::ExecutorOptions options{.sentinels = true, .launch = launch};
     const auto error = [&](const Program& program) {
@@ -469,11 +447,11 @@ TEST_CASE("sentinels: buffers laid over each other, and writes behind a buffer, 
     };
     CHECK(error(sound).empty());
     Program overlaid = sound;  // b over a, which the sink still reads
-    overlaid.instructions[2].output.offset = sound.instructions[1].output.offset;
+    output_of(overlaid, 2).offset = output_of(sound, 1).offset;
     CHECK(contains(error(overlaid), "step 2, node 'b', wrote behind the end of the buffer of node 'a'"));
     for (const std::size_t step : {0, 1, 3}) {
       Program too_long = sound;
-      too_long.instructions[step].output.bytes = too_long.instructions[step].output.reserved + 1;
+      output_of(too_long, step).bytes = output_of(too_long, step).reserved + 1;
       const std::string name = graph.name(too_long.instructions[step].node);
       CHECK(
           contains(error(too_long), fmt::format("node '{0}', wrote behind the end of the buffer of node '{0}'", name)));
@@ -484,13 +462,13 @@ TEST_CASE("sentinels: buffers laid over each other, and writes behind a buffer, 
 TEST_CASE("sentinels: a guard that is overwritten in a later step is noticed by run") {
   const Gpu gpu;
   Fixture f;
-  const Program program = f.program(kGuard);
+  Program program = f.program(kGuard);
   const cuda::DeviceMemory arena = cuda::device_memory(program.arena_bytes);
   for (const Launch launch : kLaunches) {
     Executor executor(f.device, program,
                       {.sentinels = true, .launch = launch, .arena = arena.get(), .arena_bytes = program.arena_bytes});
     CHECK_NOTHROW(executor.run());
-    const runtime::Location& hidden = program.instructions[0].output;
+    const runtime::Location& hidden = output_of(program, 0);
     std::byte* guard = arena.get() + hidden.offset + hidden.reserved;
     fake::before_kernel(2, [=] { *guard = std::byte{0}; });  // the second kernel looks at the guards of step 0
     CHECK(contains(error_of<core::Error>([&] { executor.run(); }),
@@ -507,7 +485,7 @@ TEST_CASE("poison shows a read after free") {
   runtime::Instruction& b = program.instructions[1];  // frees `a`, which the sink still reads
   b.free_begin = static_cast<std::uint32_t>(program.frees.size());
   b.free_count = 1;
-  program.frees.push_back(program.instructions[0].output);
+  program.frees.push_back(output_of(program, 0));
   CHECK(run_on_device(device, program) == expected);
   CHECK_FALSE(run_on_device(device, program, {.poison = true}) == expected);
 }
@@ -589,7 +567,7 @@ TEST_CASE("executors can be moved and replaced, live side by side, and outlast a
   CHECK(results_of(second) == expected);
   second.run(true);
   CHECK(results_of(second) == expected);
-  CHECK(results_of(third).sinks == run_on_host(third.program()).sinks);
+  CHECK(results_of(third).sinks == results_of(third.program()).sinks);
 }
 
 TEST_CASE("an executor leaves the caller's current device as it was, after a failure too") {
@@ -641,7 +619,7 @@ TEST_CASE("graphs without memory, without nodes, and with empty outputs run") {
       const runtime::StepReport report = executor.run(true);
       CHECK(report.measured_peak_bytes == program.arena_bytes);
       CHECK(report.op_seconds.size() == program.instructions.size());
-      CHECK(results_of(executor) == run_on_host(program));
+      CHECK(results_of(executor) == results_of(program));
     }
   }
 }

@@ -48,7 +48,7 @@ std::vector<Values> host_outputs(const Graph& graph, double rounding_noise) {
 TEST_CASE("device: random graphs of synthetic nodes have the host's bits, peaks and sinks", "[device]") {
   Random random(11);
   for (int i = 0; i < 300; ++i) {
-    const Graph graph = random_graph(random);
+    const Graph graph = random_graph(random, any_graph(random));
     const Schedule schedule = random_schedule(random, graph);
     const std::int64_t alignment = random.chance(50) ? 16 : 256;
     const std::int64_t guard = random.chance(50) ? kGuard : 0;
@@ -86,7 +86,9 @@ TEST_CASE("device: large synthetic tensors have the host's digests", "[device]")
     const std::span<const std::byte> view(data, static_cast<std::size_t>(bytes));
     std::vector<std::byte> expected(static_cast<std::size_t>(bytes) + 5), out(expected.size() + 3);
     const std::span<const std::byte> inputs[] = {view, view.first(1)};
-    runtime::run_synthetic(3, inputs, expected);
+    std::vector<std::byte> second(expected.size() / 2), second_out(second.size() + 8);
+    const std::span<std::byte> outputs[] = {expected, {}, second};
+    runtime::run_synthetic(3, inputs, outputs);
 
     FiberMachine machine(Threads::forward);
     runtime::device::HashMemory hash{};
@@ -94,8 +96,12 @@ TEST_CASE("device: large synthetic tensors have the host's digests", "[device]")
     runtime::device::synthetic_digest(machine, {data, bytes}, &hash, &digest);
     CHECK(digest == runtime::synthetic_digest(view));
     const runtime::device::Bytes device_inputs[] = {{data, bytes}, {data, 1}};
-    runtime::device::run_synthetic(machine, 3, device_inputs, out.data(), bytes + 5, &hash);
+    const auto second_bytes = static_cast<std::int64_t>(second.size());
+    const runtime::device::OutputBytes device_outputs[] = {
+        {out.data(), bytes + 5}, {nullptr, 0}, {second_out.data(), second_bytes}};
+    runtime::device::run_synthetic(machine, 3, device_inputs, device_outputs, &hash);
     CHECK(std::memcmp(out.data(), expected.data(), expected.size()) == 0);
+    CHECK(std::memcmp(second_out.data(), second.data(), second.size()) == 0);
   }
 }
 
@@ -109,8 +115,8 @@ TEST_CASE("device: an overwritten guard is found", "[device]") {
   whole.step();
   CHECK(whole.broken_guards() == 0);
   runtime::Program broken = program;
-  broken.instructions[1].output.offset += 128;  // relu writes into the guard behind its buffer
-  broken.instructions[1].output.reserved -= 128;
+  output_of(broken, 1).offset += 128;  // relu writes into the guard behind its buffer
+  output_of(broken, 1).reserved -= 128;
   DeviceRun shifted(machine, library, broken);
   shifted.step();
   CHECK(shifted.broken_guards() > 0);
@@ -139,8 +145,8 @@ TEST_CASE("device: every model agrees with the host, and recomputation does not 
       REQUIRE(outputs.size() == expected.size());
       std::size_t decided = 0;
       for (std::size_t k = 0; k < outputs.size(); ++k) {
-        INFO("output " << graph.name(outputs[k].first));
-        const Values values = stored_values(outputs[k].second, stored.op(outputs[k].first)->type);
+        INFO("output " << graph.name(outputs[k].first.node));
+        const Values values = stored_values(outputs[k].second, stored.op(outputs[k].first.node)->type);
         const double error = relative_error(values, expected[k]);
         const double allowed = kFactor * (rounding + relative_error(disturbed[k], expected[k]));
         CHECK(!std::isnan(error));

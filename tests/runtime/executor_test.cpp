@@ -16,6 +16,7 @@
 namespace cairn::tests {
 namespace {
 
+using core::Buffer;
 using core::Graph;
 using core::NodeId;
 using runtime::ExecuteOptions;
@@ -40,6 +41,27 @@ struct Diamond {
     return compiled(graph, core::baseline_schedule(graph), 1, guard_bytes);
   }
 };
+
+/// The program with an output's buffer at another offset, wherever it is written, read, freed or kept.
+Program moved(Program program, const Buffer& buffer, std::int64_t offset) {
+  const auto move = [&](Location& location) {
+    if (location.kind == Location::Kind::arena && location.offset == buffer.offset) location.offset = offset;
+  };
+  for (Instruction& instruction : program.instructions) {
+    if (instruction.step < buffer.first || instruction.step > buffer.last) continue;
+    if (instruction.step == buffer.first) {
+      move(program.outputs[instruction.output_begin + static_cast<std::uint32_t>(buffer.output)]);
+    } else {
+      for (std::uint32_t i = 0; i < instruction.input_count; ++i) move(program.inputs[instruction.input_begin + i]);
+    }
+    if (instruction.step != buffer.last) continue;
+    for (std::uint32_t i = 0; i < instruction.free_count; ++i) move(program.frees[instruction.free_begin + i]);
+  }
+  for (runtime::KeptOutput& kept : program.kept) {
+    if (kept.node == buffer.node && kept.output == buffer.output) move(kept.location);
+  }
+  return program;
+}
 
 std::string error_of(runtime::Executor& executor) {
   try {
@@ -124,22 +146,53 @@ TEST_CASE("the same bits in every run and with any number of threads") {
   core::set_thread_count(threads_before);
 }
 
-TEST_CASE("random graphs: every schedule gives the same kept outputs, measured is planned, live is the bound") {
-  Random random(7);
-  for (int i = 0; i < 400; ++i) {
-    const Graph graph = random_graph(random);
-    const auto expected = execute(compiled(graph, core::baseline_schedule(graph), 1));
-    for (const std::int64_t alignment : {1, 16}) {
-      const core::Schedule schedule = random_schedule(random, graph);
-      const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = alignment});
-      const auto executor = runtime::host_executor(runtime::compile(graph, schedule, plan), {.poison = true});
-      const runtime::StepReport report = executor->run();
-      CHECK(report.measured_peak_bytes == plan.bytes);
-      CHECK(report.live_peak_bytes == plan.lower_bound);
-      CHECK(execute(runtime::compile(graph, schedule, plan), {.poison = true}) == expected);
-      CHECK(execute(compiled(graph, schedule, alignment, kGuard), {.poison = true, .sentinels = true}) == expected);
+TEST_CASE("random graphs: every schedule gives the same outputs and sinks, measured is planned, live is the bound") {
+  for (std::uint64_t kind = 0; kind < 4; ++kind) {
+    Random random(7);
+    for (int i = 0; i < 400; ++i) {
+      const Graph graph = random_graph(random, any_graph(kind));
+      const Results expected = results_of(compiled(graph, core::baseline_schedule(graph), 1));
+      for (const std::int64_t alignment : {1, 16}) {
+        const core::Schedule schedule = random_schedule(random, graph);
+        const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = alignment});
+        const auto executor = runtime::host_executor(runtime::compile(graph, schedule, plan), {.poison = true});
+        const runtime::StepReport report = executor->run();
+        CHECK(report.measured_peak_bytes == plan.bytes);
+        CHECK(report.live_peak_bytes == plan.lower_bound);
+        CHECK(results_of(runtime::compile(graph, schedule, plan), {.poison = true}) == expected);
+        CHECK(results_of(compiled(graph, schedule, alignment, kGuard), {.poison = true, .sentinels = true}) ==
+              expected);
+      }
     }
   }
+}
+
+TEST_CASE("two live buffers laid over one another: the plan is refused, and executing it would show") {
+  Random random(8);
+  std::int64_t tried = 0;
+  for (int i = 0; i < 300; ++i) {
+    // Without recomputation and empty outputs everything that is computed reaches a kept output or a sink.
+    std::vector<core::Node> nodes = random_nodes(random, {.in_place = false, .several_outputs = true});
+    for (core::Node& node : nodes) {
+      for (core::Output& output : node.outputs) output.size = 8 * (output.size + 1);
+    }
+    const Graph graph = build_graph(nodes);
+    const core::Schedule schedule = core::baseline_schedule(graph);
+    const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 1});
+    const Results expected = results_of(runtime::compile(graph, schedule, plan));
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      const Buffer& under = random.pick(plan.buffers);
+      const Buffer& over = random.pick(plan.buffers);
+      const bool both_live = over.first >= under.first && over.first < under.last && &over != &under;
+      if (!both_live || under.scratch || over.scratch || under.offset > plan.bytes - over.size) continue;
+      ++tried;
+      CHECK_FALSE(results_of(moved(runtime::compile(graph, schedule, plan), over, under.offset)) == expected);
+      core::Plan broken = plan;
+      broken.buffers[static_cast<std::size_t>(&over - plan.buffers.data())].offset = under.offset;
+      CHECK_THROWS_AS(runtime::compile(graph, schedule, broken), core::InputError);
+    }
+  }
+  CHECK(tried > 200);
 }
 
 TEST_CASE("a clobbered buffer shows in the outputs of synthetic nodes") {
@@ -147,8 +200,8 @@ TEST_CASE("a clobbered buffer shows in the outputs of synthetic nodes") {
   const auto expected = execute(d.program());
   Program broken = d.program();
   // b's output is laid over a, which `last` still reads.
-  Location& b = broken.instructions[2].output;
-  b.offset = std::min(broken.instructions[1].output.offset, broken.arena_bytes - b.reserved);
+  Location& b = output_of(broken, 2);
+  b.offset = std::min(output_of(broken, 1).offset, broken.arena_bytes - b.reserved);
   CHECK(execute(broken) != expected);
 }
 
@@ -159,7 +212,7 @@ TEST_CASE("scratch laid over a live buffer shows") {
   const Graph graph = build_graph(nodes);
   Program program = compiled(graph, core::baseline_schedule(graph), 1);
   const auto expected = execute(program);
-  program.instructions[1].scratch.offset = program.instructions[0].output.offset;
+  program.instructions[1].scratch.offset = output_of(program, 0).offset;
   CHECK(execute(program) != expected);
 }
 
@@ -171,7 +224,7 @@ TEST_CASE("poison shows a read after free") {
   Instruction& b = broken.instructions[2];
   b.free_begin = static_cast<std::uint32_t>(broken.frees.size());
   b.free_count = 1;
-  broken.frees.push_back(broken.instructions[1].output);
+  broken.frees.push_back(output_of(broken, 1));
   CHECK(execute(broken) == expected);
   CHECK(execute(broken, {.poison = true}) != expected);
 }
@@ -182,7 +235,7 @@ TEST_CASE("poison turns a read after free of fp32 into NaN") {
   Instruction& y = broken.instructions[2];
   y.free_begin = static_cast<std::uint32_t>(broken.frees.size());
   y.free_count = 1;
-  broken.frees.push_back(broken.instructions[1].output);
+  broken.frees.push_back(output_of(broken, 1));
   const auto outputs = execute(broken, {.poison = true});
   const std::vector<float> gradient = as_floats(outputs[1].second);
   CHECK(std::any_of(gradient.begin(), gradient.end(), [](float value) { return std::isnan(value); }));
@@ -192,7 +245,7 @@ TEST_CASE("sentinels name the node that writes too far") {
   const Diamond d;
   for (const std::size_t step : {0, 2, 4}) {
     Program broken = d.program(kGuard);
-    broken.instructions[step].output.bytes += 1;
+    output_of(broken, step).bytes += 1;
     const auto executor = runtime::host_executor(broken, {.sentinels = true});
     const std::string error = error_of(*executor);
     const std::string& culprit = d.graph.name(broken.instructions[step].node);
@@ -213,9 +266,9 @@ TEST_CASE("sentinels guard scratch and in-place chains that shrink") {
   nodes[3].scratch = 24;
   nodes[3].keep = true;
   const Graph graph = build_graph(nodes);
-  const Program program = compiled(graph, core::baseline_schedule(graph), 1, kGuard);
-  REQUIRE(program.instructions[2].in_place);
-  CHECK(program.instructions[2].output.offset == program.instructions[0].output.offset);
+  Program program = compiled(graph, core::baseline_schedule(graph), 1, kGuard);
+  REQUIRE(output_of(program, 2).taken_bytes > 0);
+  CHECK(output_of(program, 2).offset == output_of(program, 0).offset);
   const auto expected = execute(compiled(graph, core::baseline_schedule(graph), 1));
   CHECK(execute(program, {.poison = true, .sentinels = true}) == expected);
 
@@ -259,7 +312,7 @@ TEST_CASE("an absurd arena is refused, saying what was asked and what there is")
 
 TEST_CASE("a program that reaches outside its arena is refused") {
   Program program = Diamond().program();
-  program.instructions[1].output.offset = program.arena_bytes;
+  output_of(program, 1).offset = program.arena_bytes;
   CHECK_THROWS_AS(runtime::host_executor(program), core::InputError);
   program = Diamond().program();
   program.inputs[0] = {Location::Kind::resident, 0, 3, 4, 4};
@@ -355,8 +408,8 @@ TEST_CASE("what nobody reads or keeps is digested, and the digest sees a clobber
   REQUIRE(good->sink_digests().size() == 1);
   CHECK(good->sink_digests().front().node == 2);
   // b laid over a: the sink reads b twice.
-  program.instructions[1].output.offset = program.instructions[0].output.offset;
-  for (Location& input : program.inputs) input.offset = program.instructions[0].output.offset;
+  output_of(program, 1).offset = output_of(program, 0).offset;
+  for (Location& input : program.inputs) input.offset = output_of(program, 0).offset;
   const auto bad = runtime::host_executor(program);
   bad->run();
   CHECK_FALSE(bad->sink_digests() == good->sink_digests());

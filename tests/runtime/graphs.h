@@ -109,18 +109,40 @@ inline runtime::Program compiled(const core::Graph& graph, const core::Schedule&
   return runtime::compile(graph, schedule, plan, {.guard_bytes = guard_bytes});
 }
 
+/// Where the first output of a step goes.
+inline runtime::OutputLocation& output_of(runtime::Program& program, std::size_t step) {
+  return program.outputs[program.instructions[step].output_begin];
+}
+
 using Bytes = std::vector<std::byte>;
 
-/// Copies of every kept output after one step.
-inline std::vector<std::pair<core::NodeId, Bytes>> execute(runtime::Program program,
-                                                           const runtime::ExecuteOptions& options = {}) {
+/// Everything that an executor computed.
+struct Results {
+  std::vector<std::pair<core::OutputRef, Bytes>> outputs;
+  std::vector<runtime::SinkDigest> sinks;
+  bool operator==(const Results&) const = default;
+};
+
+inline Results results_of(runtime::Executor& executor) {
+  Results results;
+  for (const runtime::Output& output : executor.outputs()) {
+    results.outputs.emplace_back(core::OutputRef(output.node, output.output),
+                                 Bytes(output.bytes.begin(), output.bytes.end()));
+  }
+  results.sinks = executor.sink_digests();
+  return results;
+}
+
+/// The same after one step on the host.
+inline Results results_of(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
   const auto executor = runtime::host_executor(std::move(program), options);
   executor->run();
-  std::vector<std::pair<core::NodeId, Bytes>> outputs;
-  for (const runtime::Output& output : executor->outputs()) {
-    outputs.emplace_back(output.node, Bytes(output.bytes.begin(), output.bytes.end()));
-  }
-  return outputs;
+  return results_of(*executor);
+}
+
+inline std::vector<std::pair<core::OutputRef, Bytes>> execute(runtime::Program program,
+                                                              const runtime::ExecuteOptions& options = {}) {
+  return results_of(std::move(program), options).outputs;
 }
 
 inline std::vector<float> as_floats(const Bytes& bytes) {

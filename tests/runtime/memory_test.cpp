@@ -32,7 +32,8 @@ Bytes some_bytes(std::size_t count) {
 Bytes synthetic(std::int32_t node, const std::vector<Bytes>& inputs, std::size_t size) {
   std::vector<std::span<const std::byte>> views(inputs.begin(), inputs.end());
   Bytes out(size);
-  runtime::run_synthetic(node, views, out);
+  const std::span<std::byte> outputs[] = {out};
+  runtime::run_synthetic(node, views, outputs);
   return out;
 }
 
@@ -177,8 +178,21 @@ TEST_CASE("a synthetic node may overwrite its input") {
   const Bytes other = some_bytes(20);
   const Bytes expected = synthetic(2, {data, other}, 3000);
   const std::vector<std::span<const std::byte>> inputs = {data, other};
-  runtime::run_synthetic(2, inputs, data);
+  const std::span<std::byte> outputs[] = {data};
+  runtime::run_synthetic(2, inputs, outputs);
   CHECK(data == expected);
+}
+
+TEST_CASE("every output of a synthetic node has bytes of its own, the first those of a node with one") {
+  const Bytes input = some_bytes(100);
+  Bytes first(40), second(40), third(16);
+  const std::span<const std::byte> inputs[] = {input};
+  const std::span<std::byte> outputs[] = {first, second, {}, third};
+  runtime::run_synthetic(5, inputs, outputs);
+  CHECK(first == synthetic(5, {input}, 40));
+  CHECK(first != second);
+  CHECK_FALSE(std::equal(third.begin(), third.end(), first.begin()));
+  CHECK_FALSE(std::equal(third.begin(), third.end(), second.begin()));
 }
 
 }  // namespace cairn::tests

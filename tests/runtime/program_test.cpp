@@ -63,8 +63,10 @@ TEST_CASE("instructions carry addresses of arguments, output and what dies") {
       CHECK((input.kind == runtime::Location::Kind::resident) == resident);
       if (!resident) CHECK(input.bytes == p.graph.size(op.args[i].index));
     }
-    CHECK((instruction.output.kind == runtime::Location::Kind::resident) == (op.writes >= 0));
-    CHECK(instruction.in_place == (instruction.node == p.dhidden));
+    REQUIRE(instruction.output_count == 1);
+    const runtime::OutputLocation& output = program.outputs_of(instruction).front();
+    CHECK((output.kind == runtime::Location::Kind::resident) == (op.writes >= 0));
+    CHECK((output.taken_bytes > 0) == (instruction.node == p.dhidden));
     deaths += instruction.free_count;
   }
   // All but the loss die; the input of the in-place node lives on as its output.

@@ -59,12 +59,13 @@ class DeviceRun {
     for (const runtime::Instruction& instruction : program_.instructions) step.issue(machine_, instruction);
   }
 
-  std::vector<std::pair<core::NodeId, std::vector<std::byte>>> outputs() {
-    std::vector<std::pair<core::NodeId, std::vector<std::byte>>> result;
+  std::vector<std::pair<core::OutputRef, std::vector<std::byte>>> outputs() {
+    std::vector<std::pair<core::OutputRef, std::vector<std::byte>>> result;
     const runtime::device::Step step(program_, lives_, poison_, memory_, library_);
     for (const runtime::KeptOutput& kept : program_.kept) {
       const std::byte* at = step.address(kept.location);
-      result.emplace_back(kept.node, std::vector<std::byte>(at, at + kept.location.bytes));
+      result.emplace_back(core::OutputRef(kept.node, kept.output),
+                          std::vector<std::byte>(at, at + kept.location.bytes));
     }
     return result;
   }
