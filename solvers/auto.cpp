@@ -11,11 +11,12 @@
 namespace cairn::solvers {
 namespace {
 
-/// The solvers that take any graph and are here, in the order of their turns.
-std::vector<const SolverInfo*> turns(const Scope& scope, bool recomputing) {
+/// The solvers that take such a graph and are here, in the order of their turns.
+std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
-    const bool ready = solver.turn.turn > 0 && solver.graphs == "any" && solver.honours(scope);
+    const bool ready = solver.turn.turn > 0 && solver.graphs == "any" && solver.honours(scope) &&
+                       (solver.most_values == 0 || graph.value_count() <= solver.most_values);
     if (ready && solver.can.recomputes == recomputing && solver.why_missing().empty()) found.push_back(&solver);
   }
   std::stable_sort(found.begin(), found.end(),
@@ -54,7 +55,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     incumbent.raise_cost_bound(solution.cost_bound);
   };
   const auto run_all = [&](bool recomputing) {
-    for (const SolverInfo* solver : turns(options.scope, recomputing)) run(*solver, solver->turn.share);
+    for (const SolverInfo* solver : turns(graph, options.scope, recomputing)) run(*solver, solver->turn.share);
   };
   // The cheap ones first, so that something is known when time is short.
   if (recomputes) run_all(true);
@@ -67,7 +68,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   run_all(false);
   if (recomputes && !watch.expired_now()) refine(graph, inner, incumbent, watch, kStagnation);
   if ((options.budget || !recomputes) && !hopeless) {
-    for (const SolverInfo* solver : turns(options.scope, false)) {
+    for (const SolverInfo* solver : turns(graph, options.scope, false)) {
       if (solver->turn.rest) run(*solver, 1);
     }
   }

@@ -12,6 +12,7 @@
 #include "cairn/solvers/internal/auto.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/solvers/remat/baselines.h"
+#include "cairn/solvers/remat/exact_remat.h"
 #include "cairn/solvers/remat/tw_remat.h"
 
 namespace cairn::solvers {
@@ -79,6 +80,13 @@ constexpr SolverInfo kSolvers[] = {
      .run = chen_remat,
      .can = {.input_order = true, .max_occurrences = true},
      .turn = {.turn = 2, .share = 0.25}},
+    {.name = "exact-remat",
+     .paper = "best-first search over sets of values in memory",
+     .guarantee = "the cheapest schedule within the budget, or that there is none, where it ends in time",
+     .run = exact_remat,
+     .can = {.exact = true},
+     .turn = {.turn = 4, .share = 0.35},
+     .most_values = kMostExactRematValues},
     {.name = "order",
      .paper = "Jin et al.: dominance, linearization; then exact or anytime search",
      .guarantee = "least peak without recomputation where it says optimal; never above the input order",

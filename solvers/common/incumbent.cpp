@@ -25,7 +25,10 @@ bool Incumbent::within_budget() const { return any_ && fits(peak_); }
 bool Incumbent::optimal() const {
   return options_.budget ? within_budget() && cost_ == cost_bound_.value : any_ && peak_ == peak_bound_.value;
 }
-bool Incumbent::cannot_improve() const { return optimal() && cost_ == cost_bound_.value; }
+bool Incumbent::cannot_improve() const {
+  if (proved_infeasible()) return any_ && least_peak() == peak_bound_.value;
+  return optimal() && cost_ == cost_bound_.value;
+}
 bool Incumbent::proved_infeasible() const { return options_.budget && *options_.budget < peak_bound_.value; }
 
 void Incumbent::raise(Bound& known, const Bound& bound) const {

@@ -33,7 +33,8 @@ class Incumbent {
   bool fits(std::int64_t peak) const;
   /// Within the budget none is cheaper; without one none has a lower peak. Proved by the bounds.
   bool optimal() const;
-  /// The same, and without a budget none of this peak is cheaper: there is nothing left to look for.
+  /// The same, and without a budget none of this peak is cheaper; or the budget is too small, and the least that is not
+  /// is known: there is nothing left to look for.
   bool cannot_improve() const;
   const core::Schedule& schedule() const { return schedule_; }
   std::int64_t peak() const { return peak_; }
@@ -45,6 +46,7 @@ class Incumbent {
   void raise_lower_bound(std::int64_t peak) { raise_peak_bound({peak, scope_}); }
   /// Take over bounds that hold within the scope, where they are better; ignore others.
   void raise_peak_bound(const Bound& bound) { raise(peak_bound_, bound); }
+  /// Under a budget: of the schedules within it.
   void raise_cost_bound(const Bound& bound) { raise(cost_bound_, bound); }
   /// The budget is below the lower bound: no schedule exists.
   bool proved_infeasible() const;

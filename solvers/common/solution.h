@@ -52,8 +52,9 @@ struct Solution {
   core::Schedule schedule;
   std::int64_t peak = 0;  ///< bytes, by the fast evaluator
   std::int64_t cost = 0;
-  Bound peak_bound, cost_bound;     ///< the best proved, each of a scope that contains `scope`
-  std::int64_t least_peak = 0;      ///< lowest peak of any schedule met while solving: the least budget known feasible
+  Bound peak_bound,
+      cost_bound;               ///< the best proved, each of a scope that contains `scope`; the cost's under the budget
+  std::int64_t least_peak = 0;  ///< lowest peak of any schedule met while solving: the least budget known feasible
   std::vector<Tradeoff> tradeoffs;  ///< of schedules met while solving: no other is better in both; ascending peak
   double best_seconds = 0;          ///< when the returned schedule was found
   std::int64_t work = 0;            ///< node visits, the unit of core::Limit::work
