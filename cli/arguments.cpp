@@ -162,6 +162,7 @@ void SolverArguments::add_to(CLI::App& app, const std::string& default_seconds) 
 const solvers::SolverInfo& SolverArguments::find() const { return solvers::find_solver(solver); }
 
 bool SolverArguments::names_solver() const { return solver_option_->count() > 0; }
+bool SolverArguments::narrows() const { return order != "free" || max_occurrences > 0 || !own.empty(); }
 
 namespace {
 

@@ -101,6 +101,8 @@ struct SolverArguments {
   const solvers::SolverInfo& find() const;
   /// Whether --solver stands on the command line.
   bool names_solver() const;
+  /// Whether --order, --max-occurrences or --option says where to look, or how.
+  bool narrows() const;
   /// Without a budget; stops on Ctrl-C. Throws InputError, also on an option that the solver does not have.
   solvers::SolveOptions options() const;
 

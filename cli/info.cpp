@@ -48,8 +48,11 @@ Verdict judge_budget(const InfoArguments& arguments, const pipeline::Problem& pr
                         found.solution.schedule.length(), increase_pct(found.solution.cost, problem.baseline.cost))};
   }
   if (found.solution.status == solvers::Status::infeasible) {
-    if (found.solution.scope.max_occurrences != 1) return {false, "does not fit: proved"};
-    return {{}, "does not fit without recomputation: proved; not known with it"};
+    const solvers::Scope& scope = found.solution.scope;
+    if (scope == solvers::kAnySchedule) return {false, "does not fit: proved"};
+    if (scope == solvers::kWithoutRecomputation)
+      return {{}, "does not fit without recomputation: proved; not known with it"};
+    return {{}, fmt::format("does not fit with {}: proved; not known otherwise", solvers::describe(scope))};
   }
   return {{}, "not known: no schedule was found within the time limit, and none is excluded"};
 }

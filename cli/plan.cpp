@@ -72,7 +72,9 @@ int plan_csv(const PlanArguments& arguments) {
   std::optional<std::int64_t> capacity;
   if (!arguments.capacity.empty()) capacity = parse_capacity(arguments.capacity);
   const auto specs = core::load_minimalloc_csv(arguments.buffers, {.stop = &catch_interrupt()});
-  const core::Plan plan = pipeline::checked_plan(specs, arguments.options());
+  solvers::PlanOptions options = arguments.options();
+  options.limit.stop = &catch_interrupt();
+  const core::Plan plan = pipeline::checked_plan(specs, options);
   Json json = describe_plan(plan);
   json["capacity_bytes"] = or_null(capacity);
   json["fits"] = !capacity || plan.bytes <= *capacity;
@@ -81,13 +83,20 @@ int plan_csv(const PlanArguments& arguments) {
                   fmt::format("no plan of '{}' fits into {} bytes: {} bytes are live at once; {} bytes are known to do",
                               arguments.buffers, *capacity, plan.lower_bound, plan.bytes),
                   std::move(json));
+  const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
+  if (catch_interrupt()) {
+    if (!output.empty()) core::write_file(output, core::minimalloc_csv(specs, plan));
+    throw Failure(kInterrupted,
+                  fmt::format("interrupted; the best plan so far needs {} bytes{}", plan.bytes,
+                              output.empty() ? std::string() : fmt::format(" and is in {}", output)),
+                  std::move(json));
+  }
   if (capacity && plan.bytes > *capacity)
     throw Failure(kNotFound,
                   fmt::format("found no plan of '{}' within {} bytes, and none is excluded (lower bound {} bytes); {} "
                               "bytes are known to do",
                               arguments.buffers, *capacity, plan.lower_bound, plan.bytes),
                   std::move(json));
-  const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
   if (!output.empty()) core::write_file(output, core::minimalloc_csv(specs, plan));
   arguments.console.print(json, format_table(rows_of(plan)));
   return kDone;

@@ -246,6 +246,8 @@ int run(const RunArguments& arguments) {
     throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --schedule s.json");
   if (!arguments.schedule.empty() && arguments.search.names_solver())
     throw core::InputError("--schedule runs a schedule as it is and --solver searches one; drop either");
+  if (!arguments.schedule.empty() && arguments.search.narrows())
+    throw core::InputError("--schedule runs a schedule as it is: drop --order, --max-occurrences and --option");
   require_outputs({{"-o", arguments.output},
                    {"--plan", arguments.plan},
                    {"--report", arguments.report},

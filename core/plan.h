@@ -28,7 +28,7 @@ struct Plan {
   std::int64_t bytes = 0;        ///< height of the arena: max over buffers of offset + size
   std::int64_t lower_bound = 0;  ///< max-live: bytes live at once at the worst step, rounding and guards included
   std::int64_t alignment = 1;
-  std::vector<Buffer> buffers;  ///< in the order of `first`; zero-sized outputs have none
+  std::vector<Buffer> buffers;  ///< of a schedule: in the order of `first`, none for zero-sized outputs
 };
 
 /// A free-standing allocation problem (MiniMalloc's): half-open lifetimes, sizes in bytes.

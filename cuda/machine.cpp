@@ -57,7 +57,8 @@ void Machine::fill(void* address, int byte, std::int64_t bytes) const {
 }
 
 void Machine::allow_shared(std::int64_t of_block, const void* kernel, std::once_flag& opt_in) const {
-  constexpr std::int64_t kFree = 48 * 1024;  // a kernel must opt in to more
+  constexpr std::int64_t kFree =
+      (48 - 4) * 1024;  // a kernel must opt in to more than 48 KiB, its static memory included
   if (of_block > shared_limit_) {
     throw core::DeviceError("a kernel with " + std::to_string(of_block) +
                             " bytes of shared memory a block is too large for this device");

@@ -125,6 +125,8 @@ Decision decide(const Problem& problem, std::string_view solver, const FitOption
   if (!problem.budget) throw core::InputError("a schedule that fits needs a budget, as 1.5GiB or 80%");
   const Problem rounded = problem.rounded_up(options.plan.alignment);
   Fit fit = fit_to_budget(problem, rounded, solvers::find_solver(solver), options);
+  if (!fit.fits() && options.search.limit.stop != nullptr && *options.search.limit.stop)
+    throw core::InterruptedError(fmt::format("the search for a schedule of '{}' was interrupted", problem.name));
   if (!fit.fits())
     throw core::Error(fmt::format(
         "found no schedule of '{}' whose plan fits into {} bytes: {}", problem.name, fit.budget,

@@ -43,14 +43,15 @@ class CanonicalBatch {
 CanonicalBatch canonical_batch(std::span<const core::CanonicalProfile> profiles);
 
 /// core::canonical of many profiles: profile i is values[offsets[i], offsets[i + 1]). O(values), over so many threads
-/// (0: all cores). Throws InputError where `offsets` does not go from 0 to values.size() or a profile is empty.
+/// (0: core::thread_count()). Throws InputError where `offsets` does not go from 0 to values.size() or a profile is
+/// empty.
 CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
                                int threads = 0);
 
 /// core::merge_segments for many sets of parallel chains: set i is the chains [sets[i], sets[i + 1]), and profile i of
 /// the result is what they need together when their segments run in sort order, which dominates every other order
 /// (Theorem 6.8). It starts where their starts sum up to. O(segments * log(chains of the set)), over so many threads
-/// (0: all cores). Throws InputError where `sets` does not go from 0 to chains.size() or falls.
+/// (0: core::thread_count()). Throws InputError where `sets` does not go from 0 to chains.size() or falls.
 CanonicalBatch merge_segments(const CanonicalBatch& chains, std::span<const std::int64_t> sets, int threads = 0);
 
 }  // namespace cairn::sim

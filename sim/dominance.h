@@ -56,7 +56,7 @@ class DominanceSet {
   virtual std::vector<std::int64_t> non_dominated() const = 0;
 };
 
-/// O(segments), over so many threads (0: all cores). Throws InputError above 2^31 - 1 profiles.
+/// O(segments), over so many threads (0: core::thread_count()). Throws InputError above 2^31 - 1 profiles.
 std::unique_ptr<DominanceSet> dominance_set(const CanonicalBatch& profiles, int threads = 0);
 
 /// dominance_set(profiles, threads)->non_dominated().

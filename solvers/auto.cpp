@@ -15,13 +15,19 @@ namespace {
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
-    const bool ready = solver.turn.turn > 0 && solver.graphs == "any" && solver.honours(scope) &&
-                       (solver.most_values == 0 || graph.value_count() <= solver.most_values);
+    const bool ready = solver.turn.turn > 0 && solver.honours(scope) &&
+                       (solver.graphs == "any" || graph.value_count() <= solver.most_values);
     if (ready && solver.can.recomputes == recomputing && solver.why_missing().empty()) found.push_back(&solver);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const SolverInfo* a, const SolverInfo* b) { return a->turn.turn < b->turn.turn; });
   return found;
+}
+
+std::vector<const SolverInfo*> joined(std::vector<const SolverInfo*> first,
+                                      const std::vector<const SolverInfo*>& last) {
+  first.insert(first.end(), last.begin(), last.end());
+  return first;
 }
 
 }  // namespace
@@ -68,9 +74,10 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   run_all(false);
   if (recomputes && !watch.expired_now()) refine(graph, inner, incumbent, watch, kStagnation);
   if ((options.budget || !recomputes) && !hopeless) {
-    for (const SolverInfo* solver : turns(graph, options.scope, false)) {
-      if (solver->turn.rest) run(*solver, 1);
-    }
+    std::vector<const SolverInfo*> again = turns(graph, options.scope, false);
+    if (recomputes) again = joined(turns(graph, options.scope, true), again);
+    std::erase_if(again, [](const SolverInfo* solver) { return !solver->turn.rest; });
+    for (std::size_t i = 0; i < again.size(); ++i) run(*again[i], 1.0 / static_cast<double>(again.size() - i));
   }
   return incumbent.finish(watch.expired_now());
 }

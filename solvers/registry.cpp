@@ -86,6 +86,7 @@ constexpr SolverInfo kSolvers[] = {
      .run = exact_remat,
      .can = {.exact = true},
      .turn = {.turn = 4, .share = 0.35},
+     .graphs = "64 values",
      .most_values = kMostExactRematValues},
     {.name = "order",
      .paper = "Jin et al.: dominance, linearization; then exact or anytime search",

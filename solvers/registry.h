@@ -41,7 +41,7 @@ struct SolverInfo {
   Scope scope = kAnySchedule;  ///< where it looks, and so what its proofs are about, if more is asked for
   AutoTurn turn = {};
   std::string_view graphs = "any";  ///< which it takes; throws InputError for others
-  core::ValueId most_values = 0;    ///< it takes graphs of at most so many, and `auto` calls it for no others; 0: any
+  core::ValueId most_values = 0;    ///< it takes any graph of at most so many values; 0: that is not what matters
   std::span<const SolverOption> options = {};
   std::string (*missing)() = nullptr;  ///< for why_missing()
 

@@ -67,8 +67,8 @@ class WatchedText {
 
   const char& operator*() const { return *at_; }
   WatchedText& operator++() {
-    constexpr std::uintptr_t kEvery = 1 << 16;
-    if (reinterpret_cast<std::uintptr_t>(++at_) % kEvery == 0) watch_->read(static_cast<std::size_t>(at_ - begin_));
+    constexpr std::ptrdiff_t kEvery = 1 << 16;
+    if ((++at_ - begin_) % kEvery == 0) watch_->read(static_cast<std::size_t>(at_ - begin_));
     return *this;
   }
   bool operator==(const WatchedText& other) const { return at_ == other.at_; }

@@ -1,6 +1,6 @@
 #include "cairn/core/machine/thread_pool.h"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -73,9 +73,14 @@ struct Loop {
 
 class Pool {
  public:
+  /// Never destroyed: its threads may wait for work until the process ends. A process that was forked from one with
+  /// threads has none of them, so it begins anew.
   static Pool& instance() {
-    static Pool pool;
-    return pool;
+    static std::atomic<Pool*> pool = [] {
+      pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
+      return new Pool;
+    }();
+    return *pool;
   }
 
   /// Starts threads until there are `threads`, the caller included.
@@ -111,18 +116,6 @@ class Pool {
   }
 
  private:
-  ~Pool() {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) {
-      // A process that was forked from the one that has them has none to wait for.
-      owner_ == getpid() ? thread.join() : thread.detach();
-    }
-  }
-
   void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -137,10 +130,9 @@ class Pool {
         if (--loop->helpers == 0) done_.notify_all();
       }
       lock.unlock();
-      spin_until([&] { return open_ != nullptr || ending_; });
+      spin_until([&] { return open_ != nullptr; });
       lock.lock();
-      wake_.wait(lock, [&] { return open_ != nullptr || ending_; });
-      if (ending_) return;
+      wake_.wait(lock, [&] { return open_ != nullptr; });
     }
   }
 
@@ -160,8 +152,6 @@ class Pool {
   std::atomic<Loop*> open_ = nullptr;  ///< the loops with places, the latest first; written under the mutex
   std::vector<std::thread> threads_;
   std::atomic<int> started_ = 1;  ///< most threads that were asked for
-  std::atomic<bool> ending_ = false;
-  const pid_t owner_ = getpid();
 };
 
 }  // namespace
@@ -191,7 +181,7 @@ void on_every_thread(void (*body)()) {
     {
       std::unique_lock lock(mutex);
       if (++here == threads) all_here.notify_all();
-      all_here.wait_for(lock, std::chrono::milliseconds(100), [&] { return here == threads; });
+      all_here.wait_for(lock, std::chrono::seconds(1), [&] { return here == threads; });
     }
     body();
   });

@@ -43,7 +43,8 @@ Scope intersection(const Scope& a, const Scope& b);
 /// "any schedule", "without recomputation", "input order kept", "at most 3 occurrences of a node", or both of them.
 std::string describe(const Scope& scope);
 
-/// No schedule in `scope` has less than `value`: bytes of peak, or units of cost.
+/// No schedule in `scope` has less than `value`: bytes of peak, or units of cost. Where a budget was asked for, a bound
+/// on the cost is about the schedules within it, and means nothing for others.
 struct Bound {
   std::int64_t value = 0;
   Scope scope = kAnySchedule;

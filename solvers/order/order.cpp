@@ -193,7 +193,12 @@ class RemainderSearch {
 
 }  // namespace
 
-int OrderOptions::thread_count() const { return threads > 0 ? threads : core::thread_count(); }
+int OrderOptions::thread_count() const {
+  // The searches draw on a work limit together: the same number of them everywhere gives the same answer everywhere.
+  constexpr int kUnderWorkLimit = 2;
+  if (threads > 0) return threads;
+  return limit.work == core::Limit().work ? core::thread_count() : kUnderWorkLimit;
+}
 
 Solution order(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);
@@ -237,7 +242,7 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
     return nodes_among(search_order(steps, steps.with_releases(start), search, inner, options.thread_count()), graph);
   })});
   exact_search(graph, incumbent, options.memory_bytes, watch);
-  return incumbent.finish(!incumbent.cannot_improve());
+  return incumbent.finish(!incumbent.cannot_improve() && !incumbent.proved_infeasible());
 }
 
 }  // namespace cairn::solvers

@@ -130,8 +130,6 @@ class Placer {
     return height;
   }
 
-  /// Pieces looked at so far, in all placements.
-
  private:
   struct Placed {
     std::int64_t offset, end, first, last;
@@ -381,7 +379,7 @@ Instance instance_of(const PlanProblem& problem, const PlanOptions& options, std
   for (std::int32_t b = 0; b < count; ++b) {
     const core::Buffer& buffer = problem.buffers[b];
     const auto fail = [&](const std::string& why) { throw core::InputError(fmt::format("buffer {}: {}", b, why)); };
-    if (buffer.first < 0 || buffer.last < buffer.first) {
+    if (buffer.first < 0 || buffer.last < buffer.first || buffer.last > kSumLimit) {
       fail(fmt::format("its times {} to {} are no lifetime", buffer.first, buffer.last));
     }
     if (buffer.size < 0) fail(fmt::format("its size {} is negative", buffer.size));

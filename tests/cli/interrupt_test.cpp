@@ -29,7 +29,7 @@ core::Graph large_graph() {
 test::Outcome interrupted(const std::vector<std::string>& words) {
   test::Child child(words);
   child.wait_for_interrupt_handler();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
   child.interrupt();
   return child.wait();
 }

@@ -9,6 +9,7 @@ namespace cairn::tests {
 namespace {
 
 constexpr std::int64_t kKiB = 1024;
+constexpr std::int64_t kFree = 44 * kKiB;  // 48 KiB, less what kernels declare themselves
 
 /// A kernel of its own for every Id.
 template <int Threads, int Id>
@@ -37,17 +38,17 @@ TEST_CASE("a kernel is allowed the device's shared memory once, before it first 
   fake::reset();
   {
     cuda::Machine machine;
-    machine.launch(Block(), 1, 48 * kKiB);
+    machine.launch(Block(), 1, kFree);
     CHECK(requests() == 0);
-    for (const std::int64_t bytes : {48 * kKiB + 1, 96 * kKiB, 50 * kKiB, 16 * kKiB}) {
+    for (const std::int64_t bytes : {kFree + 1, 96 * kKiB, 50 * kKiB, 16 * kKiB}) {
       machine.launch(Block(), 1, bytes);  // captured, too, a launch may wait while another needs less
       CHECK(allowed<Block>() == machine.shared_limit());
       CHECK(requests() == 1);
     }
     CHECK(allowed<Warp>() == 0);  // each kernel asks for itself
-    machine.launch(Warp(), 1, 48 * kKiB / core::kWarpsOfBlock);
+    machine.launch(Warp(), 1, kFree / core::kWarpsOfBlock);
     CHECK(requests() == 1);
-    machine.launch(Warp(), 1, 48 * kKiB / core::kWarpsOfBlock + 1);  // all warps of a block together
+    machine.launch(Warp(), 1, kFree / core::kWarpsOfBlock + 1);  // all warps of a block together
     CHECK(allowed<Warp>() == machine.shared_limit());
     CHECK(requests() == 2);
     machine.resident_teams<Counted>(64 * kKiB);  // asks how many fit with as much

@@ -86,8 +86,8 @@ TEST_CASE("a raised stop flag ends a run") {
 TEST_CASE("compare names the outputs whose bits differ") {
   const core::Graph graph = hourglass();
   pipeline::Execution a, b;
-  a.outputs = b.outputs = {{0, std::vector<std::byte>(4)}, {2, std::vector<std::byte>(4)}};
-  a.sinks = b.sinks = {{11, 5}};
+  a.outputs = b.outputs = {{0, 0, std::vector<std::byte>(4)}, {2, 0, std::vector<std::byte>(4)}};
+  a.sinks = b.sinks = {{11, 0, 5}};
   CHECK(pipeline::compare(graph, a, b).identical());
   b.outputs[1].bytes[3] = std::byte{1};
   b.sinks[0].digest = 6;

@@ -28,12 +28,12 @@ struct CutState {
 /// states of the most steps first. Moves above it wait until nothing else is left and the threshold rises to the lowest
 /// of them: so the threshold is a lower bound all the time.
 ///
-/// By the exchange argument above a state that can be reached from another one, A, and has no more memory than any cut
-/// between, supersedes A. Steps that fit under the threshold and leave memory no higher are the simplest case; they run
-/// at once. In general a tree over the states keeps the way to each, and when a state Z turns up with no more memory
-/// than an ancestor A in it, all that was found behind A gives way to the lowest cut between A and Z (it can be reached
-/// too: Lemma 3.13). What is left of the tree then rises strictly from the root to each leaf: the search does not
-/// go back above a valley once it is in it.
+/// By the exchange argument of exchange_rules.h a state that can be reached from another one, A, and has no more memory
+/// than any cut between, supersedes A. Steps that fit under the threshold and leave memory no higher are the simplest
+/// case; they run at once. In general a tree over the states keeps the way to each, and when a state Z turns up with no
+/// more memory than an ancestor A in it, all that was found behind A gives way to the lowest cut between A and Z (it
+/// can be reached too: Lemma 3.13). What is left of the tree then rises strictly from the root to each leaf: the search
+/// does not go back above a valley once it is in it.
 ///
 /// A state is live if it can be reached from the root by moves from expanded states, where from a superseded one there
 /// is but the way to what supersedes it. If the target can be reached from the root within some threshold, it can from
