@@ -297,25 +297,39 @@ class OpChecker {
 
  private:
   void check(NodeId v, const Op& op) {
-    if (nodes_[v].outputs.size() > 1) throw InputError("it has one output, but the node has several");
+    const std::vector<Output>& outputs = nodes_[v].outputs;
+    const std::int32_t count = output_count(op.kind);
+    if (std::ssize(outputs) < count) {
+      throw InputError(fmt::format("it makes {} outputs, but the node has {}", count, outputs.size()));
+    }
+    for (std::size_t k = count; k < outputs.size(); ++k) {
+      if (outputs[k].size == 0) continue;  // only orders
+      throw InputError(
+          fmt::format("it makes {} output{}, so the size of output {} must be 0", count, count == 1 ? "" : "s", k));
+    }
     std::vector<Shape> shapes;
     for (std::size_t i = 0; i < op.args.size(); ++i) shapes.push_back(arg_shape(v, op, i));
     check_op(op, shapes);
     check_types(op);
-    const std::int64_t bytes = element_bytes(op.type) * element_count(op.shape);
+    const std::int64_t bytes = output_bytes(op, 0);
     if (op.writes < 0) {
-      if (nodes_[v].outputs.front().size != bytes) {
+      if (outputs.front().size != bytes) {
+        throw InputError(fmt::format("its shape needs {} bytes, but its size is {}", bytes, outputs.front().size));
+      }
+      for (std::int32_t k = 1; k < count; ++k) {
+        if (outputs[k].size == output_bytes(op, k)) continue;
         throw InputError(
-            fmt::format("its shape needs {} bytes, but its size is {}", bytes, nodes_[v].outputs.front().size));
+            fmt::format("its output {} needs {} bytes, but has size {}", k, output_bytes(op, k), outputs[k].size));
       }
       return;
     }
+    if (count > 1) throw InputError("it writes a resident, which only ops of one output can");
     const Resident& target = resident(op.writes);
     if (target.bytes() != bytes || target.type != op.type) {
       throw InputError(fmt::format("it writes resident '{}', which is no {} tensor of {} bytes", target.name,
                                    to_string(op.type), bytes));
     }
-    if (nodes_[v].outputs.front().size != 0) throw InputError("it writes a resident, so its size must be 0");
+    if (outputs.front().size != 0) throw InputError("it writes a resident, so its size must be 0");
     if (writer_[op.writes] != kNoNode) {
       throw InputError(
           fmt::format("it writes resident '{}', as does node {}", target.name, quoted(nodes_, writer_[op.writes])));
@@ -340,7 +354,8 @@ class OpChecker {
   }
 
   ElementType type_of(const Operand& arg) const {
-    return arg.kind == Operand::Kind::resident ? resident(arg.index).type : nodes_[arg.index].op->type;
+    return arg.kind == Operand::Kind::resident ? resident(arg.index).type
+                                               : output_type(*nodes_[arg.index].op, arg.output);
   }
 
   Shape arg_shape(NodeId v, const Op& op, std::size_t i) {
@@ -354,16 +369,24 @@ class OpChecker {
       reader_[arg.index] = v;
       return tensor.shape;
     }
-    if (integers) throw InputError(fmt::format("argument {} must be a resident of type i32", i));
+    if (integers && op.kind != OpKind::maxpool_with_indices_grad) {
+      throw InputError(fmt::format("argument {} must be a resident of type i32", i));
+    }
     const auto& inputs = nodes_[v].inputs;
-    if (std::find(inputs.begin(), inputs.end(), OutputRef(arg.index)) == inputs.end()) {
-      throw InputError(fmt::format("argument {} is node {}, which is not one of its inputs", i, arg.index));
+    if (std::find(inputs.begin(), inputs.end(), OutputRef(arg.index, arg.output)) == inputs.end()) {
+      throw InputError(fmt::format("argument {} is {}node {}, which is not one of its inputs", i,
+                                   arg.output == 0 ? "" : fmt::format("output {} of ", arg.output), arg.index));
     }
     if (!nodes_[arg.index].op) {
       throw InputError(
           fmt::format("argument {} is node {}, which has no op and so no shape", i, quoted(nodes_, arg.index)));
     }
-    return nodes_[arg.index].op->shape;
+    const Op& producer = *nodes_[arg.index].op;
+    if (arg.output >= output_count(producer.kind)) {
+      throw InputError(fmt::format("argument {} is output {} of node {}, which its op {} does not make", i, arg.output,
+                                   quoted(nodes_, arg.index), to_string(producer.kind)));
+    }
+    return output_shape(producer, arg.output);
   }
 
   const Resident& resident(std::int32_t index) const {
@@ -403,6 +426,16 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t word) {
 }
 
 }  // namespace
+
+void set_sizes(Node& node) {
+  const std::int32_t count = output_count(node.op->kind);
+  if (count == 1 && node.outputs.empty()) {
+    node.size = output_bytes(*node.op, 0);
+    return;
+  }
+  if (std::ssize(node.outputs) < count) node.outputs.resize(count);
+  for (std::int32_t k = 0; k < count; ++k) node.outputs[k].size = output_bytes(*node.op, k);
+}
 
 Node node_of(const Graph& graph, NodeId v) {
   Node node;

@@ -58,6 +58,10 @@ struct Node {
   std::vector<Output> outputs;
 };
 
+/// Gives a node that has an op, and does not write a resident, the outputs that its op makes, of their sizes: in
+/// `size`, or in `outputs` where there are several; what these hold beside sizes stays.
+void set_sizes(Node& node);
+
 /// The graph's arrays as plain pointers, for code that runs on either machine. Valid while the Graph lives.
 struct GraphView {
   NodeId node_count;

@@ -23,6 +23,7 @@ struct KindInfo {
   std::string_view name;
   std::size_t min_args;
   std::size_t max_args;
+  std::int32_t outputs = 1;
 };
 
 // In the order of OpKind.
@@ -40,14 +41,18 @@ constexpr std::array<KindInfo, kOpKindCount> kKinds = {{
     {"conv2d_grad_weight", 2, 2},
     {"batchnorm_stats", 1, 1},
     {"batchnorm", 3, 3},
+    {"batchnorm_with_stats", 2, 2, 2},
     {"batchnorm_grad_params", 3, 3},
     {"batchnorm_grad_input", 5, 5},
     {"layernorm_stats", 1, 1},
     {"layernorm", 3, 3},
+    {"layernorm_with_stats", 2, 2, 2},
     {"layernorm_grad_params", 3, 3},
     {"layernorm_grad_input", 4, 4},
     {"maxpool", 1, 1},
     {"maxpool_grad", 2, 2},
+    {"maxpool_with_indices", 1, 1, 2},
+    {"maxpool_with_indices_grad", 2, 2},
     {"mean_pool", 1, 1},
     {"mean_pool_grad", 1, 1},
     {"upsample", 1, 1},
@@ -162,6 +167,10 @@ class Checker {
         arg_is(1, {2, cols(0)});
         arg_is(2, {2, cols(0)});
         return same_rows_and_cols(args_[0], op_.shape, "the output");
+      case OpKind::batchnorm_with_stats:
+      case OpKind::layernorm_with_stats:
+        arg_is(1, {2, cols(0)});
+        return same_rows_and_cols(args_[0], op_.shape, "the output");
       case OpKind::batchnorm_grad_params:
         same_rows_and_cols(args_[0], args_[1], "x");
         arg_is(2, {2, cols(0)});
@@ -190,6 +199,13 @@ class Checker {
       case OpKind::maxpool_grad:
         output_is(args_[1]);
         return check_maxpool(args_[1], args_[0], "dy");
+      case OpKind::maxpool_with_indices:
+        check_index_range();
+        return check_maxpool(args_[0], op_.shape, "the output");
+      case OpKind::maxpool_with_indices_grad:
+        check_index_range();
+        arg_is(1, args_[0]);
+        return check_maxpool(op_.shape, args_[0], "dy");
       case OpKind::mean_pool:
         return check_mean_pool(args_[0], op_.shape, "the output");
       case OpKind::mean_pool_grad:
@@ -319,6 +335,9 @@ class Checker {
     if (y != expected) fail("{} has shape {}; it must be {}", what, text(y), text(expected));
   }
 
+  /// The places of a window are int32.
+  void check_index_range() const { attr_in("kernel", op_.attrs.kernel, 1, 46340); }
+
   void check_mean_pool(const Shape& x, const Shape& y, std::string_view what) const {
     if (x.size() < 2) fail("x has shape {}; it needs at least 2 axes", text(x));
     const Shape expected = {x.front(), x.back()};
@@ -393,6 +412,9 @@ std::int64_t flops_per_element(OpKind kind) {
     case OpKind::batchnorm_grad_input:
     case OpKind::layernorm_grad_input:
       return 10;
+    case OpKind::batchnorm_with_stats:
+    case OpKind::layernorm_with_stats:
+      return 8;
     case OpKind::batchnorm_stats:
     case OpKind::batchnorm:
     case OpKind::batchnorm_grad_params:
@@ -432,8 +454,10 @@ std::int64_t flops(const Op& op, std::span<const Shape> args, std::int64_t large
     case OpKind::conv2d_grad_weight:
       return conv_flops(op.shape, args[0]);
     case OpKind::maxpool:
+    case OpKind::maxpool_with_indices:
+      return capped_mul(capped_mul(a.kernel, a.kernel), element_count(op.shape));
     case OpKind::maxpool_grad:
-      return capped_mul(capped_mul(a.kernel, a.kernel), element_count(op.kind == OpKind::maxpool ? op.shape : args[0]));
+      return capped_mul(capped_mul(a.kernel, a.kernel), element_count(args[0]));
     case OpKind::embedding:
       return args.size() == 3 ? element_count(op.shape) : 0;
     case OpKind::embedding_grad:
@@ -446,7 +470,10 @@ std::int64_t flops(const Op& op, std::span<const Shape> args, std::int64_t large
 std::int64_t elements_moved(const Op& op, std::span<const Shape> args) {
   const std::int64_t out = element_count(op.shape);
   if (op.kind == OpKind::slice) return capped_add(out, out);
-  std::int64_t total = out;
+  std::int64_t total = 0;
+  for (std::int32_t k = 0; k < output_count(op.kind); ++k) {
+    total = capped_add(total, element_count(output_shape(op, k)));
+  }
   for (std::size_t i = 0; i < args.size(); ++i) {
     const bool gathered = op.kind == OpKind::embedding && i == 1;  // only the rows that the ids name are read
     total = capped_add(total, gathered ? out : element_count(args[i]));
@@ -497,7 +524,10 @@ std::string_view to_string(ElementType type) {
   return kNames[static_cast<std::size_t>(type)];
 }
 
-ElementType output_type(OpKind kind, ElementType storage) {
+std::int32_t output_count(OpKind kind) { return info(kind).outputs; }
+
+ElementType output_type(OpKind kind, ElementType storage, std::int32_t output) {
+  if (output > 0) return kind == OpKind::maxpool_with_indices ? ElementType::i32 : ElementType::f32;
   switch (kind) {
     case OpKind::batchnorm_stats:
     case OpKind::batchnorm_grad_params:
@@ -515,12 +545,15 @@ ElementType arg_type(OpKind kind, std::size_t arg, ElementType storage) {
   switch (kind) {
     case OpKind::embedding:
       return arg == 0 ? ElementType::i32 : storage;
+    case OpKind::maxpool_with_indices_grad:
     case OpKind::embedding_grad:
     case OpKind::cross_entropy:
     case OpKind::cross_entropy_grad:
       return arg == 1 ? ElementType::i32 : storage;
     case OpKind::batchnorm:
     case OpKind::layernorm:
+    case OpKind::batchnorm_with_stats:
+    case OpKind::layernorm_with_stats:
       return arg >= 1 ? ElementType::f32 : storage;
     case OpKind::batchnorm_grad_params:
     case OpKind::layernorm_grad_params:
@@ -530,6 +563,23 @@ ElementType arg_type(OpKind kind, std::size_t arg, ElementType storage) {
     default:
       return storage;
   }
+}
+
+Shape output_shape(const Op& op, std::int32_t output) {
+  const std::int64_t cols = op.shape.empty() ? 1 : op.shape.back();
+  if (output > 0 && op.kind == OpKind::batchnorm_with_stats) return {2, cols};
+  if (output > 0 && op.kind == OpKind::layernorm_with_stats) {
+    return {cols == 0 ? 0 : element_count(op.shape) / cols, 2};  // a shape that check_op has not seen may be empty
+  }
+  return op.shape;
+}
+
+ElementType output_type(const Op& op, std::int32_t output) {
+  return output == 0 ? op.type : output_type(op.kind, op.type, output);
+}
+
+std::int64_t output_bytes(const Op& op, std::int32_t output) {
+  return element_bytes(output_type(op, output)) * element_count(output_shape(op, output));
 }
 
 std::string_view to_string(OpKind kind) { return info(kind).name; }

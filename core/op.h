@@ -22,7 +22,8 @@ std::string_view to_string(ElementType type);
 
 /// What a node computes. Tensors are dense, row-major, and stored as fp32 or, for a whole graph, as bf16, but for those
 /// that output_type and arg_type below name; ids and labels are int32 and resident.
-/// "rows x cols" below means: cols = last extent, rows = all others multiplied.
+/// "rows x cols" below means: cols = last extent, rows = all others multiplied. A kind has one output unless its
+/// comment names more.
 enum class OpKind : std::uint8_t {
   // A: batch*m*k elements, B: batch*k*n, out batch*m*n, each batch contiguous. out = alpha * op(A) op(B) (+ bias[n]).
   // op(A) is m x k: stored m x k, or k x m with trans_a. op(B) is k x n: stored k x n, or n x k with trans_b.
@@ -43,21 +44,26 @@ enum class OpKind : std::uint8_t {
   // Training-mode batch norm over rows, per channel (last axis, C channels). Params is [2, C]: gamma, then beta.
   batchnorm_stats,        // args x -> [2, C]: mean, then 1/sqrt(var + eps) (biased variance); attrs eps
   batchnorm,              // args x, stats, params
+  batchnorm_with_stats,   // args x, params; attrs eps -> as batchnorm; outputs y, stats
   batchnorm_grad_params,  // args dy, x, stats -> [2, C]: dgamma, dbeta
   batchnorm_grad_input,   // args dy, x, stats, params, dparams
 
   // Layer norm over the last axis (C), per row. Params is [2, C].
   layernorm_stats,        // args x -> [rows, 2]: mean, 1/sqrt(var + eps) of each row; attrs eps
   layernorm,              // args x, stats, params
+  layernorm_with_stats,   // args x, params; attrs eps -> as layernorm; outputs y, stats
   layernorm_grad_params,  // args dy, x, stats -> [2, C]
   layernorm_grad_input,   // args dy, x, stats, params
 
-  maxpool,         // args x [N,H,W,C]; attrs kernel, stride, pad (padding is -inf); the first maximum wins
-  maxpool_grad,    // args dy, x; attrs as maxpool; shape as x
-  mean_pool,       // args x [N, ..., C] -> [N, C]: mean over all middle axes
-  mean_pool_grad,  // args dy [N, C]; shape gives x's extents
-  upsample,        // args x [N,H,W,C] -> [N,2H,2W,C], nearest
-  upsample_grad,   // args dy -> sums of 2x2
+  maxpool,       // args x [N,H,W,C]; attrs kernel, stride, pad (padding is -inf); the first maximum wins
+  maxpool_grad,  // args dy, x; attrs as maxpool; shape as x
+  // Outputs y and the int32 index of every maximum: its place in the window, in row-major order, padding included.
+  maxpool_with_indices,       // args x; attrs as maxpool, kernel at most 46340
+  maxpool_with_indices_grad,  // args dy, indices; attrs as maxpool; shape gives x's extents
+  mean_pool,                  // args x [N, ..., C] -> [N, C]: mean over all middle axes
+  mean_pool_grad,             // args dy [N, C]; shape gives x's extents
+  upsample,                   // args x [N,H,W,C] -> [N,2H,2W,C], nearest
+  upsample_grad,              // args dy -> sums of 2x2
 
   concat,   // args a, b: joined on the last axis
   slice,    // args x; last-axis channels [offset, offset + shape.back()); attrs offset
@@ -100,24 +106,25 @@ struct OpAttrs {
   bool operator==(const OpAttrs&) const = default;
 };
 
-/// One argument of an op: the output of a node, or a resident tensor.
+/// One argument of an op: an output of a node, or a resident tensor.
 struct Operand {
   enum class Kind : std::uint8_t { node, resident };
   Kind kind = Kind::node;
   std::int32_t index = 0;
+  std::int32_t output = 0;  ///< which one of the node's
 
-  static Operand node(std::int32_t id) { return {Kind::node, id}; }
-  static Operand resident(std::int32_t id) { return {Kind::resident, id}; }
+  static Operand node(std::int32_t id, std::int32_t output = 0) { return {Kind::node, id, output}; }
+  static Operand resident(std::int32_t id) { return {Kind::resident, id, 0}; }
   bool operator==(const Operand&) const = default;
 };
 
 /// What one node computes. Every op is a pure function of its arguments and attributes.
 struct Op {
   OpKind kind = OpKind::add;
-  Shape shape;                ///< of the output
+  Shape shape;                ///< of the first output; output_shape() has the others
   std::vector<Operand> args;  ///< in the kind's order; may name the same node twice
   OpAttrs attrs;
-  ElementType type = ElementType::f32;  ///< of the output: output_type() of the graph's storage
+  ElementType type = ElementType::f32;  ///< of the first output: output_type() of the graph's storage
   std::int32_t writes = -1;             ///< resident tensor that this node fills (its size is then 0), or -1: the arena
 
   bool operator==(const Op&) const = default;
@@ -147,17 +154,26 @@ struct Resident {
   bool operator==(const Resident&) const = default;
 };
 
-/// How the output of a kind is stored in a graph whose tensors are stored as `storage` (f32 or bf16): statistics of
-/// norms, gradients of their parameters, and losses are always f32.
-ElementType output_type(OpKind kind, ElementType storage);
-/// The same for argument `arg`: statistics and parameters of norms are f32, ids and labels i32.
+/// How many outputs a node with an op of this kind has.
+std::int32_t output_count(OpKind kind);
+
+/// How an output of a kind is stored in a graph whose tensors are stored as `storage` (f32 or bf16): statistics of
+/// norms, gradients of their parameters, and losses are always f32, indices i32.
+ElementType output_type(OpKind kind, ElementType storage, std::int32_t output = 0);
+/// The same for argument `arg`: statistics and parameters of norms are f32, ids, labels and indices i32.
 ElementType arg_type(OpKind kind, std::size_t arg, ElementType storage);
+
+/// Shape and type of one output, which is below output_count(op.kind).
+Shape output_shape(const Op& op, std::int32_t output);
+ElementType output_type(const Op& op, std::int32_t output);
+/// Its bytes where it lies in the arena.
+std::int64_t output_bytes(const Op& op, std::int32_t output);
 
 /// Checks arity, shapes and attributes, so that a kernel may index without checking. Throws InputError. O(rank).
 void check_op(const Op& op, std::span<const Shape> arg_shapes);
 
 /// Work of one execution on fp32: floating-point operations, bytes read and written once, and the bytes of scratch
-/// that the kernels (host and device) need beside inputs and output.
+/// that the kernels (host and device) need beside inputs and outputs.
 struct OpWork {
   std::int64_t flops = 0;
   std::int64_t bytes = 0;

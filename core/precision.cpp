@@ -67,10 +67,10 @@ Graph with_precision(const Graph& graph, Precision precision) {
     if (!node.op) continue;
     node.op->type = output_type(node.op->kind, kStorage);
     if (node.op->writes < 0) {
-      const std::int64_t fp32_size = node.size;
-      node.size = element_bytes(node.op->type) * element_count(node.op->shape);
+      const std::int64_t fp32_size = graph.value_size(graph.value(v));
+      set_sizes(node);
       // What an in-place output adds to the storage that it takes shrinks with it.
-      if (node.scratch < 0) node.scratch = node.scratch * node.size / fp32_size;
+      if (node.scratch < 0) node.scratch = node.scratch * output_bytes(*node.op, 0) / fp32_size;
     } else {
       builder.resident(node.op->writes).type = node.op->type;
     }
@@ -101,14 +101,14 @@ std::vector<Shape> arg_shapes(const Graph& graph, NodeId v) {
   std::vector<Shape> shapes;
   for (const Operand& arg : graph.op(v)->args) {
     const bool resident = arg.kind == Operand::Kind::resident;
-    shapes.push_back(resident ? graph.residents()[arg.index].shape : graph.op(arg.index)->shape);
+    shapes.push_back(resident ? graph.residents()[arg.index].shape : output_shape(*graph.op(arg.index), arg.output));
   }
   return shapes;
 }
 
 ElementType type_of(const Graph& graph, const Operand& operand) {
   return operand.kind == Operand::Kind::resident ? graph.residents()[operand.index].type
-                                                 : graph.op(operand.index)->type;
+                                                 : output_type(*graph.op(operand.index), operand.output);
 }
 
 }  // namespace cairn::core

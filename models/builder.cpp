@@ -235,7 +235,7 @@ Tensor ModelBuilder::append(std::string name, Op op, core::NodeId forward) {
   std::vector<Shape> arg_shapes;
   for (const Operand& arg : op.args) {
     arg_shapes.push_back(shape(arg));
-    if (arg.kind == Operand::Kind::node) node.inputs.push_back(arg.index);
+    if (arg.kind == Operand::Kind::node) node.inputs.emplace_back(arg.index, arg.output);
   }
   try {
     core::check_op(op, arg_shapes);
@@ -244,13 +244,13 @@ Tensor ModelBuilder::append(std::string name, Op op, core::NodeId forward) {
   }
   const core::OpWork work = core::op_work(op, arg_shapes);
   node.name = std::move(name);
-  node.size = op.writes >= 0 ? 0 : 4 * core::element_count(op.shape);
   node.scratch = work.scratch;
   node.cost = options_.roofline.cost(work);
   node.backward = forward != core::kNoNode;
   node.forward = forward;
   Tensor result{{}, op.shape};
   node.op = std::move(op);
+  if (node.op->writes < 0) core::set_sizes(node);
   result.operand = Operand::node(graph_.add(std::move(node)));
   return result;
 }
@@ -261,8 +261,9 @@ std::int32_t ModelBuilder::add_resident(Resident resident) {
   return graph_.add_resident(std::move(resident));
 }
 
-const Shape& ModelBuilder::shape(const Operand& operand) {
-  return operand.kind == Operand::Kind::node ? op(operand.index).shape : resident(operand.index).shape;
+Shape ModelBuilder::shape(const Operand& operand) {
+  return operand.kind == Operand::Kind::node ? core::output_shape(op(operand.index), operand.output)
+                                             : resident(operand.index).shape;
 }
 
 Tensor ModelBuilder::resident_tensor(Resident resident) {

@@ -86,7 +86,7 @@ class ModelBuilder {
   const std::string& node_name(core::NodeId v) { return graph_.node(v).name; }
   const core::Op& op(core::NodeId v) { return *graph_.node(v).op; }
   const core::Resident& resident(std::int32_t index) const { return graph_.resident(index); }
-  const core::Shape& shape(const core::Operand& operand);
+  core::Shape shape(const core::Operand& operand);
   const BuildOptions& options() const { return options_; }
 
   /// Validates; the builder is left empty.

@@ -26,7 +26,8 @@ core::Resident random_argument(const core::Graph& graph, core::NodeId v, std::si
 
 std::int64_t bytes_of(const core::Graph& graph, core::NodeId v) {
   const core::Op& op = *graph.op(v);
-  std::int64_t bytes = core::element_bytes(op.type) * core::element_count(op.shape);
+  std::int64_t bytes = 0;
+  for (std::int32_t k = 0; k < core::output_count(op.kind); ++k) bytes += core::output_bytes(op, k);
   for (std::size_t i = 0; i < op.args.size(); ++i) bytes += random_argument(graph, v, i).bytes();
   return bytes;
 }
@@ -54,9 +55,10 @@ core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t 
     node.name = fmt::format("{} {}", graph.name(v), copy);
     node.op = *graph.op(v);
     node.op->writes = -1;
-    node.size = core::element_bytes(node.op->type) * core::element_count(node.op->shape);
+    core::set_sizes(node);
     node.scratch = std::max<std::int64_t>(0, graph.scratch(v));
     node.keep = true;  // every copy writes memory of its own
+    for (core::Output& output : node.outputs) output.keep = true;
     for (std::size_t i = 0; i < node.op->args.size(); ++i) {
       core::Resident argument = random_argument(graph, v, i);
       argument.name = fmt::format("argument {} of {}", i, copy);

@@ -100,7 +100,7 @@ class Compiler {
       std::int64_t taken_bytes = 0;
       if (const Buffer* buffer = buffers_.outputs(step)[graph_.output_ref(x).output]) {
         if (buffer->alias_of != OutputRef()) {
-          check_in_place(v, buffer->alias_of);
+          check_in_place(x, buffer->alias_of);
           taken_bytes = latest_[graph_.value(buffer->alias_of)]->size;
         }
         latest_[x] = buffer;
@@ -119,14 +119,15 @@ class Compiler {
     }
     for (const core::Operand& arg : op->args) {
       const bool resident = arg.kind == core::Operand::Kind::resident;
-      inputs.push_back(resident ? resident_location(arg.index) : value_location(graph_.value(arg.index)));
+      inputs.push_back(resident ? resident_location(arg.index) : value_location(graph_.value({arg.index, arg.output})));
     }
   }
 
   /// Where a value lies, as the latest occurrence of its node made it.
   Location value_location(ValueId x) const {
-    const core::Op* op = graph_.op(graph_.producer(x));
-    if (op != nullptr && op->writes >= 0) return resident_location(op->writes);
+    const auto [v, output] = graph_.output_ref(x);
+    const core::Op* op = graph_.op(v);
+    if (op != nullptr && op->writes >= 0 && output == 0) return resident_location(op->writes);
     return latest_[x] == nullptr ? Location{} : location(*latest_[x], graph_.value_size(x));
   }
 
@@ -167,11 +168,13 @@ class Compiler {
     }
   }
 
-  void check_in_place(NodeId v, OutputRef input) const {
+  void check_in_place(ValueId x, OutputRef input) const {
+    const auto [v, output] = graph_.output_ref(x);
     const core::Op* op = graph_.op(v);
     if (op == nullptr) return;
     for (std::size_t i = 0; i < op->args.size(); ++i) {
-      if (op->args[i] == core::Operand::node(input.node) && !can_overwrite(op->kind, i)) {
+      if (op->args[i] != core::Operand::node(input.node, input.output)) continue;
+      if (output > 0 || !can_overwrite(op->kind, i)) {
         throw core::InputError(fmt::format("node '{}': op {} cannot run in place of its argument {}; drop `inplace`",
                                            graph_.name(v), core::to_string(op->kind), i));
       }
@@ -204,7 +207,9 @@ bool can_overwrite(core::OpKind kind, std::size_t arg) {
     case OpKind::mse_grad:
       return true;
     case OpKind::batchnorm:
+    case OpKind::batchnorm_with_stats:
     case OpKind::layernorm:
+    case OpKind::layernorm_with_stats:
     case OpKind::cross_entropy_grad:
       return arg == 0;
     case OpKind::batchnorm_grad_input:

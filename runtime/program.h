@@ -77,8 +77,8 @@ using ScratchNeed = std::function<std::int64_t(const core::Graph&, core::NodeId)
 /// That of the host's kernels (core::op_work).
 std::int64_t host_scratch(const core::Graph& graph, core::NodeId v);
 
-/// Whether the kernels of this kind, on any backend, still compute the same when the output takes the storage of
-/// argument `arg`.
+/// Whether the kernels of this kind, on any backend, still compute the same when the first output takes the storage of
+/// argument `arg`; the others take none.
 bool can_overwrite(core::OpKind kind, std::size_t arg);
 
 struct CompileOptions {

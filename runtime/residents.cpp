@@ -129,6 +129,8 @@ std::int64_t index_limit(const core::Graph& graph, core::NodeId v) {
       return shapes[1][0];
     case core::OpKind::embedding_grad:
       return op.shape[0];
+    case core::OpKind::maxpool_with_indices_grad:
+      return op.attrs.kernel * op.attrs.kernel;
     default:  // the labels of a loss
       return shapes[0].empty() ? 1 : shapes[0].back();
   }

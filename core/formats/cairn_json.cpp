@@ -1,7 +1,7 @@
 // Cairn's own graph format. Beyond the keys of a plain graph a file may hold
 //   "residents": [{"name", "role", "type", "shape", "init", "scale", "gradient_of": index of a resident}]
-//   a node's "op": {"kind", "shape", "type", "args": ["n3", "r0"], "writes": index of a resident, attributes by their
-//   names}
+//   a node's "op": {"kind", "shape", "type", "args": ["n3", "n3.1", "r0"], "writes": index of a resident, attributes by
+//   their names}
 // where n3 is node 3 and r0 resident 0. Keys at their default values are left out; unknown keys are ignored.
 // Version 2 adds "pin": true, "outputs": [{"size", "keep", "inplace", "name"}] in place of a node's "size", "keep" and
 // "inplace", and outputs named [node, output] in "inputs" and "inplace". It is written where a graph needs it.
@@ -98,17 +98,23 @@ void read_attr(const Json& op, const char* key, std::vector<std::int64_t>& attr,
 Operand read_operand(const Json& value, std::int64_t node_count, std::int64_t resident_count, const Place& place) {
   const std::string_view text = value.is_string() ? value.get_ref<const std::string&>() : std::string_view();
   const bool is_node = text.starts_with('n');
-  std::int32_t index = -1;
+  std::int32_t index = -1, output = 0;
   const char* end = text.data() + text.size();
-  if (text.size() < 2 || (!is_node && text[0] != 'r') ||
-      std::from_chars(text.data() + 1, end, index) != std::from_chars_result{end, std::errc()} || index < 0 ||
-      index >= (is_node ? node_count : resident_count)) {
+  bool good = text.size() >= 2 && (is_node || text[0] == 'r');
+  const auto read = [&](const char* from, std::int32_t& number) {
+    const auto [stop, error] = std::from_chars(from, end, number);
+    good = error == std::errc() && number >= 0;
+    return stop;
+  };
+  const char* stop = good ? read(text.data() + 1, index) : end;
+  if (good && is_node && stop != end && *stop == '.') stop = read(stop + 1, output);
+  if (!good || stop != end || index >= (is_node ? node_count : resident_count)) {
     place.fail(
-        fmt::format("\"args\" of its op must name nodes (\"n0\" to \"n{}\") or residents (of which there are {}: "
-                    "\"r0\", ...), not {}",
+        fmt::format("\"args\" of its op must name nodes (\"n0\" to \"n{}\"; \"n0.1\" is the second output) or "
+                    "residents (of which there are {}: \"r0\", ...), not {}",
                     node_count - 1, resident_count, describe(value)));
   }
-  return is_node ? Operand::node(index) : Operand::resident(index);
+  return is_node ? Operand::node(index, output) : Operand::resident(index);
 }
 
 Op read_op(const Json& json, std::int64_t node_count, std::int64_t resident_count, const Place& place) {
@@ -233,7 +239,8 @@ OrderedJson op_to_json(const Op& op) {
   OrderedJson json{{"kind", to_string(op.kind)}, {"shape", op.shape}};
   OrderedJson& args = json["args"] = OrderedJson::array();
   for (const Operand& arg : op.args) {
-    args.push_back(fmt::format("{}{}", arg.kind == Operand::Kind::node ? 'n' : 'r', arg.index));
+    const std::string output = arg.output == 0 ? "" : fmt::format(".{}", arg.output);
+    args.push_back(fmt::format("{}{}{}", arg.kind == Operand::Kind::node ? 'n' : 'r', arg.index, output));
   }
   if (op.type != ElementType::f32) json["type"] = kTypes[static_cast<std::size_t>(op.type)];
   if (op.writes >= 0) json["writes"] = op.writes;

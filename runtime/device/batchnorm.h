@@ -122,19 +122,26 @@ void batchnorm(Launcher<Machine>& launcher, Call& call) {
   with_storage(call.args[0].type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* first = call.arg<T>(0);
+    const auto make_stats = [&](float* stats) {
+      const ColumnMoments moments{{}, static_cast<float>(call.attrs().eps), static_cast<float>(rows)};
+      reduce_columns<T>(launcher, call.scratch, moments, {first}, stats, rows, cols);
+    };
+    const auto normalize_by = [&](const float* stats, const float* params) {
+      map_columns<T>(launcher, BatchnormMap{{}, stats, params, cols}, {first}, call.output<T>(), rows, cols);
+    };
     switch (call.op.kind) {
       case OpKind::reduce_rows:
         return reduce_columns<T>(launcher, call.scratch, RowSums{}, {first}, call.output<T>(), rows, cols);
       case OpKind::batchnorm_stats:
-        return reduce_columns<T>(launcher, call.scratch,
-                                 ColumnMoments{{}, static_cast<float>(call.attrs().eps), static_cast<float>(rows)},
-                                 {first}, call.output<float>(), rows, cols);
+        return make_stats(call.output<float>());
       case OpKind::batchnorm_grad_params:
         return reduce_columns<T>(launcher, call.scratch, BatchnormGradSums{{}, call.arg<float>(2), cols},
                                  {first, call.arg<T>(1)}, call.output<float>(), rows, cols);
       case OpKind::batchnorm:
-        return map_columns<T>(launcher, BatchnormMap{{}, call.arg<float>(1), call.arg<float>(2), cols}, {first},
-                              call.output<T>(), rows, cols);
+        return normalize_by(call.arg<float>(1), call.arg<float>(2));
+      case OpKind::batchnorm_with_stats:
+        make_stats(call.output<float>(1));
+        return normalize_by(call.output<float>(1), call.arg<float>(1));
       case OpKind::batchnorm_grad_input:
         return map_columns<T>(launcher,
                               BatchnormGradMap{{},

@@ -58,6 +58,7 @@ struct Call {
   Library& library;
   bool tf32 = false;  ///< products may round fp32 factors to TF32
   Scratch scratch;
+  std::span<void* const> more = {};  ///< outputs beyond the first, where there is memory
 
   const core::OpAttrs& attrs() const { return op.attrs; }
   Extents shape(std::size_t i) const { return args[i].shape; }
@@ -67,7 +68,8 @@ struct Call {
     return static_cast<const T*>(args[i].data);
   }
   template <class T>
-  T* output() const {
+  T* output(std::size_t k = 0) const {
+    if (k > 0) return more.empty() ? nullptr : static_cast<T*>(more[k - 1]);
     return static_cast<T*>(out);
   }
   void gemm(const GemmShape& product, const GemmOperands& operands, void* workspace) {

@@ -30,6 +30,12 @@ struct LayernormStatsRow {
 
   template <class Team, class Source>
   CAIRN_HD void operator()(const Team& team, std::int64_t row, const Source& x, std::int64_t cols, T*) const {
+    const RowStats found = find(team, x, cols);
+    if (team.rank() == 0) stats[row] = found;
+  }
+
+  template <class Team, class Source>
+  CAIRN_HD RowStats find(const Team& team, const Source& x, std::int64_t cols) const {
     const auto count = static_cast<float>(cols);
     float sum = 0;
     visit_packs<1>(team, x, cols, [&](std::int64_t, const auto& values) { sum += sum_values(values[0]); });
@@ -46,10 +52,34 @@ struct LayernormStatsRow {
       own.second += sum_values(squares);
     });
     const TwoSums all = team.reduce(own, core::Sum());
-    if (team.rank() != 0) return;
     const float correction = all.first / count;
     const float squares = all.second - all.first * correction;
-    stats[row] = {near_mean + correction, 1 / std::sqrt((squares < 0 ? 0.0F : squares) / count + eps)};
+    return {near_mean + correction, 1 / std::sqrt((squares < 0 ? 0.0F : squares) / count + eps)};
+  }
+};
+
+/// The statistics, then the normalised row: x is read from memory once.
+template <class T>
+struct LayernormRow {
+  static constexpr bool kReadsTwice = true;
+
+  LayernormStatsRow<T> statistics;
+  const float* params;
+
+  template <class Team, class Source>
+  CAIRN_HD void operator()(const Team& team, std::int64_t r, const Source& x, std::int64_t cols, T* out) const {
+    const RowStats row = statistics.find(team, x, cols);
+    if (team.rank() == 0) statistics.stats[r] = row;
+    map_packs<1>(team, x.again(), out, cols,
+                 [&]<int W>(std::int64_t column, const float(&values)[1][W], float(&results)[W]) {
+                   float gamma[W], beta[W];
+                   load_floats_anywhere(params + column, gamma);
+                   load_floats_anywhere(params + cols + column, beta);
+                   CAIRN_UNROLL
+                   for (int i = 0; i < W; ++i) {
+                     results[i] = normalize(values[0][i], row.mean, row.rstd, gamma[i], beta[i]);
+                   }
+                 });
   }
 };
 
@@ -136,14 +166,17 @@ void layernorm(Launcher<Machine>& launcher, Call& call) {
   with_storage(call.args[0].type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* first = call.arg<T>(0);
+    const auto eps = static_cast<float>(call.attrs().eps);
     switch (call.op.kind) {
       case OpKind::layernorm_stats:
-        return launch_rows(launcher,
-                           LayernormStatsRow<T>{call.output<RowStats>(), static_cast<float>(call.attrs().eps)}, {first},
+        return launch_rows(launcher, LayernormStatsRow<T>{call.output<RowStats>(), eps}, {first},
                            static_cast<T*>(nullptr), rows, cols);
       case OpKind::layernorm:
         return map_columns<T>(launcher, LayernormMap{{}, call.arg<RowStats>(1), call.arg<float>(2), cols}, {first},
                               call.output<T>(), rows, cols);
+      case OpKind::layernorm_with_stats:
+        return launch_rows(launcher, LayernormRow<T>{{call.output<RowStats>(1), eps}, call.arg<float>(1)}, {first},
+                           call.output<T>(), rows, cols);
       case OpKind::layernorm_grad_params:
         return reduce_columns<T>(launcher, call.scratch, LayernormGradSums{{}, call.arg<RowStats>(2)},
                                  {first, call.arg<T>(1)}, call.output<float>(), rows, cols);

@@ -51,12 +51,13 @@ constexpr std::array<Family<Machine>, core::kOpKindCount> families() {
   add(elementwise<Machine>, {OpKind::add, OpKind::scale, OpKind::relu, OpKind::relu_grad, OpKind::gelu,
                              OpKind::gelu_grad, OpKind::dropout, OpKind::mse_grad});
   add(conv<Machine>, {OpKind::conv2d, OpKind::conv2d_grad_input, OpKind::conv2d_grad_weight});
-  add(batchnorm<Machine>, {OpKind::batchnorm_stats, OpKind::batchnorm, OpKind::batchnorm_grad_params,
-                           OpKind::batchnorm_grad_input, OpKind::reduce_rows});
-  add(layernorm<Machine>,
-      {OpKind::layernorm_stats, OpKind::layernorm, OpKind::layernorm_grad_params, OpKind::layernorm_grad_input});
-  add(pool<Machine>, {OpKind::maxpool, OpKind::maxpool_grad, OpKind::mean_pool, OpKind::mean_pool_grad,
-                      OpKind::upsample, OpKind::upsample_grad});
+  add(batchnorm<Machine>, {OpKind::batchnorm_stats, OpKind::batchnorm, OpKind::batchnorm_with_stats,
+                           OpKind::batchnorm_grad_params, OpKind::batchnorm_grad_input, OpKind::reduce_rows});
+  add(layernorm<Machine>, {OpKind::layernorm_stats, OpKind::layernorm, OpKind::layernorm_with_stats,
+                           OpKind::layernorm_grad_params, OpKind::layernorm_grad_input});
+  add(pool<Machine>,
+      {OpKind::maxpool, OpKind::maxpool_grad, OpKind::maxpool_with_indices, OpKind::maxpool_with_indices_grad,
+       OpKind::mean_pool, OpKind::mean_pool_grad, OpKind::upsample, OpKind::upsample_grad});
   add(shape<Machine>, {OpKind::concat, OpKind::slice, OpKind::permute});
   add(softmax<Machine>, {OpKind::softmax, OpKind::softmax_grad});
   add(embedding<Machine>, {OpKind::embedding, OpKind::embedding_grad});

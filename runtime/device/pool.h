@@ -86,6 +86,23 @@ struct Winners : StoreInOrder<At, W> {
   }
 };
 
+/// Both: the maxima, and where they are.
+template <class T, int W>
+struct MaxPoolWithIndices {
+  using Maxima = typename MaxWindows<T, W>::template Maxima<std::int64_t>;
+  T* out;
+  std::int32_t* indices;
+  MaxWindows<T, W> windows;
+  CAIRN_HD Maxima load(const Place<4>& place) const { return windows.template find<std::int64_t>(place); }
+  CAIRN_HD void store(const Place<4>&, std::int64_t index, const Maxima& best) const {
+    store_chunk(out, index, best.value);
+    Chunk<std::int32_t, W> at;
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) at.value[i] = static_cast<std::int32_t>(best.at[i]);
+    store_chunk(indices, index, at);
+  }
+};
+
 /// dx: every element adds dy of the windows that it won, in ascending order of windows.
 template <class T, int W, class At>
 struct MaxPoolGrad : StoreInOrder<T, W> {
@@ -293,6 +310,32 @@ void maxpool(Launcher<Machine>& launcher, Call& call) {
   });
 }
 
+template <class Machine>
+void maxpool_with_indices(Launcher<Machine>& launcher, Call& call) {
+  const Extents in = call.shape(0), out = call.out_shape();
+  with_channels(call, in[3], [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int kWidth = decltype(width)::value;
+    const auto windows = max_windows<T, kWidth>(call.arg<T>(0), in, out, call.attrs());
+    for_places<1>(launcher, Grid<4>({out[0], out[1], out[2], windows.chunks}),
+                  MaxPoolWithIndices<T, kWidth>{call.output<T>(), call.output<std::int32_t>(1), windows});
+  });
+}
+
+template <class Machine>
+void maxpool_with_indices_grad(Launcher<Machine>& launcher, Call& call) {
+  const Extents in = call.out_shape(), out = call.shape(0);
+  with_channels(call, in[3], [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int kWidth = decltype(width)::value;
+    const auto windows = max_windows<T, kWidth>(nullptr, in, out, call.attrs());
+    for_places<1>(
+        launcher, Grid<4>({in[0], in[1], in[2], windows.chunks}),
+        MaxPoolGrad<T, kWidth, std::int32_t>{
+            {call.output<T>()}, call.arg<T>(0), call.arg<std::int32_t>(1), windows.rows, windows.cols, windows.chunks});
+  });
+}
+
 template <class At, class Machine>
 void maxpool_grad_with(Launcher<Machine>& launcher, Call& call) {
   const Extents in = call.shape(1), out = call.shape(0);
@@ -392,6 +435,10 @@ void pool(Launcher<Machine>& launcher, Call& call) {
       return maxpool(launcher, call);
     case OpKind::maxpool_grad:
       return maxpool_grad(launcher, call);
+    case OpKind::maxpool_with_indices:
+      return maxpool_with_indices(launcher, call);
+    case OpKind::maxpool_with_indices_grad:
+      return maxpool_with_indices_grad(launcher, call);
     case OpKind::mean_pool:
       return mean_pool(launcher, call);
     case OpKind::mean_pool_grad:

@@ -152,8 +152,12 @@ class Step {
       const Location& input = program_.inputs[instruction.input_begin + i];
       tensors_.push_back({address(input), core::type_of(program_.graph, op.args[i]), shapes_[i]});
     }
-    Call call{op,       tensors_,      address(program_.outputs[instruction.output_begin]),
-              library_, program_.tf32, Scratch(address(instruction.scratch), instruction.scratch.bytes)};
+    const auto outputs = program_.outputs_of(instruction);
+    more_outputs_.clear();
+    for (const Location& output : outputs.subspan(1)) more_outputs_.push_back(address(output));
+    Call call{op,           tensors_,      address(outputs[0]),
+              library_,     program_.tf32, Scratch(address(instruction.scratch), instruction.scratch.bytes),
+              more_outputs_};
     run_op(machine, call);
   }
 
@@ -198,6 +202,7 @@ class Step {
   std::vector<SinkDigest> sinks_;
   std::vector<core::Shape> shapes_;  ///< of the current instruction's arguments
   std::vector<Tensor> tensors_;
+  std::vector<void*> more_outputs_;
   std::vector<Bytes> inputs_;  ///< of a synthetic node, as outputs_
   std::vector<OutputBytes> outputs_;
 };

@@ -21,6 +21,7 @@ struct Call {
   std::span<const TensorRef<T>> args;
   T* out;
   T* scratch;
+  std::span<void* const> more = {};  ///< outputs beyond the first: T elements, int32 for indices
 
   const core::OpAttrs& attrs() const { return op.attrs; }
   const T* arg(std::size_t i) const { return args[i].values(); }

@@ -54,6 +54,7 @@ class HostExecutor final : public Executor {
     tensors_.resize(most_inputs);
     byte_inputs_.resize(most_inputs);
     byte_outputs_.resize(most_outputs);
+    more_outputs_.resize(most_outputs);
     sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
@@ -89,16 +90,11 @@ class HostExecutor final : public Executor {
 
  private:
   void add_shapes(const Instruction& instruction) {
-    const core::Op* op = program_.graph.op(instruction.node);
-    for (std::uint32_t i = 0; i < instruction.input_count; ++i) {
-      if (op == nullptr) {
-        shapes_.emplace_back();
-      } else if (op->args[i].kind == core::Operand::Kind::resident) {
-        shapes_.emplace_back(program_.graph.residents()[op->args[i].index].shape);
-      } else {
-        shapes_.emplace_back(program_.graph.op(op->args[i].index)->shape);
-      }
+    if (program_.graph.op(instruction.node) == nullptr) {
+      shapes_.resize(shapes_.size() + instruction.input_count);
+      return;
     }
+    for (core::Shape& shape : core::arg_shapes(program_.graph, instruction.node)) shapes_.push_back(std::move(shape));
   }
 
   std::byte* address(const Location& location) {
@@ -144,10 +140,12 @@ class HostExecutor final : public Executor {
       const std::uint32_t at = instruction.input_begin + i;
       tensors_[i] = {address(program_.inputs[at]), shapes_[at]};
     }
+    const auto outputs = program_.outputs_of(instruction);
+    for (std::size_t k = 1; k < outputs.size(); ++k) more_outputs_[k - 1] = address(outputs[k]);
     try {
       run_op<float>(op, std::span(tensors_.data(), instruction.input_count),
-                    reinterpret_cast<float*>(address(program_.outputs[instruction.output_begin])),
-                    reinterpret_cast<float*>(address(instruction.scratch)));
+                    reinterpret_cast<float*>(address(outputs[0])),
+                    reinterpret_cast<float*>(address(instruction.scratch)), more_outputs_);
     } catch (const core::Error& error) {
       throw core::Error(fmt::format("node '{}': {}", program_.graph.name(instruction.node), error.what()));
     }
@@ -166,9 +164,13 @@ class HostExecutor final : public Executor {
   }
 
   void disturb_outputs(const Instruction& instruction) {
-    if (program_.graph.op(instruction.node) == nullptr) return;
-    core::ValueId stream = program_.graph.value(instruction.node);
-    for (const Location& output : program_.outputs_of(instruction)) disturb(address(output), output.bytes, stream++);
+    const core::Op* op = program_.graph.op(instruction.node);
+    if (op == nullptr) return;
+    for (std::int32_t k = 0; k < core::output_count(op->kind); ++k) {
+      const Location& output = program_.outputs_of(instruction)[k];
+      if (core::output_type(*op, k) != core::ElementType::f32) continue;
+      disturb(address(output), output.bytes, program_.graph.value({instruction.node, k}));
+    }
   }
 
   void disturb(std::byte* bytes, std::int64_t count, std::int32_t stream) const {
@@ -225,10 +227,11 @@ class HostExecutor final : public Executor {
   Liveness lives_;
   Residents residents_;
   Arena arena_;
-  std::vector<std::span<const std::int64_t>> shapes_;    ///< of Program::inputs; empty for synthetic nodes
+  std::vector<core::Shape> shapes_;                      ///< of Program::inputs; empty for synthetic nodes
   std::vector<TensorRef<float>> tensors_;                ///< arguments of the current step
   std::vector<std::span<const std::byte>> byte_inputs_;  ///< the same for a synthetic node
   std::vector<std::span<std::byte>> byte_outputs_;
+  std::vector<void*> more_outputs_;  ///< of an op, beyond the first
   std::vector<SinkDigest> sinks_;
 };
 

@@ -10,9 +10,12 @@
   KERNEL(matmul) KERNEL(reduce_rows) \
   KERNEL(add) KERNEL(scale) KERNEL(relu) KERNEL(relu_grad) KERNEL(gelu) KERNEL(gelu_grad) \
   KERNEL(conv2d) KERNEL(conv2d_grad_input) KERNEL(conv2d_grad_weight) \
-  KERNEL(batchnorm_stats) KERNEL(batchnorm) KERNEL(batchnorm_grad_params) KERNEL(batchnorm_grad_input) \
-  KERNEL(layernorm_stats) KERNEL(layernorm) KERNEL(layernorm_grad_params) KERNEL(layernorm_grad_input) \
-  KERNEL(maxpool) KERNEL(maxpool_grad) KERNEL(mean_pool) KERNEL(mean_pool_grad) KERNEL(upsample) KERNEL(upsample_grad) \
+  KERNEL(batchnorm_stats) KERNEL(batchnorm) KERNEL(batchnorm_with_stats) \
+  KERNEL(batchnorm_grad_params) KERNEL(batchnorm_grad_input) \
+  KERNEL(layernorm_stats) KERNEL(layernorm) KERNEL(layernorm_with_stats) \
+  KERNEL(layernorm_grad_params) KERNEL(layernorm_grad_input) \
+  KERNEL(maxpool) KERNEL(maxpool_grad) KERNEL(maxpool_with_indices) KERNEL(maxpool_with_indices_grad) \
+  KERNEL(mean_pool) KERNEL(mean_pool_grad) KERNEL(upsample) KERNEL(upsample_grad) \
   KERNEL(concat) KERNEL(slice) KERNEL(permute) \
   KERNEL(softmax) KERNEL(softmax_grad) KERNEL(embedding) KERNEL(embedding_grad) \
   KERNEL(cross_entropy) KERNEL(cross_entropy_grad) KERNEL(mse) KERNEL(mse_grad) KERNEL(dropout)
@@ -51,11 +54,12 @@ static_assert(in_order());
 }  // namespace
 
 template <class T>
-void run_op(const core::Op& op, std::span<const TensorRef<T>> args, T* out, T* scratch) {
-  kKernels<T>[static_cast<std::size_t>(op.kind)].kernel(kernels::Call<T>{op, args, out, scratch});
+void run_op(const core::Op& op, std::span<const TensorRef<T>> args, T* out, T* scratch, std::span<void* const> more) {
+  kKernels<T>[static_cast<std::size_t>(op.kind)].kernel(kernels::Call<T>{op, args, out, scratch, more});
 }
 
-template void run_op<float>(const core::Op&, std::span<const TensorRef<float>>, float*, float*);
-template void run_op<double>(const core::Op&, std::span<const TensorRef<double>>, double*, double*);
+template void run_op<float>(const core::Op&, std::span<const TensorRef<float>>, float*, float*, std::span<void* const>);
+template void run_op<double>(const core::Op&, std::span<const TensorRef<double>>, double*, double*,
+                             std::span<void* const>);
 
 }  // namespace cairn::runtime

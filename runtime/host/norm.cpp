@@ -67,6 +67,20 @@ void batchnorm(const Call<T>& call) {
   });
 }
 
+/// y and the statistics, by the kernels that make one of them.
+template <class T, class Kernel>
+void norm_with_stats(const Call<T>& call, const Kernel& make_stats, const Kernel& normalize_by) {
+  T* stats = static_cast<T*>(call.more[0]);
+  make_stats({call.op, call.args, stats, nullptr});
+  const TensorRef<T> args[] = {call.args[0], {stats, {}}, call.args[1]};
+  normalize_by({call.op, args, call.out, nullptr});
+}
+
+template <class T>
+void batchnorm_with_stats(const Call<T>& call) {
+  norm_with_stats(call, batchnorm_stats<T>, batchnorm<T>);
+}
+
 /// dgamma and dbeta: per channel, the sums over rows of dy xhat(r, c) and of dy.
 template <class T, class Normalized>
 void norm_grad_params(const Call<T>& call, const Normalized& xhat) {
@@ -149,6 +163,11 @@ void layernorm(const Call<T>& call) {
 }
 
 template <class T>
+void layernorm_with_stats(const Call<T>& call) {
+  norm_with_stats(call, layernorm_stats<T>, layernorm<T>);
+}
+
+template <class T>
 void layernorm_grad_params(const Call<T>& call) {
   const T* x = call.arg(1);
   const T* stats = call.arg(2);
@@ -180,10 +199,12 @@ void layernorm_grad_input(const Call<T>& call) {
 
 CAIRN_INSTANTIATE_KERNEL(batchnorm_stats);
 CAIRN_INSTANTIATE_KERNEL(batchnorm);
+CAIRN_INSTANTIATE_KERNEL(batchnorm_with_stats);
 CAIRN_INSTANTIATE_KERNEL(batchnorm_grad_params);
 CAIRN_INSTANTIATE_KERNEL(batchnorm_grad_input);
 CAIRN_INSTANTIATE_KERNEL(layernorm_stats);
 CAIRN_INSTANTIATE_KERNEL(layernorm);
+CAIRN_INSTANTIATE_KERNEL(layernorm_with_stats);
 CAIRN_INSTANTIATE_KERNEL(layernorm_grad_params);
 CAIRN_INSTANTIATE_KERNEL(layernorm_grad_input);
 

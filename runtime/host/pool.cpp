@@ -100,6 +100,47 @@ void maxpool_grad(const Call<T>& call) {
 }
 
 template <class T>
+void maxpool_with_indices(const Call<T>& call) {
+  const Extents in = call.shape(0), out(call.op.shape);
+  const core::OpAttrs& a = call.attrs();
+  auto* indices = static_cast<std::int32_t*>(call.more[0]);
+  for_image_channels(in[0], in[3], [&](std::int64_t image, std::int64_t begin, std::int64_t end) {
+    for_windows(call.arg(0), in, out, a, image, begin, end, [&](std::int64_t pixel, const Maxima<T>& best) {
+      std::copy_n(best.value.begin(), end - begin, call.out + pixel * in[3] + begin);
+      const std::int64_t y0 = pixel / out[2] % out[1] * a.stride - a.pad, x0 = pixel % out[2] * a.stride - a.pad;
+      for (std::int64_t c = begin; c < end; ++c) {
+        const std::int64_t at = best.at[static_cast<std::size_t>(c - begin)];
+        const std::int64_t place = (at / in[2] % in[1] - y0) * a.kernel + (at % in[2] - x0);
+        indices[pixel * in[3] + c] = static_cast<std::int32_t>(place);
+      }
+    });
+  });
+}
+
+/// As the device's: an element adds dy of the windows that it won, in their order. An index that is no place of its
+/// window wins nothing.
+template <class T>
+void maxpool_with_indices_grad(const Call<T>& call) {
+  const Extents in(call.op.shape), out = call.shape(0);
+  const core::OpAttrs& a = call.attrs();
+  const std::int32_t* indices = call.args[1].integers();
+  for_image_channels(in[0], in[3], [&](std::int64_t image, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = image * in[1] * in[2]; p < (image + 1) * in[1] * in[2]; ++p) {
+      std::fill(call.out + p * in[3] + begin, call.out + p * in[3] + end, T(0));
+    }
+    for (std::int64_t w = image * out[1] * out[2]; w < (image + 1) * out[1] * out[2]; ++w) {
+      const std::int64_t y0 = w / out[2] % out[1] * a.stride - a.pad, x0 = w % out[2] * a.stride - a.pad;
+      for (std::int64_t c = begin; c < end; ++c) {
+        const std::int64_t place = indices[w * in[3] + c];
+        const std::int64_t y = y0 + place / a.kernel, x = x0 + place % a.kernel;
+        if (place < 0 || place >= a.kernel * a.kernel || y < 0 || y >= in[1] || x < 0 || x >= in[2]) continue;
+        call.out[((image * in[1] + y) * in[2] + x) * in[3] + c] += call.arg(0)[w * in[3] + c];
+      }
+    }
+  });
+}
+
+template <class T>
 void mean_pool(const Call<T>& call) {
   const std::int64_t images = call.shape(0).front();
   const std::int64_t channels = last_extent(call.shape(0));
@@ -162,6 +203,8 @@ void upsample_grad(const Call<T>& call) {
 
 CAIRN_INSTANTIATE_KERNEL(maxpool);
 CAIRN_INSTANTIATE_KERNEL(maxpool_grad);
+CAIRN_INSTANTIATE_KERNEL(maxpool_with_indices);
+CAIRN_INSTANTIATE_KERNEL(maxpool_with_indices_grad);
 CAIRN_INSTANTIATE_KERNEL(mean_pool);
 CAIRN_INSTANTIATE_KERNEL(mean_pool_grad);
 CAIRN_INSTANTIATE_KERNEL(upsample);

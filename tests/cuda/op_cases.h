@@ -42,10 +42,12 @@ inline std::vector<OpCase> op_cases(bool large) {
     add(OpKind::reduce_rows, {cols}, {x}, {.rows = rows, .cols = cols});
     add(OpKind::batchnorm_stats, params, {x});
     add(OpKind::batchnorm, x, {x, params, params});
+    add(OpKind::batchnorm_with_stats, x, {x, params});
     add(OpKind::batchnorm_grad_params, params, {x, x, params});
     add(OpKind::batchnorm_grad_input, x, {x, x, params, params, params});
     add(OpKind::layernorm_stats, row_stats, {x});
     add(OpKind::layernorm, x, {x, row_stats, params});
+    add(OpKind::layernorm_with_stats, x, {x, params});
     add(OpKind::layernorm_grad_params, params, {x, x, row_stats});
     add(OpKind::layernorm_grad_input, x, {x, x, row_stats, params});
     add(OpKind::softmax, x, {x});
@@ -70,6 +72,8 @@ inline std::vector<OpCase> op_cases(bool large) {
       const core::OpAttrs attrs{.kernel = kernel, .stride = stride, .pad = pad};
       add(OpKind::maxpool, {2, oh, ow, c}, {{2, h, w, c}}, attrs);
       add(OpKind::maxpool_grad, {2, h, w, c}, {{2, oh, ow, c}, {2, h, w, c}}, attrs);
+      add(OpKind::maxpool_with_indices, {2, oh, ow, c}, {{2, h, w, c}}, attrs);
+      add(OpKind::maxpool_with_indices_grad, {2, h, w, c}, {{2, oh, ow, c}, {2, oh, ow, c}}, attrs, kernel * kernel);
     }
     add(OpKind::mean_pool, {3, c}, {{3, 5, 7, c}});
     add(OpKind::mean_pool_grad, {3, 5, 7, c}, {{3, c}});

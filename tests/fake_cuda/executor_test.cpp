@@ -173,6 +173,27 @@ TEST_CASE("models on the device: close to the host, and the same bits for every 
   }
 }
 
+TEST_CASE("ops of several outputs on the device: the bits of those that make them one by one, for every schedule") {
+  const Gpu gpu;
+  Device device;
+  Random random(23);
+  for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
+    const Graph single = device.with_scratch(core::with_precision(pooled_norms(false), precision), false);
+    const Graph bundled = device.with_scratch(core::with_precision(pooled_norms(true), precision), false);
+    const Results expected =
+        run_on_device(device, device_program(device, single, core::baseline_schedule(single)), {.poison = true});
+    for (int i = 0; i < 10; ++i) {
+      const Schedule schedule = i == 0 ? core::baseline_schedule(bundled) : random_schedule(random, bundled);
+      const Results results = run_on_device(device, device_program(device, bundled, schedule, kGuard),
+                                            {.poison = true, .sentinels = true, .launch = random.pick(kLaunches)});
+      REQUIRE(results.outputs.size() == expected.outputs.size());
+      for (std::size_t k = 0; k < results.outputs.size(); ++k) {
+        CHECK(results.outputs[k].second == expected.outputs[k].second);
+      }
+    }
+  }
+}
+
 TEST_CASE("with_scratch gives what the kernels take, again and again, and leaves in-place nodes alone") {
   for (const bool cudnn : {false, true}) {
     const Gpu gpu;

@@ -38,6 +38,30 @@ TEST_CASE("device: layer norm agrees with the host", "[device]") {
   }
 }
 
+TEST_CASE("device: a norm that returns its statistics has the bits of the two ops that make it", "[device]") {
+  std::mt19937 random(5);
+  std::vector<Shape> shapes = kShapes;
+  shapes.insert(shapes.end(), kLongRows.begin(), kLongRows.end());
+  for (const Shape& shape : shapes) {
+    const std::int64_t cols = shape.back();
+    const Tensor x = random_tensor(shape, random), params = random_tensor({2, cols}, random);
+    const core::OpAttrs attrs{.eps = 1e-3};
+    const auto check = [&](OpKind both, OpKind stats_kind, OpKind norm_kind, const Shape& stats_shape) {
+      for (const ElementType storage : {ElementType::f32, ElementType::bf16}) {
+        for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
+          FiberMachine machine(threads);
+          const auto outputs = run_all_on(machine, make_op(both, shape, attrs), {x, params}, storage);
+          CHECK(outputs[1] == run_on(machine, make_op(stats_kind, stats_shape, attrs), {x}, storage));
+          const Tensor stats{stats_shape, stored_values(outputs[1], ElementType::f32), {}};
+          CHECK(outputs[0] == run_on(machine, make_op(norm_kind, shape, attrs), {x, stats, params}, storage));
+        }
+      }
+    };
+    check(OpKind::layernorm_with_stats, OpKind::layernorm_stats, OpKind::layernorm, stats_of(x).shape);
+    check(OpKind::batchnorm_with_stats, OpKind::batchnorm_stats, OpKind::batchnorm, {2, cols});
+  }
+}
+
 TEST_CASE("device: layer norm of long rows agrees with the host", "[device]") {
   std::mt19937 random(4);
   for (const Shape& shape : kLongRows) {
@@ -83,6 +107,7 @@ TEST_CASE("device: layer norm may take the storage of x or dy", "[device]") {
     const Tensor x = random_tensor(shape, random), dy = random_tensor(shape, random);
     const Tensor params = random_tensor({2, cols}, random), stats = stats_of(x);
     check_in_place(make_op(OpKind::layernorm, shape), {x, stats, params}, 1);
+    check_in_place(make_op(OpKind::layernorm_with_stats, shape), {x, params}, 1);
     check_in_place(make_op(OpKind::layernorm_grad_input, shape), {dy, x, stats, params}, 2);
   }
 }

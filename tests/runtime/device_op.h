@@ -62,16 +62,19 @@ struct RunOp {
 
 /// Executes an op that takes none.
 inline void run_without_scratch(FiberMachine& machine, const core::Op& op,
-                                std::span<const runtime::device::Tensor> args, void* out) {
+                                std::span<const runtime::device::Tensor> args, void* out,
+                                std::span<void* const> more = {}) {
   HostLibrary library;
-  runtime::device::Call call{op, args, out, library, false, {nullptr, 0}};
+  runtime::device::Call call{op, args, out, library, false, {nullptr, 0}, more};
   runtime::device::run_op(machine, call);
 }
 
-/// One op on a machine; the output and the scratch are NaN beforehand and may not be overrun. `storage` is f32 or bf16.
+/// The outputs of one op on a machine; they and the scratch are NaN beforehand and may not be overrun. `storage` is f32
+/// or bf16.
 template <class Run = RunOp>
-std::vector<std::byte> run_on(FiberMachine& machine, core::Op op, const std::vector<Tensor>& args,
-                              core::ElementType storage, bool library_convolutions = false, const Run& execute = {}) {
+std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, core::Op op, const std::vector<Tensor>& args,
+                                               core::ElementType storage, bool library_convolutions = false,
+                                               const Run& execute = {}) {
   const std::vector<core::Shape> shapes = shapes_of(args);
   core::check_op(op, shapes);
   op.type = core::output_type(op.kind, storage);
@@ -90,16 +93,31 @@ std::vector<std::byte> run_on(FiberMachine& machine, core::Op op, const std::vec
   runtime::device::Call counting{op, sizes, nullptr, library, false, {}};
   execute(machine, counting);
   const std::int64_t scratch_bytes = counting.scratch.used();
-  DeviceBytes scratch(scratch_bytes), out(core::element_bytes(op.type) * core::element_count(op.shape));
-  runtime::device::Call call{op, tensors, out.data(), library, false, {scratch.data(), scratch_bytes}};
+  DeviceBytes scratch(scratch_bytes);
+  std::vector<DeviceBytes> outputs;
+  for (std::int32_t k = 0; k < core::output_count(op.kind); ++k) outputs.emplace_back(core::output_bytes(op, k));
+  std::vector<void*> more;
+  for (std::size_t k = 1; k < outputs.size(); ++k) more.push_back(outputs[k].data());
+  runtime::device::Call call{op, tensors, outputs[0].data(), library, false, {scratch.data(), scratch_bytes}, more};
   execute(machine, call);
   CHECK(call.scratch.used() == scratch_bytes);
   CHECK(scratch.margin_is_whole());
-  CHECK(out.margin_is_whole());
-  return out.bytes();
+  std::vector<std::vector<std::byte>> result;
+  for (DeviceBytes& output : outputs) {
+    CHECK(output.margin_is_whole());
+    result.push_back(output.bytes());
+  }
+  return result;
 }
 
-/// With fp32 storage, the op gives the same bits where its output takes the storage of any of its first `inputs`
+/// The first of them.
+template <class Run = RunOp>
+std::vector<std::byte> run_on(FiberMachine& machine, const core::Op& op, const std::vector<Tensor>& args,
+                              core::ElementType storage, bool library_convolutions = false, const Run& execute = {}) {
+  return run_all_on(machine, op, args, storage, library_convolutions, execute).front();
+}
+
+/// With fp32 storage, the op gives the same bits where its first output takes the storage of any of its first `inputs`
 /// arguments. It must take no scratch.
 inline void check_in_place(const core::Op& op, const std::vector<Tensor>& args, std::size_t inputs) {
   using core::ElementType;
@@ -115,7 +133,11 @@ inline void check_in_place(const core::Op& op, const std::vector<Tensor>& args, 
         write_values(memory[i].data(), ElementType::f32, args[i]);
         tensors.push_back({memory[i].data(), core::arg_type(op.kind, i, ElementType::f32), args[i].shape});
       }
-      run_without_scratch(machine, op, tensors, memory[over].data());
+      std::vector<DeviceBytes> others;
+      for (std::int32_t k = 1; k < core::output_count(op.kind); ++k) others.emplace_back(core::output_bytes(op, k));
+      std::vector<void*> more;
+      for (DeviceBytes& other : others) more.push_back(other.data());
+      run_without_scratch(machine, op, tensors, memory[over].data(), more);
       CHECK(memory[over].bytes() == expected);
     }
   }

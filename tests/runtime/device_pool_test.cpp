@@ -1,5 +1,6 @@
 // Pooling and resizing as a device computes them.
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "cairn/runtime/device/pool.h"
@@ -42,6 +43,30 @@ TEST_CASE("device: maxpool and its gradient agree with the host", "[device]") {
     const Tensor x = rounded(w.x(), random), dy = random_tensor(w.y(), random);
     check_device_op(make_op(OpKind::maxpool, w.y(), w.attrs()), {x});
     check_device_op(make_op(OpKind::maxpool_grad, w.x(), w.attrs()), {dy, x});
+  }
+}
+
+TEST_CASE("device: maxpool with indices has the bits of maxpool, its gradient those of maxpool_grad", "[device]") {
+  std::mt19937 random(5);
+  std::vector<Windows> cases = kWindows;
+  cases.push_back({1, 30, 30, 8, 300, 9, 150});
+  for (const Windows& w : cases) {
+    INFO("kernel " << w.kernel << " stride " << w.stride << " pad " << w.pad << " channels " << w.c);
+    const Tensor x = rounded(w.x(), random), dy = random_tensor(w.y(), random);
+    const core::Op pool = make_op(OpKind::maxpool_with_indices, w.y(), w.attrs());
+    const core::Op grad = make_op(OpKind::maxpool_with_indices_grad, w.x(), w.attrs());
+    const Tensor indices{w.y(), {}, run_all<float>(pool, {x})[1].integers};
+    check_device_op(grad, {dy, indices});
+    for (const core::ElementType storage : {core::ElementType::f32, core::ElementType::bf16}) {
+      for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
+        FiberMachine machine(threads);
+        const auto outputs = run_all_on(machine, pool, {x}, storage);
+        CHECK(outputs[0] == run_on(machine, make_op(OpKind::maxpool, w.y(), w.attrs()), {x}, storage));
+        CHECK(std::memcmp(outputs[1].data(), indices.integers.data(), outputs[1].size()) == 0);
+        CHECK(run_on(machine, grad, {dy, indices}, storage) ==
+              run_on(machine, make_op(OpKind::maxpool_grad, w.x(), w.attrs()), {dy, x}, storage));
+      }
+    }
   }
 }
 

@@ -122,6 +122,31 @@ TEST_CASE("device: an overwritten guard is found", "[device]") {
   CHECK(shifted.broken_guards() > 0);
 }
 
+TEST_CASE("device: ops of several outputs have the bits of those that make them one by one", "[device]") {
+  Random random(14);
+  FiberMachine machine(Threads::one);
+  HostLibrary library;
+  for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
+    const auto stored = [&](bool bundled) {
+      return runtime::device::with_scratch(machine, library, core::with_precision(pooled_norms(bundled), precision),
+                                           false);
+    };
+    const Graph single = stored(false), bundled = stored(true);
+    DeviceRun expected(machine, library, device_program(single, core::baseline_schedule(single), 256), true);
+    expected.step();
+    const auto outputs = expected.outputs();
+    for (int i = 0; i < 10; ++i) {
+      const Schedule schedule = i == 0 ? core::baseline_schedule(bundled) : random_schedule(random, bundled);
+      DeviceRun run(machine, library, device_program(bundled, schedule, 256, kGuard), true);
+      run.step();
+      const auto actual = run.outputs();
+      REQUIRE(actual.size() == outputs.size());
+      for (std::size_t k = 0; k < outputs.size(); ++k) CHECK(actual[k].second == outputs[k].second);
+      CHECK(run.broken_guards() == 0);
+    }
+  }
+}
+
 // What rounding may change is measured: the host computes again with every value disturbed.
 TEST_CASE("device: every model agrees with the host, and recomputation does not change a bit", "[device]") {
   constexpr double kFactor = 16;

@@ -8,6 +8,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/profile.h"
 #include "cairn/runtime/internal/residents.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
@@ -193,6 +194,33 @@ TEST_CASE("two live buffers laid over one another: the plan is refused, and exec
     }
   }
   CHECK(tried > 200);
+}
+
+TEST_CASE("norms with statistics and max-pool with indices: bits of the single ops, less memory, for every schedule") {
+  const Graph single = pooled_norms(false), bundled = pooled_norms(true);
+  const core::Schedule baseline = core::baseline_schedule(bundled);
+  CHECK(core::evaluate(bundled, baseline).peak < core::evaluate(single, core::baseline_schedule(single)).peak);
+  const auto expected = execute(compiled(single, core::baseline_schedule(single)));
+  const Results results = results_of(compiled(bundled, baseline));
+  REQUIRE(results.outputs.size() == expected.size());
+  for (std::size_t k = 0; k < expected.size(); ++k) CHECK(results.outputs[k].second == expected[k].second);
+  CHECK(results.sinks.size() == 2);  // statistics of the branch
+  Random random(9);
+  for (int i = 0; i < 20; ++i) {
+    const core::Schedule schedule = random_schedule(random, bundled);
+    CHECK(results_of(compiled(bundled, schedule, 256, kGuard), {.poison = true, .sentinels = true}) == results);
+  }
+  // Noise disturbs values, never indices.
+  CHECK(execute(compiled(bundled, baseline), {.rounding_noise = 1e-5}) != results.outputs);
+}
+
+TEST_CASE("a control edge orders ops, and takes no memory") {
+  const Perceptron p = perceptron();
+  core::GraphBuilder builder(p.graph);
+  builder.add_control_input(p.dw1, p.dw2);
+  const Graph graph = builder.build();
+  CHECK(execute(compiled(graph, core::baseline_schedule(graph))) ==
+        execute(compiled(p.graph, core::baseline_schedule(p.graph))));
 }
 
 TEST_CASE("a clobbered buffer shows in the outputs of synthetic nodes") {

@@ -23,18 +23,18 @@ inline core::NodeId add_op(core::GraphBuilder& builder, const std::string& name,
   core::Node node;
   node.name = name;
   node.keep = op.writes >= 0;
-  node.size = op.writes >= 0 ? 0 : 4 * core::element_count(op.shape);
   std::vector<core::Shape> shapes;
   for (const core::Operand& arg : op.args) {
     if (arg.kind == core::Operand::Kind::resident) {
       shapes.push_back(builder.resident(arg.index).shape);
     } else {
-      shapes.push_back(builder.node(arg.index).op->shape);
-      node.inputs.push_back(arg.index);
+      shapes.push_back(core::output_shape(*builder.node(arg.index).op, arg.output));
+      node.inputs.emplace_back(arg.index, arg.output);
     }
   }
   node.scratch = core::op_work(op, shapes).scratch;
   node.op = std::move(op);
+  if (node.op->writes < 0) core::set_sizes(node);
   return builder.add(std::move(node));
 }
 
@@ -74,7 +74,7 @@ inline Perceptron perceptron(std::int64_t batch = 5, std::int64_t in = 7, std::i
   const auto g2 = resident("w2.grad", {width, out}, Resident::Role::weight_grad, Resident::Init::zeros);
 
   const auto R = &Operand::resident;
-  const auto N = &Operand::node;
+  const auto N = [](core::NodeId v) { return Operand::node(v); };
   p.hidden = add_op(builder, "hidden", product({batch, width}, {.m = batch, .n = width, .k = in}, R(p.x), R(p.w1)));
   p.active = add_op(builder, "active", simple(OpKind::relu, {batch, width}, {N(p.hidden)}));
   const auto y = add_op(builder, "y", product({batch, out}, {.m = batch, .n = out, .k = width}, N(p.active), R(p.w2)));
@@ -107,6 +107,77 @@ inline runtime::Program compiled(const core::Graph& graph, const core::Schedule&
                                  std::int64_t guard_bytes = 0) {
   const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes});
   return runtime::compile(graph, schedule, plan, {.guard_bytes = guard_bytes});
+}
+
+/// A training step through a max-pool, a batch norm and a layer norm, and a forward branch of norms in place.
+/// `bundled`: by the ops that return indices and statistics, else by those that make them one by one, which compute the
+/// same bits. Kept: the loss, both gradients and the branch's last output.
+inline core::Graph pooled_norms(bool bundled) {
+  using core::Op;
+  using core::Operand;
+  using core::OpKind;
+  using core::Resident;
+  const core::Shape image{2, 9, 8, 4}, pooled{2, 5, 4, 4}, params_shape{2, 4}, rows_shape{40, 2};
+  const core::OpAttrs window{.kernel = 3, .stride = 2, .pad = 1};
+  core::GraphBuilder builder("pooled norms");
+  const auto resident = [&](const char* name, core::Shape shape, Resident::Init init) {
+    const auto index = builder.add_resident({.name = name, .shape = std::move(shape), .init = init});
+    return Operand::resident(index);
+  };
+  const Operand x = resident("x", image, Resident::Init::normal);
+  const Operand params = resident("params", params_shape, Resident::Init::norm_params);
+  const Operand target = resident("target", pooled, Resident::Init::normal);
+  const auto add = [&](const char* name, OpKind kind, core::Shape shape, std::vector<Operand> args,
+                       core::OpAttrs attrs = {}) {
+    Op op = make_op(kind, std::move(shape), std::move(attrs));
+    op.args = std::move(args);
+    return Operand::node(add_op(builder, name, std::move(op)));
+  };
+  struct Norm {
+    Operand y, stats;
+  };
+  const auto norm = [&](const std::string& name, const Operand& from, bool layer) -> Norm {
+    if (bundled) {
+      const OpKind kind = layer ? OpKind::layernorm_with_stats : OpKind::batchnorm_with_stats;
+      const Operand y = add(name.c_str(), kind, pooled, {from, params});
+      return {y, Operand::node(y.index, 1)};
+    }
+    const Operand stats = add((name + ".stats").c_str(), layer ? OpKind::layernorm_stats : OpKind::batchnorm_stats,
+                              layer ? rows_shape : params_shape, {from});
+    return {add(name.c_str(), layer ? OpKind::layernorm : OpKind::batchnorm, pooled, {from, stats, params}), stats};
+  };
+  const auto in_place = [&](const Operand& y, const Operand& taken) {
+    core::Node& node = builder.node(y.index);
+    (node.outputs.empty() ? node.inplace : node.outputs[0].inplace) = core::OutputRef(taken.index);
+  };
+  const auto keep = [&](const Operand& y) {
+    core::Node& node = builder.node(y.index);
+    (node.outputs.empty() ? node.keep : node.outputs[0].keep) = true;
+  };
+
+  const Operand scaled = add("scaled", OpKind::scale, image, {x}, {.alpha = 3});
+  const Operand pool = add("pool", bundled ? OpKind::maxpool_with_indices : OpKind::maxpool, pooled, {scaled}, window);
+  const Norm batch = norm("batch", pool, false);
+  const Norm layer = norm("layer", batch.y, true);
+  const Operand branch = add("branch", OpKind::scale, pooled, {layer.y}, {.alpha = 2});
+  const Norm second = norm("second", branch, true);
+  const Norm third = norm("third", second.y, false);
+  in_place(second.y, branch);
+  in_place(third.y, second.y);
+  keep(third.y);
+
+  keep(add("loss", OpKind::mse, {1}, {layer.y, target}));
+  const Operand dy = add("dy", OpKind::mse_grad, pooled, {layer.y, target});
+  const Operand dbatch = add("dbatch", OpKind::layernorm_grad_input, pooled, {dy, batch.y, layer.stats, params});
+  const Operand dparams = add("dparams", OpKind::batchnorm_grad_params, params_shape, {dbatch, pool, batch.stats});
+  const Operand dpool =
+      add("dpool", OpKind::batchnorm_grad_input, pooled, {dbatch, pool, batch.stats, params, dparams});
+  const Operand dx =
+      bundled ? add("dx", OpKind::maxpool_with_indices_grad, image, {dpool, Operand::node(pool.index, 1)}, window)
+              : add("dx", OpKind::maxpool_grad, image, {dpool, scaled}, window);
+  keep(dparams);
+  keep(dx);
+  return builder.build();
 }
 
 /// Where the first output of a step goes.

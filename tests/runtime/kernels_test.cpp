@@ -237,6 +237,39 @@ TEST_CASE("maxpool and its gradient, where the first maximum wins") {
   }
 }
 
+TEST_CASE("ops of several outputs have the bits of those that make them one by one") {
+  for (const Shape& shape : {Shape{1, 1}, Shape{3, 8}, Shape{2, 3, 5, 43}}) {
+    const std::int64_t cols = shape.back(), rows = core::element_count(shape) / cols;
+    const Tensor x = random_tensor(shape, generator), params = random_tensor({2, cols}, generator);
+    const OpAttrs attrs{.eps = 1e-3};
+    const auto check = [&](OpKind both, OpKind stats_kind, OpKind norm_kind, const Shape& stats_shape) {
+      const auto results = run_all<double>(make_op(both, shape, attrs), {x, params});
+      const Tensor stats{stats_shape, run<double>(make_op(stats_kind, stats_shape, attrs), {x}), {}};
+      CHECK(results[1].values == stats.values);
+      CHECK(results[0].values == run<double>(make_op(norm_kind, shape, attrs), {x, stats, params}));
+    };
+    check(OpKind::batchnorm_with_stats, OpKind::batchnorm_stats, OpKind::batchnorm, {2, cols});
+    check(OpKind::layernorm_with_stats, OpKind::layernorm_stats, OpKind::layernorm, {rows, 2});
+  }
+  const OpAttrs windows[] = {{.kernel = 3, .stride = 2, .pad = 1}, {.kernel = 2, .stride = 2}, {.kernel = 5, .pad = 4}};
+  for (const OpAttrs& attrs : windows) {
+    const auto slide = [&](std::int64_t extent) { return (extent + 2 * attrs.pad - attrs.kernel) / attrs.stride + 1; };
+    Tensor x = random_tensor({2, 9, 6, 35}, generator);
+    for (double& value : x.values) value = std::round(value);  // ties
+    const Tensor dy = random_tensor({2, slide(9), slide(6), 35}, generator);
+    const auto results = run_all<double>(make_op(OpKind::maxpool_with_indices, dy.shape, attrs), {x});
+    CHECK(results[0].values == run<double>(make_op(OpKind::maxpool, dy.shape, attrs), {x}));
+    Tensor indices{dy.shape, {}, results[1].integers};
+    const Op grad = make_op(OpKind::maxpool_with_indices_grad, x.shape, attrs);
+    CHECK(run<double>(grad, {dy, indices}) == run<double>(make_op(OpKind::maxpool_grad, x.shape, attrs), {dy, x}));
+    // What is no place of its window wins nothing.
+    for (std::size_t i = 0; i < indices.integers.size(); ++i) {
+      indices.integers[i] = std::array{-1, -1000000, 1 << 30, static_cast<int>(attrs.kernel * attrs.kernel)}[i % 4];
+    }
+    CHECK(run<double>(grad, {dy, indices}) == Values(x.values.size(), 0));
+  }
+}
+
 TEST_CASE("mean_pool and its gradient") {
   for (const Shape& shape : {Shape{2, 3, 5, 34}, Shape{3, 4, 2}, Shape{2, 3}}) {
     const std::int64_t images = shape.front(), channels = shape.back();
@@ -404,6 +437,8 @@ TEST_CASE("ops that may overwrite an argument compute the same in place") {
       {make_op(OpKind::batchnorm, shape), {a, channels, channels}},
       {make_op(OpKind::batchnorm_grad_input, shape), {a, b, channels, channels, channels}},
       {make_op(OpKind::layernorm, shape), {a, rows, channels}},
+      {make_op(OpKind::batchnorm_with_stats, shape), {a, channels}},
+      {make_op(OpKind::layernorm_with_stats, shape), {a, channels}},
       {make_op(OpKind::layernorm_grad_input, shape), {a, b, rows, channels}},
       {make_op(OpKind::cross_entropy_grad, shape), {a, labels}},
   };
@@ -420,12 +455,14 @@ TEST_CASE("ops that may overwrite an argument compute the same in place") {
         refs.push_back({args[j].integers.empty() ? static_cast<const void*>(data[j].data()) : args[j].integers.data(),
                         args[j].shape});
       }
-      runtime::run_op<double>(op, refs, data[i].data(), nullptr);
+      Values statistics(static_cast<std::size_t>(core::element_count(core::output_shape(op, 1))));
+      void* const more[] = {statistics.data()};
+      runtime::run_op<double>(op, refs, data[i].data(), nullptr, more);
       INFO(core::to_string(op.kind) << " over argument " << i);
       CHECK(data[i] == expected);
     }
   }
-  CHECK(overwritten == 22);
+  CHECK(overwritten == 24);
   CHECK_FALSE(runtime::can_overwrite(OpKind::matmul, 0));
   CHECK_FALSE(runtime::can_overwrite(OpKind::permute, 0));
 }

@@ -97,4 +97,13 @@ TEST_CASE("rounding noise disturbs every kept output a little, the same way ever
   }
 }
 
+TEST_CASE("samples of ops with several outputs, and of those that read them, run") {
+  const Graph graph = pooled_norms(true);
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    const Graph sample = runtime::sample_graph(graph, v, 2);
+    const auto outputs = execute(compiled(sample, core::baseline_schedule(sample)));
+    CHECK(static_cast<std::int32_t>(outputs.size()) == 2 * core::output_count(graph.op(v)->kind));
+  }
+}
+
 }  // namespace cairn::tests

@@ -66,7 +66,11 @@ TEST_CASE("check_op refuses what a kernel could not index") {
       {OpKind::conv2d_grad_weight, {3, 3, 3, 2}, {{1, 4, 4, 3}, image}, {.pad = 1}},
       {OpKind::batchnorm, image, {image, {2, 2}, {2, 2}}},
       {OpKind::layernorm, {4, 6}, {{4, 6}, {4, 2}, {2, 6}}},
+      {OpKind::batchnorm_with_stats, image, {image, {2, 2}}},
+      {OpKind::layernorm_with_stats, {4, 6}, {{4, 6}, {2, 6}}},
       {OpKind::maxpool, {1, 2, 2, 2}, {image}, window},
+      {OpKind::maxpool_with_indices, {1, 2, 2, 2}, {image}, window},
+      {OpKind::maxpool_with_indices_grad, image, {{1, 2, 2, 2}, {1, 2, 2, 2}}, window},
       {OpKind::maxpool_grad, image, {{1, 2, 2, 2}, image}, window},
       {OpKind::mean_pool, {1, 2}, {image}},
       {OpKind::upsample, {1, 8, 8, 2}, {image}},
@@ -116,6 +120,14 @@ TEST_CASE("check_op refuses what a kernel could not index") {
       {OpKind::batchnorm_stats, {2, 2}, {image}, {.eps = 0}},
       {OpKind::layernorm, {4, 6}, {{4, 6}, {2, 4}, {2, 6}}},
       {OpKind::layernorm, {4, 6}, {{4, 6}, {4, 2}, {2, 5}}},
+      {OpKind::batchnorm_with_stats, image, {image, {2, 3}}},
+      {OpKind::batchnorm_with_stats, image, {image}},
+      {OpKind::layernorm_with_stats, {6, 4}, {{4, 6}, {2, 6}}},
+      {OpKind::layernorm_with_stats, {4, 6}, {{4, 6}, {4, 2}, {2, 6}}},
+      {OpKind::maxpool_with_indices, {1, 2, 2, 1}, {image}, window},
+      {OpKind::maxpool_with_indices, {1, 1, 1, 2}, {image}, {.kernel = 46341, .pad = 23200}},
+      {OpKind::maxpool_with_indices_grad, image, {{1, 2, 2, 2}, image}, window},
+      {OpKind::maxpool_with_indices_grad, image, {{1, 3, 3, 2}, {1, 3, 3, 2}}, window},
       {OpKind::maxpool, {1, 2, 2, 2}, {image}, {.kernel = 0, .stride = 2}},
       {OpKind::maxpool, {1, 3, 3, 2}, {image}, {.kernel = 2, .stride = 2, .pad = 2}},
       {OpKind::maxpool, {1, 2, 2, 1}, {image}, window},
@@ -148,6 +160,24 @@ TEST_CASE("check_op refuses what a kernel could not index") {
     INFO(core::to_string(bad[i].kind) << ", bad case " << i);
     CHECK_THROWS_AS(core::check_op(make_op(bad[i].kind, bad[i].out, bad[i].attrs), bad[i].args), InputError);
   }
+}
+
+TEST_CASE("shapes, types and bytes of an op's further outputs") {
+  core::Op op = make_op(OpKind::layernorm_with_stats, {2, 3, 8});
+  op.type = core::ElementType::bf16;
+  CHECK(core::output_count(op.kind) == 2);
+  CHECK(core::output_shape(op, 1) == Shape{6, 2});
+  CHECK(core::output_type(op, 0) == core::ElementType::bf16);
+  CHECK(core::output_type(op, 1) == core::ElementType::f32);
+  CHECK(core::output_bytes(op, 0) == 96);
+  CHECK(core::output_bytes(op, 1) == 48);
+  CHECK(core::output_shape(make_op(OpKind::batchnorm_with_stats, {5, 8}), 1) == Shape{2, 8});
+  op = make_op(OpKind::maxpool_with_indices, {1, 2, 2, 3});
+  CHECK(core::output_shape(op, 1) == op.shape);
+  CHECK(core::output_type(op, 1) == core::ElementType::i32);
+  CHECK(core::output_count(OpKind::maxpool) == 1);
+  const std::vector<Shape> image = {{1, 4, 4, 3}};
+  CHECK(core::op_work(op, image).bytes == 4 * (48 + 12 + 12));
 }
 
 TEST_CASE("ids and labels must be resident") {

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/precision.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
@@ -116,6 +118,92 @@ TEST_CASE("an op that cannot run in place is refused") {
   CHECK(compile_error(transposed, baseline_plan(transposed)).find("node 'b': op permute cannot run in place") == 0);
   const Graph scaled = second(OpKind::scale, {.alpha = 2});
   CHECK(compile_error(scaled, baseline_plan(scaled)).empty());
+}
+
+TEST_CASE("of an op's outputs, only the first can run in place") {
+  core::GraphBuilder builder(pooled_norms(true));
+  for (core::NodeId v = 0; v < builder.node_count(); ++v) {
+    core::Node& node = builder.node(v);
+    if (node.name == "second") std::swap(node.outputs[0].inplace, node.outputs[1].inplace);
+  }
+  const Graph graph = builder.build();
+  CHECK(compile_error(graph, baseline_plan(graph)).find("node 'second': op layernorm_with_stats cannot run in place") ==
+        0);
+}
+
+TEST_CASE("nodes of ops with several outputs: sizes, counts and arguments are checked") {
+  const auto refused = [](const std::string& name, const auto& change) -> std::string {
+    core::GraphBuilder builder(pooled_norms(true));
+    for (core::NodeId v = 0; v < builder.node_count(); ++v) {
+      if (builder.node(v).name == name) change(builder.node(v));
+    }
+    try {
+      builder.build();
+    } catch (const core::InputError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  using core::Node;
+  CHECK(refused("batch", [](Node&) {}).empty());
+  CHECK(refused("batch", [](Node& node) { node.outputs.push_back({}); }).empty());  // only orders
+  CHECK(refused("batch", [](Node& node) { node.outputs.push_back({.size = 4}); }) ==
+        "node 'batch': op batchnorm_with_stats: it makes 2 outputs, so the size of output 2 must be 0");
+  CHECK(refused("loss", [](Node& node) {
+          node.outputs = {{.size = 4}, {.size = 4}};
+        }) == "node 'loss': op mse: it makes 1 output, so the size of output 1 must be 0");
+  CHECK(refused("third", [](Node& node) { node.outputs.pop_back(); }) ==
+        "node 'third': op batchnorm_with_stats: it makes 2 outputs, but the node has 1");
+  CHECK(refused("batch", [](Node& node) { node.outputs[1].size += 4; }) ==
+        "node 'batch': op batchnorm_with_stats: its output 1 needs 32 bytes, but has size 36");
+  CHECK(refused("dx", [](Node& node) { node.op->args[1].output = 0; }).find("argument 1 is node 1, which is not one") !=
+        std::string::npos);
+  CHECK(refused("dx", [](Node& node) {
+          node.op->args[1].output = 2;
+        }).find("argument 1 is output 2 of node 1, which is not one of its inputs") != std::string::npos);
+  CHECK(refused("dpool", [](Node& node) {
+          node.inputs.emplace_back(1, 1);
+          node.op->args[1] = Operand::node(1, 1);
+        }) == "node 'dpool': op batchnorm_grad_input: argument 1 must be of type f32");
+  CHECK(refused("dx", [](Node& node) { node.op->args[1] = node.op->args[0]; }) ==
+        "node 'dx': op maxpool_with_indices_grad: argument 1 must be of type i32");
+  CHECK(refused("layer", [](Node& node) { node.op->writes = 0; }).find("only ops of one output can") !=
+        std::string::npos);
+}
+
+TEST_CASE("a graph of ops with several outputs in a file, and in bf16") {
+  const Graph graph = pooled_norms(true);
+  const std::string text = core::graph_to_json(graph);
+  CHECK(text.find("\"n1.1\"") != std::string::npos);
+  const Graph again = core::parse_graph(text, "net.json");
+  CHECK(core::graph_to_json(again) == text);
+  CHECK(again.fingerprint() == graph.fingerprint());
+  const auto error = [&](const std::string& arg) -> std::string {
+    std::string wrong = text;
+    wrong.replace(wrong.find("\"n1.1\""), 6, '"' + arg + '"');
+    try {
+      core::parse_graph(wrong, "net.json");
+    } catch (const core::InputError& refused) {
+      return refused.what();
+    }
+    return {};
+  };
+  CHECK(error("n1.1").empty());
+  for (const char* arg : {"n1.", "n1.x", "n1.-1", "n1.1.1", "n1.1x", "n.1", "n1.99999999999", "r1.1", "r0.0"}) {
+    INFO(arg);
+    CHECK(error(arg).find("\"args\" of its op must name nodes") != std::string::npos);
+  }
+  CHECK(error("n1.5").find("output 5 of node 1") != std::string::npos);
+  // A reader is checked before the op that it reads, whose shape is wrong.
+  const std::string empty = R"({"format":"cairn.graph","version":2,"nodes":[
+      {"name":"reader","size":8,"inputs":[[1,1]],"op":{"kind":"scale","shape":[2],"args":["n1.1"]}},
+      {"name":"norm","outputs":[{"size":0},{"size":0}],"op":{"kind":"layernorm_with_stats","shape":[2,0],"args":[]}}]})";
+  CHECK_THROWS_AS(core::parse_graph(empty, "net.json"), core::InputError);
+
+  const Graph half = core::with_precision(graph, core::Precision::bf16);
+  CHECK(half.value_size(half.value({1, 0})) == 2 * 160);
+  CHECK(half.value_size(half.value({1, 1})) == 4 * 160);  // indices
+  CHECK(half.value_size(half.value({2, 1})) == 4 * 8);    // statistics
 }
 
 TEST_CASE("optimizer state is no operand") {

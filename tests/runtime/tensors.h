@@ -48,9 +48,17 @@ inline std::vector<core::Shape> shapes_of(const std::vector<Tensor>& args) {
   return shapes;
 }
 
-/// Checks and runs one op on T. Output and scratch are NaN beforehand, so that nothing may depend on them.
+/// One output of an op.
 template <class T>
-std::vector<T> run(const core::Op& op, const std::vector<Tensor>& args) {
+struct Result {
+  std::vector<T> values;
+  std::vector<std::int32_t> integers;  ///< of indices, else empty
+  bool operator==(const Result&) const = default;
+};
+
+/// Checks and runs one op on T. Outputs and scratch are NaN beforehand, so that nothing may depend on them.
+template <class T>
+std::vector<Result<T>> run_all(const core::Op& op, const std::vector<Tensor>& args) {
   const std::vector<core::Shape> shapes = shapes_of(args);
   core::check_op(op, shapes);
   std::vector<std::vector<T>> data;
@@ -61,10 +69,28 @@ std::vector<T> run(const core::Op& op, const std::vector<Tensor>& args) {
     refs.push_back({pointer, args[i].shape});
   }
   constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
-  std::vector<T> out(static_cast<std::size_t>(core::element_count(op.shape)), kNan);
+  std::vector<Result<T>> results(static_cast<std::size_t>(core::output_count(op.kind)));
+  std::vector<void*> more;
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    const auto output = static_cast<std::int32_t>(k);
+    const auto count = static_cast<std::size_t>(core::element_count(core::output_shape(op, output)));
+    if (core::output_type(op, output) == core::ElementType::i32) {
+      results[k].integers.assign(count, -7);
+      more.push_back(results[k].integers.data());
+    } else {
+      results[k].values.assign(count, kNan);
+      if (k > 0) more.push_back(results[k].values.data());
+    }
+  }
   std::vector<T> scratch(static_cast<std::size_t>(core::op_work(op, shapes).scratch / 4), kNan);
-  runtime::run_op<T>(op, refs, out.data(), scratch.data());
-  return out;
+  runtime::run_op<T>(op, refs, results[0].values.data(), scratch.data(), more);
+  return results;
+}
+
+/// Its first output.
+template <class T>
+std::vector<T> run(const core::Op& op, const std::vector<Tensor>& args) {
+  return run_all<T>(op, args).front().values;
 }
 
 inline void check_close(const Values& actual, const Values& expected, double tolerance) {

@@ -25,8 +25,9 @@ inline core::Graph graph_of(const OpCase& one, core::ElementType storage) {
   node.name = core::to_string(one.op.kind);
   node.op = one.op;
   node.op->type = core::output_type(one.op.kind, storage);
-  node.size = core::element_bytes(node.op->type) * core::element_count(node.op->shape);
+  core::set_sizes(node);
   node.keep = true;
+  for (core::Output& output : node.outputs) output.keep = true;
   node.scratch = core::op_work(one.op, one.args).scratch;
   for (std::size_t i = 0; i < one.args.size(); ++i) {
     core::Resident argument;
