@@ -34,7 +34,8 @@ Solution run_tw(const core::Graph& graph, const SolveOptions& options) {
   return tw_remat(graph, tw);
 }
 
-constexpr SolverOption kOrderOptions[] = {{"threads", "threads", 0, 0, 4096, "of tables and searches; 0: one a core"}};
+constexpr SolverOption kOrderOptions[] = {
+    {"threads", "threads", 0, 0, 4096, "of tables and searches; 0: one a core, under a work limit one"}};
 
 template <Solution (*solver)(const core::Graph&, const OrderOptions&)>
 Solution run_order(const core::Graph& graph, const SolveOptions& options) {

@@ -194,10 +194,10 @@ class RemainderSearch {
 }  // namespace
 
 int OrderOptions::thread_count() const {
-  // The searches draw on a work limit together: the same number of them everywhere gives the same answer everywhere.
-  constexpr int kUnderWorkLimit = 2;
+  // Searches draw on a work limit together, so as many as there are cores would give an answer of their own on every
+  // machine: under such a limit there is one.
   if (threads > 0) return threads;
-  return limit.work == core::Limit().work ? core::thread_count() : kUnderWorkLimit;
+  return limit.work == core::Limit().work ? core::thread_count() : 1;
 }
 
 Solution order(const Graph& graph, const OrderOptions& options) {

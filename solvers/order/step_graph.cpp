@@ -15,7 +15,12 @@ StepGraph::StepGraph(const core::Graph& graph) {
   std::vector<Edge> edges;
   edges.reserve(static_cast<std::size_t>(graph.edge_count()));
   steps_.reserve(static_cast<std::size_t>(graph.node_count()));
-  std::vector<std::pair<core::NodeId, core::ValueId>> releases;
+  // What is freed by a step of its own, and behind which nodes.
+  struct Release {
+    std::span<const core::NodeId> readers;
+    std::int64_t bytes;
+  };
+  std::vector<Release> releases;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     Step step{graph.size(v) + graph.scratch(v), graph.scratch(v), 0};
     for (const core::NodeId u : graph.predecessors(v)) edges.emplace_back(u, v);
@@ -30,14 +35,21 @@ StepGraph::StepGraph(const core::Graph& graph) {
       } else if (readers == graph.successors(v).size()) {
         step.output += graph.value_size(x);
       } else if (graph.value_size(x) > 0) {
-        releases.emplace_back(v, x);
+        releases.push_back({graph.readers(x), graph.value_size(x)});
       }
     }
     steps_.push_back(step);
   }
-  for (const auto& [v, x] : releases) {
-    for (const core::NodeId reader : graph.readers(x)) edges.emplace_back(reader, step_count());
-    steps_.push_back({0, graph.value_size(x), 0});
+  // A step's output is freed behind all of its successors. Where a release is one of them, that would be too late, so
+  // what the step itself holds is freed by a release, too.
+  for (std::size_t i = 0; i < releases.size(); ++i) {
+    const Release release = releases[i];
+    for (const core::NodeId reader : release.readers) {
+      edges.emplace_back(reader, step_count());
+      const std::int64_t held = std::exchange(steps_[reader].output, 0);
+      if (held > 0) releases.push_back({graph.successors(reader), held});
+    }
+    steps_.push_back({0, release.bytes, 0});
   }
   index(std::move(edges));
 }

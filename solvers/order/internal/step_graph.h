@@ -27,7 +27,8 @@ class StepGraph {
   /// Edges must be acyclic; repeats are dropped. O(n + m log).
   StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
   /// Each node one step of the same number. A value that some, but not all successors of its node read is freed by a
-  /// step of its own behind those, which runs no node: these are numbered after the nodes. O(n + m).
+  /// release, a step of its own behind those, which runs no node; so is what the nodes before a release hold for all of
+  /// their successors. Releases are numbered after the nodes. O(n + m).
   explicit StepGraph(const core::Graph& graph);
 
   StepId step_count() const { return static_cast<StepId>(steps_.size()); }

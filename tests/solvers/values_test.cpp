@@ -1,0 +1,134 @@
+// Solvers and planner on graphs whose nodes have several outputs, and on pinned nodes.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/core/node_sum.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/plan/planner.h"
+#include "cairn/solvers/registry.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::Graph;
+using core::Schedule;
+using tests::Random;
+namespace reference = core::reference;
+
+Graph random_values(Random& random, core::NodeId max_nodes) {
+  return tests::random_graph(random, {.max_nodes = max_nodes, .several_outputs = true, .pinned = random.chance(50)});
+}
+
+TEST_CASE("every solver keeps to the definitions where nodes have several outputs or are pinned") {
+  tests::for_each_seed(400, [&](Random& random) {
+    const Graph graph = random_values(random, 12);
+    const std::int64_t least = core::peak_lower_bound(graph);
+    const std::int64_t most = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+    for (const SolverInfo& solver : registry()) {
+      if (solver.graphs != "any" && graph.value_count() > solver.most_values) continue;
+      INFO(solver.name);
+      SolveOptions options;
+      options.limit.work = 200'000;
+      if (random.chance(70)) options.budget = random.between(least, most);
+      const Solution solution = solver.solve(graph, options);
+      REQUIRE(reference::valid(graph, solution.schedule));
+      REQUIRE(reference::peak(graph, solution.schedule) == solution.peak);
+      REQUIRE(reference::cost(graph, solution.schedule) == solution.cost);
+      REQUIRE(solution.peak_bound.value >= reference::peak_lower_bound(graph));
+      REQUIRE(solution.peak_bound.value <= solution.least_peak);
+    }
+  });
+}
+
+TEST_CASE("order and exact find the least peak without recomputation where outputs die apart") {
+  int classes = 0;
+  tests::for_each_seed(3000, [&](Random& random) {
+    const Graph graph = random_values(random, 9);
+    const std::int64_t least = reference::least_peak_without_recomputation(graph);
+    for (const SolverInfo& solver : registry()) {
+      if (solver.can.recomputes || !solver.can.exact) continue;
+      INFO(solver.name);
+      Solution solution;
+      try {
+        solution = solver.solve(graph, {});
+      } catch (const core::InputError&) {
+        REQUIRE(solver.graphs != "any");  // not of its class, and it said so
+        continue;
+      }
+      classes += solver.graphs != "any" ? 1 : 0;
+      REQUIRE(solution.status == Status::optimal);
+      REQUIRE(solution.peak == least);
+      REQUIRE(reference::peak(graph, solution.schedule) == least);
+    }
+  });
+  CHECK(classes > 500);
+}
+
+TEST_CASE("plans hold every output apart, and overwrite what they may") {
+  std::int64_t in_place = 0, further = 0;
+  tests::for_each_seed(3000, [&](Random& random) {
+    const Graph graph = random_values(random, 12);
+    const Schedule schedule = tests::random_schedule(random, graph);
+    const std::int64_t alignment = random.chance(50) ? 1 : 8;
+    const core::Plan plan = plan_memory(graph, schedule, {.alignment = alignment});
+    REQUIRE(core::check_plan(graph, schedule, plan).empty());
+    // Every output that has bytes has a buffer of its life, in the order of steps and outputs.
+    auto buffer = plan.buffers.begin();
+    for (const core::Lifetime& life : reference::lifetimes(graph, schedule)) {
+      const core::ValueId x = graph.value({life.node, life.output});
+      if (graph.value_size(x) == 0) continue;
+      buffer = std::find_if(buffer, plan.buffers.end(), [](const core::Buffer& b) { return !b.scratch; });
+      REQUIRE(buffer != plan.buffers.end());
+      REQUIRE(core::OutputRef(buffer->node, buffer->output) == core::OutputRef(life.node, life.output));
+      REQUIRE(buffer->first == life.first);
+      REQUIRE(buffer->last == life.last);
+      REQUIRE(buffer->size == core::align_up(graph.value_size(x), alignment));
+      in_place += buffer->alias_of != core::OutputRef() ? 1 : 0;
+      further += buffer->output > 0 ? 1 : 0;
+      ++buffer;
+    }
+    REQUIRE(std::all_of(buffer, plan.buffers.end(), [](const core::Buffer& b) { return b.scratch; }));
+    // No two that are live at once overlap, but for what is overwritten.
+    for (const core::Buffer& a : plan.buffers) {
+      for (const core::Buffer& b : plan.buffers) {
+        if (&a == &b || a.last < b.first || b.last < a.first) continue;
+        if (a.offset + a.size <= b.offset || b.offset + b.size <= a.offset) continue;
+        const auto taken = [](const core::Buffer& by, const core::Buffer& from) {
+          return !from.scratch && by.alias_of == core::OutputRef(from.node, from.output) && from.last == by.first;
+        };
+        REQUIRE((taken(a, b) || taken(b, a)));
+      }
+    }
+    core::Plan wrong = plan;
+    const auto larger =
+        std::find_if(wrong.buffers.begin(), wrong.buffers.end(), [](const core::Buffer& b) { return b.output > 0; });
+    if (larger == wrong.buffers.end()) return;
+    larger->output = 0;
+    REQUIRE_FALSE(core::check_plan(graph, schedule, wrong).empty());
+  });
+  CHECK(in_place > 300);
+  CHECK(further > 3000);
+}
+
+TEST_CASE("Algorithm 3 on several outputs: the same peak in the node-sum graph") {
+  tests::for_each_seed(3000, [&](Random& random) {
+    const Graph graph = random_values(random, 10);
+    const core::NodeSumReduction reduction = core::reduce_to_node_sum(graph);
+    const Schedule schedule = tests::random_schedule(random, graph, 0);
+    const auto order = core::to_node_sum(graph, reduction, schedule);
+    REQUIRE(core::is_schedule(reduction.graph, order));
+    REQUIRE(core::peak(reduction.graph, order) == reference::peak(graph, schedule));
+    REQUIRE(core::from_node_sum(reduction, order) == schedule);
+  });
+}
+
+}  // namespace
+}  // namespace cairn::solvers
