@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Peak of simrd traces, by following them line by line, against the baseline that cairn makes of them.
+
+usage: bench/simrd_peak.py CAIRN TRACE...
+
+A storage takes memory from the CALL that makes it to the last operation that names it, or to the end where the trace
+still refers to it then. What exists before START, and constants, are resident and not counted. Shares no code with
+core/formats/simrd.cpp. Exits with 1 where a peak differs.
+"""
+
+import json
+import subprocess
+import sys
+
+
+class Storage:
+    def __init__(self, resident):
+        self.resident = resident
+        self.bytes = 0
+        self.references = 0
+        self.last_use = 0
+
+
+def operations(path):
+    """The operations of the step, each with the storages that it makes; storages know where they are last used."""
+    with open(path, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file if line.strip()]
+    started = not any(line.get("ANNOTATION") == "START" for line in lines)
+    tensors, every, steps = {}, [], []
+
+    def define(name, storage):
+        if name in tensors:
+            tensors[name].references -= 1
+        storage.references += 1
+        tensors[name] = storage
+
+    def make():
+        every.append(Storage(not started))
+        return every[-1]
+
+    def use(names):
+        storages = [tensors[name] for name in names]
+        for storage in storages:
+            storage.last_use = len(steps)
+        return storages
+
+    for line in lines:
+        kind = line["INSTRUCTION"]
+        if kind == "ANNOTATE" and line["ANNOTATION"] == "START" and not started:
+            started = True
+            steps.clear()
+            for storage in every:
+                storage.resident = True
+        elif kind == "CONSTANT":
+            define(line["NAME"], make())
+            tensors[line["NAME"]].resident = True
+        elif kind == "MEMORY":
+            tensors[line["NAME"]].bytes = int(line["MEMORY"])
+        elif kind == "ALIAS" and int(line["ALIAS"]) != -1:
+            made, arguments = steps[-1]
+            own = tensors[line["NAME"]]
+            if own in made:
+                made.remove(own)
+            define(line["NAME"], arguments[int(line["ALIAS"])])
+        elif kind == "CALL":
+            arguments = use(line["ARGS"])
+            made = [make() for _ in line["RESULT"]]
+            for storage in made:
+                storage.last_use = len(steps)
+            steps.append((made, arguments))
+            for name, storage in zip(line["RESULT"], made):
+                define(name, storage)
+        elif kind == "MUTATE":
+            steps.append(([], use(line["ARGS"])))
+        elif kind in ("COPY", "COPY_FROM"):
+            define(line["DST"], tensors[line["SRC"]])
+        elif kind == "RELEASE":
+            tensors.pop(line["NAME"]).references -= 1
+    return steps
+
+
+def peak(path):
+    live = highest = 0
+    ends = {}
+    for step, (made, _) in enumerate(operations(path)):
+        for storage in made:
+            if storage.resident:
+                continue
+            live += storage.bytes
+            if storage.references == 0:
+                ends.setdefault(storage.last_use, []).append(storage)
+        highest = max(highest, live)
+        live -= sum(storage.bytes for storage in ends.get(step, []))
+    return highest
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__.strip())
+    differ = 0
+    for path in sys.argv[2:]:
+        info = subprocess.run([sys.argv[1], "info", path, "--time-limit", "1s", "--json"], capture_output=True, text=True, check=True)
+        found = json.loads(info.stdout)["baseline_peak_bytes"]
+        expected = peak(path)
+        differ += found != expected
+        print(f"{path}: trace {expected}, cairn {found}{'' if found == expected else '  DIFFERS'}")
+    sys.exit(1 if differ else 0)
+
+
+if __name__ == "__main__":
+    main()
