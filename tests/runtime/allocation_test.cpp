@@ -86,10 +86,12 @@ TEST_CASE("nothing is allocated while a step runs") {
   CHECK(allocations_of_a_step(compiled(p.graph, with_recomputation(p), 256, 64), {.sentinels = true}) == 0);
   const core::Graph convs = convolutions();
   CHECK(allocations_of_a_step(compiled(convs, core::baseline_schedule(convs))) == 0);
+  const core::Graph norms = pooled_norms(true);
+  CHECK(allocations_of_a_step(compiled(norms, core::baseline_schedule(norms))) == 0);
 
   Random random(3);
   for (int i = 0; i < 20; ++i) {
-    const core::Graph graph = random_graph(random, {.min_nodes = 10, .max_nodes = 40});
+    const core::Graph graph = random_graph(random, {.min_nodes = 10, .max_nodes = 40, .several_outputs = i % 2 != 0});
     CHECK(allocations_of_a_step(compiled(graph, random_schedule(random, graph), 1)) == 0);
   }
 }
