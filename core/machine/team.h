@@ -19,6 +19,12 @@ struct Max {
     return a < b ? b : a;
   }
 };
+struct Or {
+  template <class T>
+  CAIRN_HD T operator()(T a, T b) const {
+    return a | b;
+  }
+};
 
 /// A Team is a group of threads that runs one piece of work together; an algorithm is written once, as a template over
 /// it, in phases between syncs. A warp or a thread block is a Team in cuda/; on the host a Team of one runs the same

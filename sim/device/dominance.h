@@ -273,20 +273,9 @@ void choose_cuts(Levels& levels, std::vector<std::int64_t> values);
 /// Does the only profile of `one` dominate each of `many` (or the other way round)?
 template <bool kOneDominates>
 struct OneAgainstMany {
-  static constexpr int kThreads = 1;
   Profiles one, many;
-  std::uint8_t* flags;
-
-  template <class Team>
-  CAIRN_HD void operator()(const Team&, std::int64_t j) const {
-    flags[j] = kOneDominates ? dominates(one, 0, many, j) : dominates(many, j, one, 0);
-  }
-};
-
-struct Or {
-  template <class T>
-  CAIRN_HD T operator()(T a, T b) const {
-    return a | b;
+  CAIRN_HD bool operator()(std::int64_t j) const {
+    return kOneDominates ? dominates(one, 0, many, j) : dominates(many, j, one, 0);
   }
 };
 
@@ -306,7 +295,7 @@ struct MatrixWord {
     for (std::int64_t k = team.rank(); k < columns; k += team.size()) {
       mine |= static_cast<std::uint64_t>(dominates(profiles, first_row + row, profiles, first + k)) << k;
     }
-    const std::uint64_t all = team.reduce(mine, Or{});
+    const std::uint64_t all = team.reduce(mine, core::Or());
     if (team.rank() == 0) bits[row * words_of_row + word] = all;
   }
 };
@@ -346,25 +335,13 @@ struct Candidates {
   CAIRN_HD Profiles profiles() const { return {stairs, outlines, words, stride}; }
 };
 
-struct GatherSorted {
-  static constexpr int kThreads = 1;
-  Profiles from;
-  Candidates to;  ///< whose keys and places are there
-
-  template <class Team>
-  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
-    const std::int32_t place = to.places[i];
-    to.outlines[i] = from.outlines[place];
-    for (int w = 0; w < kWords; ++w) to.words[w * to.stride + i] = from.words[w * from.stride + place];
-  }
-};
-
 /// Appends from[begin + selected[i]] to the first `to_count` of `to`.
+template <class Place>
 struct Append {
   static constexpr int kThreads = 1;
   Candidates from;
   std::int64_t begin;
-  const std::int64_t* selected;
+  const Place* selected;
   Candidates to;
   std::int64_t to_count;
 
@@ -399,27 +376,23 @@ struct Filter {
       for (std::int64_t k = first + team.rank(); k < end && found == 0; k += team.size()) {
         found = dominates(earlier, k, candidates, begin + i);
       }
-      found = team.reduce(found, Or{});
+      found = team.reduce(found, core::Or());
     }
     if (team.rank() == 0) flags[i] = found == 0;
   }
 };
 
-/// Among equal keys who dominates may come after: flags[i] is 0 if such a one dominates candidate i.
+/// Among equal keys who dominates may come after: does no such one dominate candidate i?
 struct FilterTies {
-  static constexpr int kThreads = 1;
   Profiles candidates;
   const std::uint64_t* keys;
   std::int64_t count;
-  std::uint8_t* flags;
 
-  template <class Team>
-  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
-    bool found = false;
-    for (std::int64_t k = i + 1; k < count && keys[k] == keys[i] && !found; ++k) {
-      found = dominates(candidates, k, candidates, i);
+  CAIRN_HD bool operator()(std::int64_t i) const {
+    for (std::int64_t k = i + 1; k < count && keys[k] == keys[i]; ++k) {
+      if (dominates(candidates, k, candidates, i)) return false;
     }
-    flags[i] = !found;
+    return true;
   }
 };
 
@@ -477,14 +450,14 @@ class DominanceSet : public sim::DominanceSet {
       // stays: dominance is transitive.
       machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
       const std::int64_t left = machine_.select(flags.data(), count, selected.data());
-      machine_.launch(Append{all.view(), begin, selected.data(), block.view(), 0}, left);
+      machine_.launch(Append<std::int64_t>{all.view(), begin, selected.data(), block.view(), 0}, left);
       const Profiles rest = block.view().profiles();
       machine_.launch(Filter{rest, Filter::kThoseBefore, rest, 0, flags.data()}, left);
       const std::int64_t stay = machine_.select(flags.data(), left, selected.data());
-      machine_.launch(Append{block.view(), 0, selected.data(), kept.view(), found}, stay);
+      machine_.launch(Append<std::int64_t>{block.view(), 0, selected.data(), kept.view(), found}, stay);
       found += stay;
     }
-    machine_.launch(FilterTies{kept.view().profiles(), kept.view().keys, found, flags.data()}, found);
+    machine_.launch(Mark<FilterTies>{{kept.view().profiles(), kept.view().keys, found}, flags.data()}, found);
     const std::vector<std::int32_t> places = downloaded(machine_, kept.view().places, found);
     const std::vector<std::uint8_t> stays = downloaded(machine_, flags.data(), found);
     std::vector<std::int64_t> result;
@@ -563,16 +536,18 @@ class DominanceSet : public sim::DominanceSet {
     batch.add(one);
     const DominanceSet alone(machine_, upload(machine_, batch), chosen_);
     const auto flags = machine_.template array<std::uint8_t>(size());
-    machine_.launch(OneAgainstMany<kOneDominates>{alone.profiles(), profiles(), flags.data()}, size());
+    machine_.launch(Mark<OneAgainstMany<kOneDominates>>{{alone.profiles(), profiles()}, flags.data()}, size());
     return downloaded(machine_, flags.data(), size());
   }
 
   void sort_into(const Candidates& sorted) const {
     const auto keys = machine_.template array<std::uint64_t>(size());
-    const auto places = machine_.template array<std::int32_t>(size());
+    const auto places = machine_.template array<std::int32_t>(size()),
+               order = machine_.template array<std::int32_t>(size());
     machine_.launch(OrderKeys{profiles(), keys.data(), places.data()}, size());
-    machine_.sort_pairs(keys.data(), sorted.keys, places.data(), sorted.places, size());
-    machine_.launch(GatherSorted{profiles(), sorted}, size());
+    machine_.sort_pairs(keys.data(), sorted.keys, places.data(), order.data(), size());
+    const Candidates all{stairs_.data(), outlines_.data(), words_.data(), keys.data(), places.data(), size()};
+    machine_.launch(Append<std::int32_t>{all, 0, order.data(), sorted, 0}, size());
   }
 
   Machine& machine_;

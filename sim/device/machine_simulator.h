@@ -8,11 +8,12 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/machine/machine.h"
-#include "cairn/sim/device/atomics.h"
 #include "cairn/sim/device/graph_tables.h"
+#include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/device/order_profile.h"
 #include "cairn/sim/device/random_order.h"
 #include "cairn/sim/device/rewind.h"
+#include "cairn/sim/device/transfer.h"
 #include "cairn/sim/simulator.h"
 
 /// A Simulator on a Machine (core/machine/machine.h): what cuda/ runs on a GPU, and tests on the host.
@@ -136,7 +137,7 @@ struct Counted {
   std::int64_t least_peak = INT64_MAX, most_peak = 0, least_cost = INT64_MAX, most_cost = 0;
   WideSum peak_sum = 0, cost_sum = 0;
 
-  CAIRN_HD Counted plus(const Counted& other) const {
+  CAIRN_HD Counted operator+(const Counted& other) const {
     const auto least = [](std::int64_t a, std::int64_t b) { return a < b ? a : b; };
     const auto most = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
     return {valid + other.valid,
@@ -177,31 +178,25 @@ struct CountOutcomes {
       const std::int64_t peak = outcomes.peak[c], cost = outcomes.cost[c];
       const std::int64_t bin = peak < from ? -1 : (peak - from) >> shift;
       const bool outside = bin < 0 || bin >= bins;
-      own = own.plus({1, 0, peak <= budget ? 1 : 0, outside ? 1 : 0, peak, peak, cost, cost, static_cast<WideSum>(peak),
-                      static_cast<WideSum>(cost)});
+      own = own + Counted{1,    0,    peak <= budget ? 1 : 0,     outside ? 1 : 0,           peak, peak,
+                          cost, cost, static_cast<WideSum>(peak), static_cast<WideSum>(cost)};
       fetch_add(&histogram[bin < 0 ? 0 : outside ? bins - 1 : bin], std::int64_t{1});
     }
-    const Counted all = team.reduce(own, [](const Counted& a, const Counted& b) { return a.plus(b); });
+    const Counted all = team.reduce(own, core::Sum());
     if (team.rank() == 0) counts[index] = all;
   }
 };
 
-/// Marks the candidates that a tally must look at: below the worst of the top, or no worse than the front, or invalid.
-struct MarkEntries {
-  static constexpr int kThreads = 1;
+/// Must a tally look at the candidate: is it below the worst of the top, or no worse than the front, or invalid?
+struct IsEntry {
   OutcomesView outcomes;
   std::int64_t first;
   Entry worst;
   const Entry* front;  ///< peaks ascend, costs descend
   std::int64_t front_size;
-  std::uint8_t* marked;
 
-  template <class Team>
-  CAIRN_HD void operator()(const Team& /*team*/, std::int64_t c) const {
-    if (outcomes.valid[c] == 0) {
-      marked[c] = 1;
-      return;
-    }
+  CAIRN_HD bool operator()(std::int64_t c) const {
+    if (outcomes.valid[c] == 0) return true;
     const std::int64_t peak = outcomes.peak[c], cost = outcomes.cost[c], index = first + c;
     const bool in_top = peak != worst.peak   ? peak < worst.peak
                         : cost != worst.cost ? cost < worst.cost
@@ -221,7 +216,7 @@ struct MarkEntries {
       const bool same = best.peak == peak && best.cost == cost;
       in_front = best.cost > cost || (same && index < best.index);
     }
-    marked[c] = in_top || in_front ? 1 : 0;
+    return in_top || in_front;
   }
 };
 
@@ -376,11 +371,7 @@ class MachineSimulator : public Simulator {
 
   template <class T>
   T* room(Array<T>& array, std::int64_t count) {
-    if (array.size() < count) {
-      array = {};
-      array = machine_.template array<T>(count);
-    }
-    return array.data();
+    return device::room(machine_, array, count);
   }
   OutcomesView outcomes_room(std::int64_t count) {
     return {room(valid_, count), room(peak_, count), room(cost_, count), room(peak_step_, count)};
@@ -467,9 +458,8 @@ class MachineSimulator : public Simulator {
                     teams);
     const std::vector<Entry>& best = tally.front();
     const auto front = uploaded(machine_, std::span(best));
-    machine_.launch(MarkEntries{outcomes, first, tally.worst_top(), front.data(),
-                                static_cast<std::int64_t>(best.size()), room(marked_, count)},
-                    count);
+    machine_.launch(
+        Mark<IsEntry>{{outcomes, first, tally.worst_top(), front.data(), front.size()}, room(marked_, count)}, count);
     const std::int64_t found = machine_.select(marked_.data(), count, room(places_, count));
 
     for (const Counted& part : downloaded(machine_, counts.data(), teams)) tally.add_counts(part.counts());

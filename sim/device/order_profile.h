@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "cairn/core/host_device.h"
+#include "cairn/core/machine/team.h"
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/rewind.h"
 #include "cairn/sim/schedule_batch.h"
@@ -207,7 +207,7 @@ CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, cons
     }
     Lanes::store(graph.keep[u] != 0 ? Lanes::all(0) : last, space.last[u]);
   }
-  bad = team.reduce(bad, [](std::uint32_t x, std::uint32_t y) { return x | y; });
+  bad = team.reduce(bad, core::Or());
 
   for (std::int32_t v = team.rank(); v < n; v += team.size()) {
     const Words at = Lanes::load(space.position[v]);

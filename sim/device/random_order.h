@@ -7,9 +7,9 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/host_device.h"
-#include "cairn/sim/device/atomics.h"
-#include "cairn/sim/device/bits.h"
+#include "cairn/core/machine/team.h"
 #include "cairn/sim/device/graph_tables.h"
+#include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/device/philox.h"
 
 /// The random numbers of a candidate, see sim/generator.h.
@@ -119,7 +119,7 @@ CAIRN_HD void sort_by_key(const Team& team, std::int32_t count, const std::uint3
                           Id* order) {
   std::uint32_t highest = 0;
   for (std::int32_t v = team.rank(); v < count; v += team.size()) highest = key[v] > highest ? key[v] : highest;
-  highest = team.reduce(highest, [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; });
+  highest = team.reduce(highest, core::Max());
   const std::uint64_t scale = (static_cast<std::uint64_t>(count) << 32) / (std::uint64_t{highest} + 1);
   const auto bucket_of = [=](std::int32_t v) { return static_cast<std::int32_t>(key[v] * scale >> 32); };
 

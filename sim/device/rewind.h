@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cairn/core/host_device.h"
+#include "cairn/core/machine/team.h"
 #include "cairn/sim/device/graph_tables.h"
 
 namespace cairn::sim::device {
@@ -55,7 +55,6 @@ CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id*
   for (std::int32_t v = team.rank(); v < graph.node_count; v += team.size()) pending[v] = graph.at_end[v];
   team.sync();
 
-  const auto add = [](std::uint64_t a, std::uint64_t b) { return a + b; };
   Outcome outcome;
   std::int64_t peak = -1, cost = 0;
   std::int32_t peak_step = -1;
@@ -74,7 +73,7 @@ CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id*
       read += pending[u];
       pending[u] = 0;
     }
-    live += team.reduce(read, add);
+    live += team.reduce(read, core::Sum());
     const std::int64_t during = static_cast<std::int64_t>(live & ~kMark) + node.extra;
     if (during >= peak) {
       peak = during;
@@ -86,7 +85,7 @@ CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id*
 
   bool missing = false;
   for (std::int32_t v = team.rank(); v < graph.node_count; v += team.size()) missing |= pending[v] == 0;
-  if (team.reduce(missing ? 1 : 0, [](int a, int b) { return a | b; }) != 0) return outcome;
+  if (team.reduce(missing ? 1 : 0, core::Or()) != 0) return outcome;
   outcome.valid = true;
   outcome.peak = length > 0 ? peak : 0;
   outcome.cost = cost;

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
+
+#include "cairn/core/host_device.h"
 
 /// Conveniences beside a Machine (core/machine/machine.h).
 namespace cairn::sim::device {
@@ -26,5 +29,28 @@ std::vector<T> downloaded(Machine& machine, const T* data, std::int64_t count) {
   machine.download(data, count, values.data());
   return values;
 }
+
+/// An array of at least so many elements, in the memory of `array` if it is long enough; what it held is lost.
+template <class Machine, class Array>
+auto* room(Machine& machine, Array& array, std::int64_t count) {
+  if (array.size() < count) {
+    array = {};
+    array = machine.template array<std::remove_pointer_t<decltype(array.data())>>(count);
+  }
+  return array.data();
+}
+
+/// To launch: flags[i] says whether predicate(i) holds.
+template <class Predicate>
+struct Mark {
+  static constexpr int kThreads = 1;
+  Predicate predicate;
+  std::uint8_t* flags;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team&, std::int64_t i) const {
+    flags[i] = predicate(i) ? 1 : 0;
+  }
+};
 
 }  // namespace cairn::sim::device

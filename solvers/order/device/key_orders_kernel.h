@@ -168,15 +168,11 @@ struct PackedKeyTree {
   std::int64_t released = 0;
 
   KeyTreeView view() const {
-    return view(keys.data(), free_parents.data(), segments.data(), chain_begin.data(), ranked.data());
-  }
-  KeyTreeView view(const KeyTreeView::Key* key, const std::int32_t* free_parent, const core::Segment* segment,
-                   const std::int32_t* begin, const KeyTreeView::Ranked* rank) const {
-    return {key,
-            free_parent,
-            segment,
-            begin,
-            rank,
+    return {keys.data(),
+            free_parents.data(),
+            segments.data(),
+            chain_begin.data(),
+            ranked.data(),
             static_cast<std::int32_t>(keys.size()),
             static_cast<std::int32_t>(free_parents.size()),
             static_cast<std::int32_t>(ranked.size()),
@@ -214,19 +210,16 @@ class KeyOrderBatches {
   virtual void profiles(const Prefixes& prefixes, KeyOrderProfiles& profiles) = 0;
 };
 
-/// Marks the keys that may follow each prefix.
-struct FindChildren {
-  static constexpr int kThreads = 1;
+/// May the key follow the prefix? Index: prefix * keys + key.
+struct IsChild {
   KeyTreeView tree;
   const std::int32_t* prefixes;
   std::int32_t length;
-  std::uint8_t* flags;
 
-  template <class Team>
-  CAIRN_HD void operator()(const Team&, std::int64_t index) const {
+  CAIRN_HD bool operator()(std::int64_t index) const {
     const std::int64_t prefix = index / tree.key_count;
     const auto key = static_cast<std::int32_t>(index - prefix * tree.key_count);
-    flags[index] = tree.may_follow(prefixes + prefix * length, length, key) ? 1 : 0;
+    return tree.may_follow(prefixes + prefix * length, length, key);
   }
 };
 
@@ -310,14 +303,20 @@ class KeyOrdersOn final : public KeyOrderBatches {
         segments_(sim::device::uploaded(machine, std::span(tree.segments))),
         chain_begin_(sim::device::uploaded(machine, std::span(tree.chain_begin))),
         ranked_(sim::device::uploaded(machine, std::span(tree.ranked))),
-        tree_(tree.view(keys_.data(), free_parents_.data(), segments_.data(), chain_begin_.data(), ranked_.data())) {}
+        tree_(tree.view()) {
+    tree_.keys = keys_.data();
+    tree_.free_parents = free_parents_.data();
+    tree_.segments = segments_.data();
+    tree_.chain_begin = chain_begin_.data();
+    tree_.ranked = ranked_.data();
+  }
 
   void children(const Prefixes& prefixes, KeyOrderChildren& children) override {
     const std::int64_t slots = prefixes.count * tree_.key_count;
     const std::int32_t* orders = put(prefixes);
     reserve(flags_, slots);
     reserve(places_, slots);
-    machine_.launch(FindChildren{tree_, orders, prefixes.length, flags_.data()}, slots);
+    machine_.launch(sim::device::Mark<IsChild>{{tree_, orders, prefixes.length}, flags_.data()}, slots);
     const std::int64_t count = machine_.select(flags_.data(), slots, places_.data());
     reserve(peaks_, 2 * count);
     reserve(indices_, 2 * count);
@@ -354,10 +353,7 @@ class KeyOrdersOn final : public KeyOrderBatches {
 
   template <class T>
   void reserve(ArrayOf<T>& array, std::int64_t count) {
-    if (array.size() >= count) return;
-    const std::int64_t wanted = std::max(count, 2 * array.size());
-    array = {};
-    array = machine_.template array<T>(wanted);
+    if (array.size() < count) sim::device::room(machine_, array, std::max(count, 2 * array.size()));
   }
   const std::int32_t* put(const Prefixes& prefixes) {
     reserve(orders_, prefixes.count * prefixes.length);
