@@ -16,8 +16,9 @@ namespace cairn::sim {
 /// first. That is Kahn's algorithm with a random choice; it is computed in parallel by giving every node an exponential
 /// waiting time from when its last input ran, and sorting by the time at which nodes run.
 ///
-/// Its recomputation moves, if asked for: a number of them uniform in 0 .. moves; each takes a random edge u -> v and
-/// runs u once more right before v. An edge that is drawn twice counts once.
+/// Its recomputation moves, if asked for: a number of them uniform in 0 .. moves; each takes a random edge u -> v (v
+/// reads something of u) and runs u once more right before v. An edge that is drawn twice counts once, and one from a
+/// pinned node not at all.
 struct Generator {
   std::uint64_t seed = 0;
   std::int32_t moves = 0;  ///< most recomputation moves of a candidate, >= 0
@@ -25,8 +26,8 @@ struct Generator {
   bool operator==(const Generator&) const = default;
 };
 
-/// Steps that a candidate has at most, of a graph of n nodes and m edges: n + min(moves, m). Throws InputError where
-/// moves are below 0.
+/// Steps that a candidate has at most, of a graph of n nodes and m edges (predecessors of all nodes): n + min(moves,
+/// m). Throws InputError where moves are below 0.
 std::int64_t most_steps(const Generator& generator, core::NodeId nodes, std::int64_t edges);
 
 /// Candidate `index` >= 0. O(m + n log n) and as much memory; for many, see Simulator.

@@ -1,13 +1,10 @@
 #include "cairn/sim/device/graph_tables.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
 
-#include "cairn/core/error.h"
 #include "cairn/sim/device/random_order.h"
 
 namespace cairn::sim::device {
@@ -16,9 +13,12 @@ namespace {
 /// What all sizes and scratches are multiples of, if sums of them in that unit fit into 31 bits; else 0.
 std::int64_t find_unit(const core::Graph& graph) {
   std::int64_t unit = 0, sum = 0, most_scratch = 0;
+  for (core::ValueId x = 0; x < graph.value_count(); ++x) {
+    unit = std::gcd(unit, graph.value_size(x));
+    sum += graph.value_size(x);
+  }
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    unit = std::gcd(std::gcd(unit, graph.size(v)), graph.scratch(v));
-    sum += graph.size(v);
+    unit = std::gcd(unit, graph.scratch(v));
     most_scratch = std::max(most_scratch, std::abs(graph.scratch(v)));
   }
   if (unit == 0) unit = 1;
@@ -37,74 +37,84 @@ std::vector<std::int32_t> node_levels(const core::Graph& graph) {
 
 template <class Id>
 Tables<Id>::Tables(const core::Graph& graph) {
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.output_count(v) == 1 && !graph.pinned(v)) continue;
-    throw core::InputError(fmt::format("node '{}' {}, which the simulator cannot evaluate yet", graph.name(v),
-                                       graph.pinned(v) ? "is pinned" : "has several outputs"));
-  }
   const core::NodeId n = graph.node_count();
   const core::GraphView& view = graph.view();
-  const auto narrow = [](const core::NodeId* begin, std::int64_t count) {
-    std::vector<Id> ids(static_cast<std::size_t>(count));
-    std::transform(begin, begin + count, ids.begin(), [](core::NodeId v) { return static_cast<Id>(v); });
-    return ids;
-  };
-  scalars_.node_count = n;
-  scalars_.edge_count = static_cast<std::int32_t>(graph.edge_count());
-  input_begin_.assign(view.input_begin, view.input_begin + n + 1);
-  inputs_ = narrow(view.inputs, graph.edge_count());
-  reader_begin_.assign(view.reader_begin, view.reader_begin + n + 1);
-  readers_ = narrow(view.readers, graph.edge_count());
-  keep_.assign(view.keep, view.keep + n);
-  size_.assign(view.node_size, view.node_size + n);
-  scratch_.assign(view.scratch, view.scratch + n);
-  cost_.assign(view.cost, view.cost + n);
+  TableArrays<Id, Vector>& to = arrays_;
+  // The graph's number of each value, and back.
+  std::vector<core::ValueId> values(view.value_begin, view.value_begin + n);
+  std::vector<std::int32_t> number(static_cast<std::size_t>(graph.value_count()));
+  for (core::ValueId x = 0; x < graph.value_count(); ++x) {
+    if (graph.output_ref(x).output > 0) values.push_back(x);
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) number[values[i]] = static_cast<std::int32_t>(i);
 
-  scalars_.unit = find_unit(graph);
-  for (core::NodeId v = 0; v < n && scalars_.unit > 0; ++v) {
-    unit_size_.push_back(static_cast<std::int32_t>(graph.size(v) / scalars_.unit));
-    unit_scratch_.push_back(static_cast<std::int32_t>(graph.scratch(v) / scalars_.unit));
+  scalars_.node_count = n;
+  scalars_.value_count = graph.value_count();
+  scalars_.edge_count = view.predecessor_begin[n];
+  to.predecessor_begin.assign(view.predecessor_begin, view.predecessor_begin + n + 1);
+  to.predecessors.assign(view.predecessors, view.predecessors + scalars_.edge_count);
+  to.pinned.assign(view.pinned, view.pinned + n);
+  to.cost.assign(view.cost, view.cost + n);
+  to.scratch.assign(view.scratch, view.scratch + n);
+  to.reader_begin.push_back(0);
+  for (const core::ValueId x : values) {
+    to.size.push_back(graph.value_size(x));
+    to.keep.push_back(graph.value_kept(x) ? 1 : 0);
+    to.at_end.push_back(graph.value_kept(x) ? 0 : kMark | static_cast<std::uint64_t>(graph.value_size(x)));
+    to.readers.insert(to.readers.end(), graph.readers(x).begin(), graph.readers(x).end());
+    to.reader_begin.push_back(static_cast<std::int32_t>(to.readers.size()));
+    if (graph.value_kept(x)) scalars_.kept_bytes += graph.value_size(x);
   }
 
   const std::vector<std::int32_t> level = node_levels(graph);
   for (core::NodeId v = 0; v < n; ++v) {
-    // What nobody reads and nobody keeps is never held, but must stand in a schedule all the same.
-    const bool sink = graph.successors(v).empty() && !graph.keep(v);
-    const std::uint64_t held = kMark | (sink ? 0 : static_cast<std::uint64_t>(graph.size(v)));
-    nodes_.push_back({held, graph.size(v) + graph.scratch(v), graph.cost(v), input_begin_[v], input_begin_[v + 1]});
-    at_end_.push_back(graph.required(v) ? 0 : held);
-    if (graph.keep(v)) scalars_.kept_bytes += graph.size(v);
+    NodeRecord node{kMark | static_cast<std::uint64_t>(to.size[v]), graph.size(v) + graph.scratch(v), graph.cost(v),
+                    view.input_begin[v], view.input_begin[v + 1]};
+    if (graph.required(v) && !graph.keep(v)) {
+      // What nobody reads and nobody keeps is never held, but must stand in a schedule all the same.
+      node.held = kMark;
+      to.at_end[v] = 0;
+    }
+    to.nodes.push_back(node);
+    scalars_.pinned_count += graph.pinned(v) ? 1 : 0;
     scalars_.cost_once += graph.cost(v);
-    edge_reader_.insert(edge_reader_.end(), graph.predecessors(v).size(), static_cast<Id>(v));
+    to.edge_reader.insert(to.edge_reader.end(), graph.predecessors(v).size(), static_cast<Id>(v));
     scalars_.level_count = std::max(scalars_.level_count, level[v] + 1);
   }
-  by_level_.resize(static_cast<std::size_t>(n));
-  std::iota(by_level_.begin(), by_level_.end(), Id{0});
-  std::stable_sort(by_level_.begin(), by_level_.end(), [&](Id a, Id b) { return level[a] < level[b]; });
-  level_begin_.assign(static_cast<std::size_t>(scalars_.level_count) + 1, 0);
-  for (const std::int32_t l : level) ++level_begin_[l + 1];
-  std::partial_sum(level_begin_.begin(), level_begin_.end(), level_begin_.begin());
+  if (!graph.single_output()) {
+    to.outputs.assign(view.node_size, view.node_size + n);
+    for (core::NodeId v = 0; v <= n; ++v) to.further_begin.push_back(n + view.value_begin[v] - v);
+    for (const core::ValueId x : values) to.producer.push_back(static_cast<Id>(graph.producer(x)));
+    std::transform(view.inputs, view.inputs + graph.edge_count(), std::back_inserter(to.inputs),
+                   [&](core::ValueId x) { return number[x]; });
+  }
+
+  scalars_.unit = find_unit(graph);
+  if (scalars_.unit > 0) {
+    const auto in_units = [&](const std::vector<std::int64_t>& bytes) {
+      std::vector<std::int32_t> units(bytes.size());
+      std::transform(bytes.begin(), bytes.end(), units.begin(),
+                     [&](std::int64_t b) { return static_cast<std::int32_t>(b / scalars_.unit); });
+      return units;
+    };
+    to.unit_size = in_units(to.size);
+    to.unit_outputs = in_units(to.outputs);
+    to.unit_scratch = in_units(to.scratch);
+  }
+
+  to.by_level.resize(static_cast<std::size_t>(n));
+  std::iota(to.by_level.begin(), to.by_level.end(), Id{0});
+  std::stable_sort(to.by_level.begin(), to.by_level.end(), [&](Id a, Id b) { return level[a] < level[b]; });
+  to.level_begin.assign(static_cast<std::size_t>(scalars_.level_count) + 1, 0);
+  for (const std::int32_t l : level) ++to.level_begin[l + 1];
+  std::partial_sum(to.level_begin.begin(), to.level_begin.end(), to.level_begin.begin());
   scalars_.wait_shift = waiting_time_shift(scalars_.level_count);
 }
 
 template <class Id>
 TablesView<Id> Tables<Id>::view() const {
   TablesView<Id> view = scalars_;
-  view.nodes = nodes_.data();
-  view.at_end = at_end_.data();
-  view.input_begin = input_begin_.data();
-  view.inputs = inputs_.data();
-  view.reader_begin = reader_begin_.data();
-  view.readers = readers_.data();
-  view.edge_reader = edge_reader_.data();
-  view.by_level = by_level_.data();
-  view.level_begin = level_begin_.data();
-  view.keep = keep_.data();
-  view.unit_size = unit_size_.data();
-  view.unit_scratch = unit_scratch_.data();
-  view.size = size_.data();
-  view.scratch = scratch_.data();
-  view.cost = cost_.data();
+  for_all_tables(arrays_, arrays_, view, [](const auto& from, const auto&, auto& pointer) { pointer = from.data(); });
   return view;
 }
 

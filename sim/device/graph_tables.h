@@ -12,44 +12,118 @@ namespace cairn::sim::device {
 
 /// One node as the backward pass of sim/device/rewind.h meets it: two to a cache line.
 struct NodeRecord {
-  std::uint64_t held;  ///< bytes while in memory for later steps, and kMark
-  std::int64_t extra;  ///< bytes that it adds while it runs: size + scratch
+  std::uint64_t held;  ///< of its first output: bytes while in memory for later steps, and kMark
+  std::int64_t extra;  ///< bytes that it adds while it runs: of all its outputs, and scratch
   std::int64_t cost;
-  std::int32_t begin;  ///< its inputs: places in GraphView::inputs
+  std::int32_t begin;  ///< its inputs: places in TablesView::inputs
   std::int32_t end;
 };
 /// Tells "in memory, of size 0" from "not in memory". Sums of it vanish modulo 2^64, or are this bit again.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
+/// Bytes, or units of them.
+template <class Sum>
+struct Amounts {
+  const Sum* size = nullptr;     ///< of each value
+  const Sum* outputs = nullptr;  ///< of each node: of its values together; only where there are further outputs
+  const Sum* scratch = nullptr;  ///< of each node
+};
+
 /// A graph as the simulator's inner loops want it, as plain arrays of a Machine. Id is std::uint16_t or std::uint32_t,
 /// as in ScheduleBatch.
+///
+/// Values are numbered so that value v is the first output of node v, for each of the n nodes; the second and further
+/// outputs of all nodes follow, by node, from n on. Where every node has one output, there are none of those.
 template <class Id>
 struct TablesView {
-  std::int32_t node_count = 0, edge_count = 0;
-  std::int32_t level_count = 0;
+  std::int32_t node_count = 0, value_count = 0;
+  std::int32_t edge_count = 0;  ///< predecessors of all nodes
+  std::int32_t level_count = 0, pinned_count = 0;
   std::int64_t kept_bytes = 0;
   std::int64_t cost_once = 0;  ///< of all nodes
   const NodeRecord* nodes = nullptr;
-  const std::uint64_t* at_end = nullptr;  ///< NodeRecord::held, or 0 for nodes that a schedule must contain
-  const std::int32_t* input_begin = nullptr;
-  const Id* inputs = nullptr;
-  const std::int32_t* reader_begin = nullptr;
-  const Id* readers = nullptr;
-  const Id* edge_reader = nullptr;  ///< of each place in `inputs`: who reads there
+  const std::int32_t* predecessor_begin = nullptr;
+  const Id* predecessors = nullptr;
+  const Id* edge_reader = nullptr;  ///< of each place in `predecessors`: whose it is
   const Id* by_level = nullptr;     ///< nodes by the longest path to them, then by number
   const std::int32_t* level_begin = nullptr;
-  const std::uint8_t* keep = nullptr;
-  std::int64_t unit = 0;  ///< divides all sizes and scratches, if sums of them in it take 31 bits; else 0
-  const std::int32_t* unit_size = nullptr;  ///< in units, where there are any
-  const std::int32_t* unit_scratch = nullptr;
-  const std::int64_t* size = nullptr;  ///< bytes
-  const std::int64_t* scratch = nullptr;
+  const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
+  // Of each value.
+  const std::uint64_t* at_end = nullptr;  ///< as NodeRecord::held; 0 for one that a schedule must make
+  const std::int32_t* reader_begin = nullptr;
+  const Id* readers = nullptr;
+  const std::uint8_t* keep = nullptr;
+  // Only where there are further outputs; else values are nodes.
+  const std::int32_t* further_begin = nullptr;  ///< of each node: its values but the first are further_begin[v] and on
+  const Id* producer = nullptr;                 ///< of each value
+  const std::int32_t* inputs = nullptr;         ///< values that nodes read, by NodeRecord
+  std::int64_t unit = 0;  ///< divides all sizes and scratches, if sums of them in it take 31 bits; else 0
+  Amounts<std::int32_t> in_units;
+  Amounts<std::int64_t> in_bytes;
   std::uint32_t wait_shift = 0;  ///< see waiting_time()
+
+  CAIRN_HD bool single_output() const { return value_count == node_count; }
+  /// Value `place` of NodeRecord's inputs.
+  template <bool kSingle>
+  CAIRN_HD std::uint32_t input(std::int32_t place) const {
+    if constexpr (kSingle) {
+      return predecessors[place];
+    } else {
+      return static_cast<std::uint32_t>(inputs[place]);
+    }
+  }
+  /// In units where Sum has 32 bits, else in bytes.
+  template <class Sum>
+  CAIRN_HD const Amounts<Sum>& amounts() const {
+    if constexpr (sizeof(Sum) == sizeof(std::int32_t)) {
+      return in_units;
+    } else {
+      return in_bytes;
+    }
+  }
 };
 
 /// Of each node, the nodes before it on the longest path to it. O(n + m).
 std::vector<std::int32_t> node_levels(const core::Graph& graph);
+
+/// The arrays that a TablesView points to.
+template <class Id, template <class> class ArrayOf>
+struct TableArrays {
+  ArrayOf<NodeRecord> nodes;
+  ArrayOf<std::uint64_t> at_end;
+  ArrayOf<std::int32_t> predecessor_begin, reader_begin, level_begin, further_begin, inputs;
+  ArrayOf<Id> predecessors, readers, edge_reader, by_level, producer;
+  ArrayOf<std::uint8_t> keep, pinned;
+  ArrayOf<std::int32_t> unit_size, unit_outputs, unit_scratch;
+  ArrayOf<std::int64_t> size, outputs, scratch, cost;
+};
+
+/// take(array, its copy, the pointer to be set to it) for all arrays.
+template <class Id, class From, class To, class Take>
+void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& take) {
+  take(from.nodes, to.nodes, view.nodes);
+  take(from.predecessor_begin, to.predecessor_begin, view.predecessor_begin);
+  take(from.predecessors, to.predecessors, view.predecessors);
+  take(from.edge_reader, to.edge_reader, view.edge_reader);
+  take(from.by_level, to.by_level, view.by_level);
+  take(from.level_begin, to.level_begin, view.level_begin);
+  take(from.pinned, to.pinned, view.pinned);
+  take(from.cost, to.cost, view.cost);
+  take(from.at_end, to.at_end, view.at_end);
+  take(from.reader_begin, to.reader_begin, view.reader_begin);
+  take(from.readers, to.readers, view.readers);
+  take(from.keep, to.keep, view.keep);
+  take(from.further_begin, to.further_begin, view.further_begin);
+  take(from.producer, to.producer, view.producer);
+  take(from.inputs, to.inputs, view.inputs);
+  take(from.unit_size, to.unit_size, view.in_units.size);
+  take(from.unit_outputs, to.unit_outputs, view.in_units.outputs);
+  take(from.unit_scratch, to.unit_scratch, view.in_units.scratch);
+  take(from.size, to.size, view.in_bytes.size);
+  take(from.outputs, to.outputs, view.in_bytes.outputs);
+  take(from.scratch, to.scratch, view.in_bytes.scratch);
+}
 
 /// The same in the host's memory. O(n + m).
 template <class Id>
@@ -60,62 +134,26 @@ class Tables {
 
   /// The same arrays in the memory of a Machine.
   template <class Machine>
-  struct Copy;
+  struct Copy {
+    TablesView<Id> view;
+    TableArrays<Id, Machine::template ArrayOf> arrays;
+  };
   template <class Machine>
-  Copy<Machine> upload(Machine& machine) const;
+  Copy<Machine> upload(Machine& machine) const {
+    Copy<Machine> copy{scalars_, {}};
+    for_all_tables(arrays_, copy.arrays, copy.view, [&](const auto& from, auto& to, auto& pointer) {
+      to = uploaded(machine, std::span(from));
+      pointer = to.data();
+    });
+    return copy;
+  }
 
  private:
-  TablesView<Id> scalars_;
-  std::vector<NodeRecord> nodes_;
-  std::vector<std::uint64_t> at_end_;
-  std::vector<std::int32_t> input_begin_, reader_begin_, level_begin_;
-  std::vector<Id> inputs_, readers_, edge_reader_, by_level_;
-  std::vector<std::uint8_t> keep_;
-  std::vector<std::int32_t> unit_size_, unit_scratch_;
-  std::vector<std::int64_t> size_, scratch_, cost_;
-};
-
-template <class Id>
-template <class Machine>
-struct Tables<Id>::Copy {
   template <class T>
-  using Array = typename Machine::template ArrayOf<T>;
+  using Vector = std::vector<T>;
 
-  TablesView<Id> view;
-  Array<NodeRecord> nodes;
-  Array<std::uint64_t> at_end;
-  Array<std::int32_t> input_begin, reader_begin, level_begin;
-  Array<Id> inputs, readers, edge_reader, by_level;
-  Array<std::uint8_t> keep;
-  Array<std::int32_t> unit_size, unit_scratch;
-  Array<std::int64_t> size, scratch, cost;
+  TablesView<Id> scalars_;
+  TableArrays<Id, Vector> arrays_;
 };
-
-template <class Id>
-template <class Machine>
-typename Tables<Id>::template Copy<Machine> Tables<Id>::upload(Machine& machine) const {
-  Copy<Machine> copy;
-  copy.view = scalars_;
-  const auto put = [&](const auto& from, auto& to, auto& pointer) {
-    to = uploaded(machine, std::span(from));
-    pointer = to.data();
-  };
-  put(nodes_, copy.nodes, copy.view.nodes);
-  put(at_end_, copy.at_end, copy.view.at_end);
-  put(input_begin_, copy.input_begin, copy.view.input_begin);
-  put(inputs_, copy.inputs, copy.view.inputs);
-  put(reader_begin_, copy.reader_begin, copy.view.reader_begin);
-  put(readers_, copy.readers, copy.view.readers);
-  put(edge_reader_, copy.edge_reader, copy.view.edge_reader);
-  put(by_level_, copy.by_level, copy.view.by_level);
-  put(level_begin_, copy.level_begin, copy.view.level_begin);
-  put(keep_, copy.keep, copy.view.keep);
-  put(unit_size_, copy.unit_size, copy.view.unit_size);
-  put(unit_scratch_, copy.unit_scratch, copy.view.unit_scratch);
-  put(size_, copy.size, copy.view.size);
-  put(scratch_, copy.scratch, copy.view.scratch);
-  put(cost_, copy.cost, copy.view.cost);
-  return copy;
-}
 
 }  // namespace cairn::sim::device

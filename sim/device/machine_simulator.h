@@ -42,7 +42,7 @@ struct EvaluateOrders {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    const auto arrays = OrderSpace<Lanes, Sum>::in(space.of(team, index), graph.node_count);
+    const auto arrays = OrderSpace<Lanes, Sum>::in(space.of(team, index), graph.node_count, graph.value_count);
     for (std::int64_t c = index * Lanes::kCount; c < batch.count; c += teams * Lanes::kCount) {
       profile_orders<Lanes, Sum>(team, graph, batch, c, arrays, [&](int lane, const Outcome& outcome) {
         if (team.rank() == 0 && c + lane < batch.count) outcomes.put(c + lane, outcome);
@@ -274,7 +274,7 @@ class MachineSimulator : public Simulator {
                  const auto values = machine_.template array<std::int64_t>(entries);
                  machine_.upload(begin.data(), piece.count + 1, begins.data());
                  WriteProfiles<Id> write{tables_.view, piece, begins.data(), values.data(), {}, 0};
-                 launch_with_space(write, piece.count, node_count_ * static_cast<std::int64_t>(sizeof(std::uint64_t)));
+                 launch_with_space(write, piece.count, pending_bytes());
                  machine_.download(values.data(), entries, profiles.value.data() + offset);
                });
     return profiles;
@@ -346,7 +346,7 @@ class MachineSimulator : public Simulator {
     const OutcomesView outcomes = outcomes_room(piece.count);
     if (!orders) {
       EvaluateAny<Id> evaluate{tables_.view, piece, outcomes, {}, 0};
-      launch_with_space(evaluate, piece.count, node_count_ * static_cast<std::int64_t>(sizeof(std::uint64_t)));
+      launch_with_space(evaluate, piece.count, pending_bytes());
     } else if constexpr (sizeof(Id) == sizeof(std::uint16_t)) {
       evaluate_orders<Lanes<PairWord, 2>>(piece, outcomes);
     } else {
@@ -408,15 +408,22 @@ class MachineSimulator : public Simulator {
     }
   }
 
+  /// What rewind() needs.
+  std::int64_t pending_bytes() const {
+    return tables_.view.value_count * static_cast<std::int64_t>(sizeof(std::uint64_t));
+  }
+
   template <class OfLanes>
   void evaluate_orders(const BatchView<Id>& piece, const OutcomesView& outcomes) {
     const std::int64_t teams = (piece.count + OfLanes::kCount - 1) / OfLanes::kCount;
     if (tables_.view.unit > 0) {
       EvaluateOrders<Id, OfLanes, std::int32_t> evaluate{tables_.view, piece, outcomes, {}, 0};
-      launch_with_space(evaluate, teams, OrderSpace<OfLanes, std::int32_t>::bytes(node_count_));
+      launch_with_space(evaluate, teams,
+                        OrderSpace<OfLanes, std::int32_t>::bytes(node_count_, tables_.view.value_count));
     } else {
       EvaluateOrders<Id, OfLanes, std::int64_t> evaluate{tables_.view, piece, outcomes, {}, 0};
-      launch_with_space(evaluate, teams, OrderSpace<OfLanes, std::int64_t>::bytes(node_count_));
+      launch_with_space(evaluate, teams,
+                        OrderSpace<OfLanes, std::int64_t>::bytes(node_count_, tables_.view.value_count));
     }
   }
 

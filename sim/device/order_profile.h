@@ -102,43 +102,26 @@ struct Lanes {
   }
 };
 
-/// Sizes and scratches as profiles of orders sum them up: in units of TablesView::unit where Sum has 32 bits, else
-/// bytes.
-template <class Sum, class Id>
-CAIRN_HD const Sum* sizes_in(const TablesView<Id>& graph) {
-  if constexpr (sizeof(Sum) == sizeof(std::int32_t)) {
-    return graph.unit_size;
-  } else {
-    return graph.size;
-  }
-}
-template <class Sum, class Id>
-CAIRN_HD const Sum* scratches_in(const TablesView<Id>& graph) {
-  if constexpr (sizeof(Sum) == sizeof(std::int32_t)) {
-    return graph.unit_scratch;
-  } else {
-    return graph.scratch;
-  }
-}
-
 /// Arrays that profile_orders() needs, shared by a team.
 template <class Lanes, class Sum>
 struct OrderSpace {
   typename Lanes::Record* position = nullptr;  ///< node_count
-  typename Lanes::Record* last = nullptr;      ///< node_count: the step of the last read, 0 for what is kept
+  typename Lanes::Record* last = nullptr;      ///< value_count: the step of the last read, 0 for what is kept
   Sum* change = nullptr;                       ///< node_count steps of every lane: after(i) - after(i - 1)
 
-  static CAIRN_HD std::int64_t bytes(std::int64_t nodes) {
-    const std::int64_t records = static_cast<std::int64_t>(sizeof(typename Lanes::Record)) * nodes;
-    return 2 * aligned(records) + aligned(static_cast<std::int64_t>(sizeof(Sum)) * Lanes::kCount * nodes);
+  static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t values) {
+    return records(nodes) + records(values) + aligned(static_cast<std::int64_t>(sizeof(Sum)) * Lanes::kCount * nodes);
   }
-  static CAIRN_HD OrderSpace in(std::byte* memory, std::int64_t nodes) {
-    const std::int64_t records = aligned(static_cast<std::int64_t>(sizeof(typename Lanes::Record)) * nodes);
-    return {reinterpret_cast<typename Lanes::Record*>(memory),
-            reinterpret_cast<typename Lanes::Record*>(memory + records), reinterpret_cast<Sum*>(memory + 2 * records)};
+  static CAIRN_HD OrderSpace in(std::byte* memory, std::int64_t nodes, std::int64_t values) {
+    std::byte* const last = memory + records(nodes);
+    return {reinterpret_cast<typename Lanes::Record*>(memory), reinterpret_cast<typename Lanes::Record*>(last),
+            reinterpret_cast<Sum*>(last + records(values))};
   }
 
  private:
+  static CAIRN_HD std::int64_t records(std::int64_t count) {
+    return aligned(static_cast<std::int64_t>(sizeof(typename Lanes::Record)) * count);
+  }
   static CAIRN_HD std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 };
 
@@ -156,19 +139,17 @@ struct Peak {
   };
 };
 
-/// Candidates first .. first + Lanes::kCount - 1 of a batch, each a permutation of the nodes or invalid. Positions are
-/// found by scattering; an output's last read is the highest position among its readers; what a step frees are its
-/// inputs whose last read it is; and the profile is a prefix sum. Every thread calls put(lane, outcome) for each lane.
-/// O((n + m) / threads) steps of a team of that many.
-template <class Lanes, class Sum, class Id, class Team, class Put>
-CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
-                             std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {
+/// profile_orders(). kSingle: every node has one output.
+template <bool kSingle, class Lanes, class Sum, class Id, class Team, class Put>
+CAIRN_HD void profile_orders_of(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
+                                std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {
   using Words = typename Lanes::Words;
   using Position = typename Lanes::Position;
   constexpr int kCandidates = Lanes::kCount;
   const std::int32_t n = graph.node_count;
-  const Sum* sizes = sizes_in<Sum>(graph);
-  const Sum* scratches = scratches_in<Sum>(graph);
+  const Amounts<Sum> amounts = graph.template amounts<Sum>();
+  const Sum* sizes = amounts.size;
+  const Sum* outputs = kSingle ? sizes : amounts.outputs;
 
   const Id* rows[kCandidates];
   CAIRN_UNROLL
@@ -190,10 +171,10 @@ CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, cons
 
   // A lane that lacks a node, or reads one before it ran, is bad.
   std::uint32_t bad = 0;  // a bit a lane
-  for (std::int32_t u = team.rank(); u < n; u += team.size()) {
-    const Words own = Lanes::load(space.position[u]);
+  for (std::int32_t x = team.rank(); x < graph.value_count; x += team.size()) {
+    const Words own = Lanes::load(space.position[kSingle ? x : graph.producer[x]]);
     Words last = own, early = own;
-    for (std::int32_t e = graph.reader_begin[u]; e < graph.reader_begin[u + 1]; ++e) {
+    for (std::int32_t e = graph.reader_begin[x]; e < graph.reader_begin[x + 1]; ++e) {
       const Words read = Lanes::load(space.position[graph.readers[e]]);
       last = Lanes::highest(last, read);
       early = Lanes::lowest(early, read);
@@ -205,24 +186,28 @@ CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, cons
     for (int lane = 0; lane < kCandidates; ++lane) {
       if (at.of[lane] == 0 || earliest.of[lane] != at.of[lane]) bad |= 1U << lane;
     }
-    Lanes::store(graph.keep[u] != 0 ? Lanes::all(0) : last, space.last[u]);
+    Lanes::store(graph.keep[x] != 0 ? Lanes::all(0) : last, space.last[x]);
   }
   bad = team.reduce(bad, core::Or());
 
   for (std::int32_t v = team.rank(); v < n; v += team.size()) {
     const Words at = Lanes::load(space.position[v]);
-    const Sum size = sizes[v];
     Sum change[kCandidates];
-    const Words unread = Lanes::equal(Lanes::load(space.last[v]), at);
     CAIRN_UNROLL
-    for (int lane = 0; lane < kCandidates; ++lane) change[lane] = unread.is_set(lane) ? 0 : size;
-    for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
-      const std::int32_t u = graph.inputs[e];
-      const Words freed = Lanes::equal(Lanes::load(space.last[u]), at);
-      const Sum bytes = sizes[u];
+    for (int lane = 0; lane < kCandidates; ++lane) change[lane] = outputs[v];
+    const auto free = [&](std::uint32_t x) {
+      const Words freed = Lanes::equal(Lanes::load(space.last[x]), at);
+      const Sum bytes = sizes[x];
       CAIRN_UNROLL
       for (int lane = 0; lane < kCandidates; ++lane) change[lane] -= freed.is_set(lane) ? bytes : 0;
+    };
+    free(static_cast<std::uint32_t>(v));
+    if constexpr (!kSingle) {
+      for (std::int32_t x = graph.further_begin[v]; x < graph.further_begin[v + 1]; ++x) free(x);
     }
+    const std::int32_t begin = kSingle ? graph.predecessor_begin[v] : graph.nodes[v].begin;
+    const std::int32_t end = kSingle ? graph.predecessor_begin[v + 1] : graph.nodes[v].end;
+    for (std::int32_t e = begin; e < end; ++e) free(graph.template input<kSingle>(e));
     typename Lanes::Record place;
     Lanes::store(at, place);
     CAIRN_UNROLL
@@ -247,7 +232,7 @@ CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, cons
       Peak<Sum> peak;
       for (std::int32_t i = begin; i < end; ++i) {
         const std::int32_t v = rows[lane][i];
-        const Sum during = live + sizes[v] + scratches[v];
+        const Sum during = live + outputs[v] + amounts.scratch[v];
         if (during > peak.value) peak = {during, i};
         live += change[static_cast<std::int64_t>(i) * kCandidates];
       }
@@ -260,6 +245,20 @@ CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, cons
       }
     }
     put(lane, outcome);
+  }
+}
+
+/// Candidates first .. first + Lanes::kCount - 1 of a batch, each a permutation of the nodes or invalid. Positions are
+/// found by scattering; an output's last read is the highest position among its readers; what a step frees are its
+/// inputs whose last read it is; and the profile is a prefix sum. Every thread calls put(lane, outcome) for each lane.
+/// O((n + values + m) / threads) steps of a team of that many.
+template <class Lanes, class Sum, class Id, class Team, class Put>
+CAIRN_HD void profile_orders(const Team& team, const TablesView<Id>& graph, const BatchView<Id>& batch,
+                             std::int64_t first, const OrderSpace<Lanes, Sum>& space, const Put& put) {
+  if (graph.single_output()) {
+    profile_orders_of<true>(team, graph, batch, first, space, put);
+  } else {
+    profile_orders_of<false>(team, graph, batch, first, space, put);
   }
 }
 

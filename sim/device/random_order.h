@@ -163,8 +163,8 @@ CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uin
     for (std::int32_t i = graph.level_begin[level] + team.rank(); i < graph.level_begin[level + 1]; i += team.size()) {
       const std::int32_t v = graph.by_level[i];
       std::uint32_t ready = 0;
-      for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
-        const std::uint32_t ran = space.key[graph.inputs[e]];
+      for (std::int32_t e = graph.predecessor_begin[v]; e < graph.predecessor_begin[v + 1]; ++e) {
+        const std::uint32_t ran = space.key[graph.predecessors[e]];
         ready = ran > ready ? ran : ready;
       }
       space.key[v] += ready;
@@ -186,6 +186,7 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
     const Philox four = random_words(seed, index, kMoves, static_cast<std::uint32_t>(group));
     for (std::int32_t i = 0; i < 4 && 4 * group + i < count; ++i) {
       const std::uint32_t edge = below(four.word[i], static_cast<std::uint32_t>(graph.edge_count));
+      if (graph.pinned_count > 0 && graph.pinned[graph.predecessors[edge]] != 0) continue;
       fetch_or(&space.chosen[edge / 32], 1U << edge % 32);
     }
   }
@@ -212,7 +213,7 @@ CAIRN_HD std::int32_t draw_moves(const Team& team, const TablesView<Id>& graph, 
   }
   for_each_chosen([&](std::int32_t e) {
     const std::int32_t reader = graph.edge_reader[e];
-    steps[begin[place[reader]] + count_bits(space.chosen, graph.input_begin[reader], e)] = graph.inputs[e];
+    steps[begin[place[reader]] + count_bits(space.chosen, graph.predecessor_begin[reader], e)] = graph.predecessors[e];
   });
   team.sync();
   return length;

@@ -39,20 +39,24 @@ CAIRN_HD inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return sum >> 63 != 0 ? INT64_MAX : static_cast<std::int64_t>(sum);
 }
 
-/// Any schedule, recomputation included: from the last step back to the first, keeping who is in memory. A node is in
-/// memory before step i if it is after it, or if step i reads it, unless step i computes it. So
-///     after(i - 1) = after(i) - (held after i ? size(u_i) : 0) + sizes of inputs of u_i that are not held after i
-///     during(i)    = after(i - 1) + size(u_i) + scratch(u_i)
-/// and the schedule is valid if nobody is in memory before the first step and whoever must stand in it does.
-///
-/// `pending` is room for node_count words that the team shares: NodeRecord::held of a node that is not in memory, else
-/// 0. visit(i, during, after) is called by every thread for every step, the last one first, also where the schedule
-/// turns out to be invalid. A team's threads share the inputs of a step. O(n + T + sum of in-degrees).
-template <class Id, class Team, class Visit>
-CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length,
-                        std::uint64_t* pending, const Visit& visit) {
+/// Whether no pinned node runs again, if every node runs.
+template <class Id, class Team>
+CAIRN_HD bool pins_hold(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length) {
+  if (graph.pinned_count == 0 || length == graph.node_count) return true;
+  std::int32_t pinned = 0;
+  for (std::int32_t i = team.rank(); i < length; i += team.size()) {
+    const std::uint32_t v = steps[i];
+    if (v < static_cast<std::uint32_t>(graph.node_count)) pinned += graph.pinned[v];
+  }
+  return team.reduce(pinned, core::Sum()) == graph.pinned_count;
+}
+
+/// The loop of rewind(). kSingle: every node has one output.
+template <bool kSingle, class Id, class Team, class Visit>
+CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length,
+                              std::uint64_t* pending, const Visit& visit) {
   const auto n = static_cast<std::uint32_t>(graph.node_count);
-  for (std::int32_t v = team.rank(); v < graph.node_count; v += team.size()) pending[v] = graph.at_end[v];
+  for (std::int32_t x = team.rank(); x < graph.value_count; x += team.size()) pending[x] = graph.at_end[x];
   team.sync();
 
   Outcome outcome;
@@ -68,10 +72,17 @@ CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id*
     team.sync();
     if (team.rank() == 0) pending[v] = node.held;
     std::uint64_t read = 0;
+    if constexpr (!kSingle) {
+      for (std::int32_t x = graph.further_begin[v] + team.rank(); x < graph.further_begin[v + 1]; x += team.size()) {
+        const std::uint64_t held = kMark | static_cast<std::uint64_t>(graph.in_bytes.size[x]);
+        read -= held - pending[x];
+        pending[x] = held;
+      }
+    }
     for (std::int32_t e = node.begin + team.rank(); e < node.end; e += team.size()) {
-      const std::uint32_t u = graph.inputs[e];
-      read += pending[u];
-      pending[u] = 0;
+      const std::uint32_t x = graph.template input<kSingle>(e);
+      read += pending[x];
+      pending[x] = 0;
     }
     live += team.reduce(read, core::Sum());
     const std::int64_t during = static_cast<std::int64_t>(live & ~kMark) + node.extra;
@@ -84,13 +95,33 @@ CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id*
   }
 
   bool missing = false;
-  for (std::int32_t v = team.rank(); v < graph.node_count; v += team.size()) missing |= pending[v] == 0;
+  for (std::int32_t x = team.rank(); x < graph.value_count; x += team.size()) missing |= pending[x] == 0;
   if (team.reduce(missing ? 1 : 0, core::Or()) != 0) return outcome;
   outcome.valid = true;
   outcome.peak = length > 0 ? peak : 0;
   outcome.cost = cost;
   outcome.peak_step = peak_step;
   return outcome;
+}
+
+/// Any schedule, recomputation included: from the last step back to the first, keeping what is in memory. A value is in
+/// memory before step i if it is after it, or if step i reads it, unless step i makes it. So
+///     after(i - 1) = after(i) - sizes of outputs of u_i that are held after i
+///                             + sizes of inputs of u_i that are not
+///     during(i)    = after(i - 1) + sizes of outputs of u_i + scratch(u_i)
+/// and the schedule is valid if nothing is in memory before the first step, whoever must stand in it does, and no
+/// pinned node stands in it twice.
+///
+/// `pending` is room for value_count words that the team shares: NodeRecord::held of a value that is not in memory,
+/// else 0. visit(i, during, after) is called by every thread for every step, the last one first, also where the
+/// schedule turns out to be invalid (but for a pinned node). A team's threads share the outputs and the inputs of a
+/// step. O(n + T + sum of in-degrees and outputs).
+template <class Id, class Team, class Visit>
+CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length,
+                        std::uint64_t* pending, const Visit& visit) {
+  if (!pins_hold(team, graph, steps, length)) return {};
+  return graph.single_output() ? rewind_steps<true>(team, graph, steps, length, pending, visit)
+                               : rewind_steps<false>(team, graph, steps, length, pending, visit);
 }
 
 }  // namespace cairn::sim::device

@@ -29,8 +29,8 @@ class DrawLanes final : public DrawKeys {
     for (std::int32_t i = graph_.level_count > 0 ? graph_.level_begin[1] : 0; i < graph_.node_count; ++i) {
       const std::int32_t v = graph_.by_level[i];
       Words ready{};
-      for (std::int32_t e = graph_.input_begin[v]; e < graph_.input_begin[v + 1]; ++e) {
-        const Words ran = at(graph_.inputs[e]);
+      for (std::int32_t e = graph_.predecessor_begin[v]; e < graph_.predecessor_begin[v + 1]; ++e) {
+        const Words ran = at(graph_.predecessors[e]);
         ready = ran > ready ? ran : ready;
       }
       at(v) += ready;

@@ -30,7 +30,8 @@ core::Schedule generate(const core::Graph& graph, const Generator& generator, st
   for (core::NodeId v = 0; v < n; ++v) order[v] = v;
   std::sort(order.begin(), order.end(),
             [&](core::NodeId a, core::NodeId b) { return key[a] != key[b] ? key[a] < key[b] : a < b; });
-  const auto edges = static_cast<std::uint32_t>(graph.edge_count());
+  const std::int32_t* edge_begin = graph.view().predecessor_begin;
+  const auto edges = static_cast<std::uint32_t>(edge_begin[n]);
   if (generator.moves == 0 || edges == 0) return {std::move(order)};
 
   std::vector<std::uint8_t> chosen(edges, 0);
@@ -40,9 +41,9 @@ core::Schedule generate(const core::Graph& graph, const Generator& generator, st
   }
   core::Schedule schedule;
   for (const core::NodeId v : order) {
-    std::int32_t e = graph.view().input_begin[v];
+    std::int32_t e = edge_begin[v];
     for (const core::NodeId u : graph.predecessors(v)) {
-      if (chosen[e++] != 0) schedule.steps.push_back(u);
+      if (chosen[e++] != 0 && !graph.pinned(u)) schedule.steps.push_back(u);
     }
     schedule.steps.push_back(v);
   }

@@ -78,7 +78,7 @@ template <class Id>
 class Worker {
  public:
   explicit Worker(const TablesView<Id>& graph)
-      : graph_(graph), pending_(static_cast<std::size_t>(graph.node_count)), orders_(graph, graph.node_count) {}
+      : graph_(graph), pending_(static_cast<std::size_t>(graph.value_count)), orders_(graph, graph.node_count) {}
 
   /// put_outcome(candidate, outcome) for each of `rows`, in any order.
   template <class Put>
@@ -291,7 +291,7 @@ class HostSimulator final : public Simulator {
     return {view.steps + view.begin[c], view.length[c]};
   }
   std::int64_t stride_of(const Generator& generator) const {
-    return most_steps(generator, graph_.node_count(), graph_.edge_count());
+    return most_steps(generator, graph_.node_count(), tables_.view().edge_count);
   }
 
   /// Draws as many at a time as stay in the cache until they are evaluated.

@@ -34,15 +34,15 @@ std::span<const ProcessorFamily> families() {
 template <class Id>
 std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest) {
   using Of = Lockstep<Id>;
-  const std::int64_t nodes = graph.node_count;
-  const bool recomputes = longest > nodes, is_short = longest <= kShortPositions;
+  const std::int64_t values = graph.value_count;
+  const bool recomputes = longest > graph.node_count, is_short = longest <= kShortPositions;
   const bool costs_fit = graph.cost_once < INT64_MAX / Of::kMostOccurrences;
   const bool slots_fit =
-      !recomputes || (nodes + 8) * (Of::kMostOccurrences + 1) <= (is_short ? kShortSlots : INT32_MAX);
-  if (!costs_fit || !slots_fit || longest > INT32_MAX / 2 || nodes == 0) return nullptr;
+      !recomputes || (values + 8) * (Of::kMostOccurrences + 1) <= (is_short ? kShortSlots : INT32_MAX);
+  if (!costs_fit || !slots_fit || longest > INT32_MAX / 2 || values == 0) return nullptr;
   for (const ProcessorFamily& family : families()) {
-    // A vector of positions a node, of where it stands and of who reads last; some more with recomputation.
-    if (nodes * family.vector_bytes * (recomputes ? 8 : 2) > kCacheBytes) continue;
+    // Vectors of positions, of where nodes stand and of who reads values last; some more with recomputation.
+    if (values * family.vector_bytes * (recomputes ? 8 : 2) > kCacheBytes) continue;
     if constexpr (std::is_same_v<Id, std::uint16_t>)
       return family.lockstep16(graph, static_cast<std::int32_t>(longest));
     if constexpr (std::is_same_v<Id, std::uint32_t>)

@@ -31,10 +31,11 @@ class LockstepOf final : public Lockstep<Id> {
 
   LockstepOf(const TablesView<Id>& graph, std::int32_t longest)
       : graph_(graph),
-        width_((graph.node_count + 7) / 8 * 8),
+        node_width_(rounded_up(graph.node_count)),
+        width_(rounded_up(graph.value_count)),
         row_(longest + 64),
         plane_count_(longest > graph.node_count ? kPlanes : 1) {
-    for (std::int32_t v = 0; v < graph.node_count; ++v) has_scratch_ |= graph.scratch[v] != 0;
+    for (std::int32_t v = 0; v < graph.node_count; ++v) has_scratch_ |= graph.in_bytes.scratch[v] != 0;
     const auto of_plane = static_cast<std::size_t>(width_), planes = static_cast<std::size_t>(plane_count_);
     positions_.resize(of_plane * kLanes * planes);
     last_.resize(of_plane * kLanes * planes);
@@ -43,11 +44,12 @@ class LockstepOf final : public Lockstep<Id> {
     freed_.resize(row_);
     if (has_scratch_) extra_.resize(row_);
     if (plane_count_ == 1) return;
-    counts_.resize(of_plane * kLanes);
+    counts_.resize(static_cast<std::size_t>(node_width_) * kLanes);
     most_.resize(of_plane);
     most_of_eight_.resize(of_plane / kGroup);
     next_.resize(of_plane);
     slots_.resize(static_cast<std::size_t>(row_) * kLanes);
+    if (!graph.single_output()) again_.resize(static_cast<std::size_t>(row_));
   }
 
   int lanes() const override { return kLanes; }
@@ -99,12 +101,13 @@ class LockstepOf final : public Lockstep<Id> {
   static constexpr Position kNever = std::numeric_limits<Position>::max();
   using Positions = typename VectorOf<Position, kLanes>::Type;  ///< 1 .. T; 0: does not stand there
   using Eight = typename VectorOf<Position, kGroup>::Type;
-  /// Of an occurrence in a candidate's row: plane * width_ + node.
+  /// Of an occurrence in a candidate's row: plane * width_ + node, which is its first output's, too.
   using Slot = std::conditional_t<sizeof(Position) == 2, std::uint16_t, std::uint32_t>;
   /// Bytes, or units of them, in memory at successive steps of one candidate.
   template <class Sum>
   using Steps = typename VectorOf<Sum, kVectorBytes / static_cast<int>(sizeof(Sum))>::Type;
 
+  static std::int32_t rounded_up(std::int32_t count) { return (count + kGroup - 1) / kGroup * kGroup; }
   static const Row<Id>& row_of(const Row<Id>* rows, int count, int lane) { return rows[lane < count ? lane : 0]; }
   Positions& at(const Aligned<Position>& array, int plane, std::int32_t v) const {
     return *reinterpret_cast<Positions*>(array.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes);
@@ -121,7 +124,7 @@ class LockstepOf final : public Lockstep<Id> {
   CAIRN_APART void place_order(const Row<Id>& row, Position* __restrict positions) const {
     const Id* steps = row.steps;
     const std::int32_t length = row.length;
-    std::memset(positions, 0, static_cast<std::size_t>(width_) * sizeof(Position));
+    std::memset(positions, 0, static_cast<std::size_t>(node_width_) * sizeof(Position));
 #pragma GCC unroll 4
     for (std::int32_t i = 0; i < length; ++i) positions[steps[i]] = static_cast<Position>(i + 1);
   }
@@ -129,12 +132,13 @@ class LockstepOf final : public Lockstep<Id> {
   CAIRN_APART void place_any(const Row<Id>& row, int lane) {
     const Id* steps = row.steps;
     const std::int32_t length = row.length;
+    const std::uint32_t nodes = static_cast<std::uint32_t>(node_width_);
     const std::uint32_t width = static_cast<std::uint32_t>(width_), end = kPlanes * width;
     Position* __restrict positions = plane_row(lane % kGroup, 0);
-    std::memset(positions, 0, width * sizeof(Position));
+    std::memset(positions, 0, nodes * sizeof(Position));
     Slot* __restrict slots = slots_.data() + static_cast<std::size_t>(lane) * row_;
     Slot* __restrict next = next_.data();  // of each node, the slot of its next occurrence
-    for (std::uint32_t v = 0; v < width; ++v) next[v] = static_cast<Slot>(v);
+    for (std::uint32_t v = 0; v < nodes; ++v) next[v] = static_cast<Slot>(v);
     bool too_many = false;
 #pragma GCC unroll 4
     for (std::int32_t i = 0; i < length; ++i) {
@@ -148,8 +152,8 @@ class LockstepOf final : public Lockstep<Id> {
       positions[slot] = static_cast<Position>(i + 1);
     }
     too_many_[lane] = too_many;
-    std::uint8_t* __restrict counts = counts_.data() + static_cast<std::size_t>(lane) * width;
-    for (std::uint32_t v = 0; v < width; ++v) counts[v] = static_cast<std::uint8_t>(planes_below(next[v] - v));
+    std::uint8_t* __restrict counts = counts_.data() + static_cast<std::size_t>(lane) * nodes;
+    for (std::uint32_t v = 0; v < nodes; ++v) counts[v] = static_cast<std::uint8_t>(planes_below(next[v] - v));
   }
   /// slots / width_, where it goes without a rest.
   std::uint32_t planes_below(std::uint32_t slots) const {
@@ -157,16 +161,17 @@ class LockstepOf final : public Lockstep<Id> {
     return slots * per_width_ >> 16;
   }
 
-  /// The most occurrences that a node has in any of the lanes from `begin` to `end`, and in how many planes there are
-  /// any.
+  /// The most occurrences that a node, and with it a value, has in any of the lanes from `begin` to `end`, and in how
+  /// many planes there are any.
   void find_most(int begin, int end) {
-    const std::int32_t width = width_;
+    const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
     for (std::int32_t v = 0; v < width; ++v) most[v] = 1;
     for (int lane = begin; lane < end; ++lane) {
-      const std::uint8_t* counts = counts_.data() + static_cast<std::size_t>(lane) * width;
-      for (std::int32_t v = 0; v < width; ++v) most[v] = counts[v] > most[v] ? counts[v] : most[v];
+      const std::uint8_t* counts = counts_.data() + static_cast<std::size_t>(lane) * nodes;
+      for (std::int32_t v = 0; v < nodes; ++v) most[v] = counts[v] > most[v] ? counts[v] : most[v];
     }
+    for (std::int32_t x = graph_.node_count; x < graph_.value_count; ++x) most[x] = most[graph_.producer[x]];
     std::uint8_t* __restrict of_eight = most_of_eight_.data();
     int planes = 1;
     for (std::int32_t v = 0; v < width; v += kGroup) {
@@ -203,7 +208,7 @@ class LockstepOf final : public Lockstep<Id> {
   /// A group's rows, into its lanes. Planes but the first are left zero for the next group.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
-    for (std::int32_t v = 0; v < width_; v += kGroup) {
+    for (std::int32_t v = 0; v < node_width_; v += kGroup) {
       if (plane > 0 && !any_of_eight(v, plane)) continue;
       transpose(plane_row(0, plane) + v, stride,
                 positions_.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes + lane, kLanes);
@@ -229,22 +234,31 @@ class LockstepOf final : public Lockstep<Id> {
   static Positions greater(Positions a, Positions b) { return a > b ? a : b; }
   static Positions smaller(Positions a, Positions b) { return a < b ? a : b; }
 
-  /// The step of the last read of every occurrence; its own step where nobody reads it, 0 where it is never freed.
-  /// Lanes that are not 0 in the result are invalid.
+  /// The step of the last read of every value of every occurrence; the step that makes it where nobody reads it, 0
+  /// where it is never freed. Lanes that are not 0 in the result are invalid.
   template <bool kRecomputes>
   CAIRN_APART Positions last_reads() {
     Positions bad{};
-    for (std::int32_t u = 0; u < graph_.node_count; ++u) {
-      bad |= kRecomputes && most_.data()[u] > 1 ? last_reads_of_many(u) : last_read_of_one<kRecomputes>(u);
+    for (std::int32_t v = 0; v < graph_.node_count; ++v) bad |= last_reads_of_value<kRecomputes>(v, v);
+    for (std::int32_t x = graph_.node_count; x < graph_.value_count; ++x) {
+      bad |= last_reads_of_value<kRecomputes>(x, graph_.producer[x]);
+    }
+    for (std::int32_t v = 0; kRecomputes && graph_.pinned_count > 0 && v < graph_.node_count; ++v) {
+      if (graph_.pinned[v] != 0 && most_.data()[v] > 1) bad |= reinterpret_cast<Positions>(at(positions_, 1, v) != 0);
     }
     return bad;
   }
+  template <bool kRecomputes>
+  Positions last_reads_of_value(std::int32_t x, std::int32_t producer) {
+    if (kRecomputes && most_.data()[producer] > 1) return last_reads_of_many(x, producer);
+    return last_read_of_one<kRecomputes>(x, producer);
+  }
 
   template <bool kRecomputes>
-  Positions last_read_of_one(std::int32_t u) {
-    const Positions own = at(positions_, 0, u);
+  Positions last_read_of_one(std::int32_t x, std::int32_t producer) {
+    const Positions own = at(positions_, 0, producer);
     Positions last = own, first = Positions{} + kNever;
-    for (std::int32_t e = graph_.reader_begin[u]; e < graph_.reader_begin[u + 1]; ++e) {
+    for (std::int32_t e = graph_.reader_begin[x]; e < graph_.reader_begin[x + 1]; ++e) {
       const std::int32_t reader = graph_.readers[e];
       Positions read = at(positions_, 0, reader);
       last = greater(last, read);
@@ -253,7 +267,7 @@ class LockstepOf final : public Lockstep<Id> {
         for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
       }
     }
-    at(last_, 0, u) = graph_.keep[u] != 0 ? Positions{} : last;
+    at(last_, 0, x) = graph_.keep[x] != 0 ? Positions{} : last;
     return reinterpret_cast<Positions>(own == 0) | reinterpret_cast<Positions>(first <= own);
   }
 
@@ -273,38 +287,38 @@ class LockstepOf final : public Lockstep<Id> {
     for (int plane = 4; plane < most; ++plane) take(plane_at(plane));
   }
 
-  Positions last_reads_of_many(std::int32_t u) {
+  Positions last_reads_of_many(std::int32_t x, std::int32_t producer) {
     static_assert(kPlanes == 8);
-    switch (most_.data()[u]) {
+    switch (most_.data()[producer]) {
       case 2:
-        return last_reads_of<2>(u);
+        return last_reads_of<2>(x, producer);
       case 3:
-        return last_reads_of<3>(u);
+        return last_reads_of<3>(x, producer);
       case 4:
-        return last_reads_of<4>(u);
+        return last_reads_of<4>(x, producer);
       case 5:
-        return last_reads_of<5>(u);
+        return last_reads_of<5>(x, producer);
       case 6:
-        return last_reads_of<6>(u);
+        return last_reads_of<6>(x, producer);
       case 7:
-        return last_reads_of<7>(u);
+        return last_reads_of<7>(x, producer);
       default:
-        return last_reads_of<8>(u);
+        return last_reads_of<8>(x, producer);
     }
   }
 
   /// Occurrence k is read last by the last read before occurrence k + 1, if that is after occurrence k.
   template <int kCount>
-  Positions last_reads_of(std::int32_t u) {
+  Positions last_reads_of(std::int32_t x, std::int32_t producer) {
     Positions own[kCount + 1], last[kCount];
     for (int k = 0; k < kCount; ++k) {
-      own[k] = at(positions_, k, u);
+      own[k] = at(positions_, k, producer);
       own[k] = own[k] == 0 ? Positions{} + kNever : own[k];
       last[k] = Positions{};
     }
     own[kCount] = Positions{} + kNever;
     Positions first = Positions{} + kNever;
-    for (std::int32_t e = graph_.reader_begin[u]; e < graph_.reader_begin[u + 1]; ++e) {
+    for (std::int32_t e = graph_.reader_begin[x]; e < graph_.reader_begin[x + 1]; ++e) {
       const std::int32_t reader = graph_.readers[e];
       const auto take = [&](Positions read) {
 #pragma GCC unroll 8
@@ -319,8 +333,8 @@ class LockstepOf final : public Lockstep<Id> {
 #pragma GCC unroll 8
     for (int k = 0; k < kCount; ++k) {
       Positions of_k = last[k] > own[k] ? last[k] : own[k];
-      if (graph_.keep[u] != 0) of_k = own[k + 1] == kNever ? Positions{} : of_k;
-      at(last_, k, u) = of_k;
+      if (graph_.keep[x] != 0) of_k = own[k + 1] == kNever ? Positions{} : of_k;
+      at(last_, k, x) = of_k;
     }
     return reinterpret_cast<Positions>(own[0] == kNever) | reinterpret_cast<Positions>(first <= own[0]);
   }
@@ -328,11 +342,16 @@ class LockstepOf final : public Lockstep<Id> {
   /// Bytes step by step, their highest and where it comes first.
   template <bool kRecomputes>
   void walk(const Row<Id>& row, int lane, Outcome& outcome) {
-    if (graph_.unit > 0) return walk_in<kRecomputes>(row, lane, graph_.unit_size, graph_.unit_scratch, outcome);
-    walk_in<kRecomputes>(row, lane, graph_.size, graph_.scratch, outcome);
+    if (graph_.single_output()) return walk_outputs<kRecomputes, true>(row, lane, outcome);
+    walk_outputs<kRecomputes, false>(row, lane, outcome);
   }
-  template <bool kRecomputes, class Sum>
-  CAIRN_APART void walk_in(const Row<Id>& row, int lane, const Sum* size, const Sum* scratch, Outcome& outcome) {
+  template <bool kRecomputes, bool kSingle>
+  void walk_outputs(const Row<Id>& row, int lane, Outcome& outcome) {
+    if (graph_.unit > 0) return walk_in<kRecomputes, kSingle>(row, lane, graph_.in_units, outcome);
+    walk_in<kRecomputes, kSingle>(row, lane, graph_.in_bytes, outcome);
+  }
+  template <bool kRecomputes, bool kSingle, class Sum>
+  CAIRN_APART void walk_in(const Row<Id>& row, int lane, device::Amounts<Sum> amounts, Outcome& outcome) {
     constexpr std::size_t kSteps = kVectorBytes / sizeof(Sum);
     const std::int32_t length = row.length;
     Sum* __restrict taken = reinterpret_cast<Sum*>(taken_.data());
@@ -342,18 +361,44 @@ class LockstepOf final : public Lockstep<Id> {
     const Position* last = plane_row(lane % kGroup, 0);
     const Slot* slots = kRecomputes ? slots_.data() + static_cast<std::size_t>(lane) * row_ : nullptr;
     const Id* steps = row.steps;
+    const Sum *size = amounts.size, *outputs = amounts.outputs;
 #pragma GCC unroll 4
     for (std::int32_t i = 0; i < length; ++i) {
       const std::int32_t v = steps[i];
       const Sum bytes = size[v];
-      taken[i + 1] = bytes;
+      taken[i + 1] = kSingle ? bytes : outputs[v];
       freed[last[kRecomputes ? slots[i] : v]] += bytes;
     }
+    if constexpr (!kSingle) free_further<kRecomputes>(row, size, last, slots, freed);
     taken[0] = freed[0] = 0;
     if (!has_scratch_) return find_peak<false, Sum>(length, outcome);
     Sum* extra = reinterpret_cast<Sum*>(extra_.data());
-    for (std::int32_t i = 0; i < length; ++i) extra[i + 1] = scratch[steps[i]];
+    for (std::int32_t i = 0; i < length; ++i) extra[i + 1] = amounts.scratch[steps[i]];
     find_peak<true, Sum>(length, outcome);
+  }
+
+  /// What walk_in() does for all outputs but the first. Those that nodes' first occurrences make lie side by side.
+  template <bool kRecomputes, class Sum>
+  void free_further(const Row<Id>& row, const Sum* size, const Position* last, const Slot* slots,
+                    Sum* __restrict freed) {
+    const std::int32_t begin = graph_.node_count, end = graph_.value_count;
+#pragma GCC unroll 4
+    for (std::int32_t x = begin; x < end; ++x) freed[last[x]] += size[x];
+    if constexpr (kRecomputes) {
+      const std::int32_t* further = graph_.further_begin;
+      std::int32_t* again = again_.data();
+      std::int32_t count = 0;
+      for (std::int32_t i = 0; i < row.length; ++i) {
+        const std::int32_t v = row.steps[i];
+        again[count] = i;
+        count += static_cast<std::int32_t>(slots[i]) >= width_ && further[v] < further[v + 1] ? 1 : 0;
+      }
+      for (std::int32_t k = 0; k < count; ++k) {
+        const std::int32_t i = again[k], v = row.steps[i];
+        const Position* of_plane = last + (slots[i] - v);
+        for (std::int32_t x = further[v]; x < further[v + 1]; ++x) freed[of_plane[x]] += size[x];
+      }
+    }
   }
 
   template <int kBy, class V>
@@ -418,26 +463,28 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
   std::int64_t cost_of(int lane) const {
-    const std::uint8_t* counts = counts_.data() + static_cast<std::size_t>(lane) * width_;
+    const std::uint8_t* counts = counts_.data() + static_cast<std::size_t>(lane) * node_width_;
     std::int64_t cost = 0;
     for (std::int32_t v = 0; v < graph_.node_count; ++v) cost += counts[v] * graph_.cost[v];
     return cost;
   }
 
   TablesView<Id> graph_;
-  std::int32_t width_;  ///< nodes, rounded up
-  std::int32_t row_;    ///< entries of arrays over steps
-  int plane_count_;     ///< that there is room for: 1 where only orders come
+  std::int32_t node_width_;  ///< nodes, rounded up
+  std::int32_t width_;       ///< of a plane: values, rounded up
+  std::int32_t row_;         ///< entries of arrays over steps
+  int plane_count_;          ///< that there is room for: 1 where only orders come
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
   bool has_scratch_ = false;
   int planes_ = 1;
   bool too_many_[kLanes] = {};
-  Aligned<Position> positions_, last_;           ///< [plane][node][lane]
-  Aligned<Position> rows_;                       ///< [lane of a group][plane][node]
+  Aligned<Position> positions_, last_;           ///< [plane][node or value][lane]
+  Aligned<Position> rows_;                       ///< [lane of a group][plane][node or value]
   Aligned<std::uint8_t> counts_;                 ///< occurrences: [lane][node]
-  Aligned<std::uint8_t> most_, most_of_eight_;   ///< of any lane: [node], [eight nodes]
+  Aligned<std::uint8_t> most_, most_of_eight_;   ///< of any lane: [value], [eight values]
   Aligned<Slot> next_;                           ///< of one lane: of each node's next occurrence
   Aligned<Slot> slots_;                          ///< [lane][step]
+  Aligned<std::int32_t> again_;                  ///< of one candidate: steps that are not the first of their node
   Aligned<std::int64_t> taken_, freed_, extra_;  ///< of one candidate, by position: of the Sum in use
 };
 

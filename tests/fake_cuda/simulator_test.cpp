@@ -42,9 +42,11 @@ struct ThirdOfThree {
 
 TEST_CASE("the device's simulator gives the host's answers, whatever the caller's device is, as its buffers grow") {
   Random random(91);
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 60; ++round) {
     const ThirdOfThree devices;
-    const core::Graph graph = random_graph(random, {.min_nodes = 1, .max_nodes = 40});
+    const bool values = round >= 30;
+    const core::Graph graph = random_graph(
+        random, {.min_nodes = 1, .max_nodes = 40, .several_outputs = values, .pinned = values && round % 3 == 0});
     const auto host = sim::host_simulator(graph, 1);
     const auto device = cuda::device_simulator(graph);
     const sim::Generator generator{static_cast<std::uint64_t>(round), round % 2 == 0 ? 0 : 20};

@@ -70,9 +70,12 @@ class OnMachine : public sim::device::MachineSimulator<Machine, Id> {
 core::Graph enlarged(const core::Graph& graph, std::int64_t factor) {
   core::GraphBuilder builder(graph);
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    builder.node(v).size = builder.node(v).size * factor + (v == 0 && builder.node(v).scratch >= 0 ? 1 : 0);
-    builder.node(v).scratch *= factor;
-    builder.node(v).cost *= factor;
+    core::Node& node = builder.node(v);
+    const std::int64_t more = v == 0 && node.scratch >= 0 ? 1 : 0;
+    node.size = node.size * factor + more;
+    for (core::Output& output : node.outputs) output.size = output.size * factor + more;
+    node.scratch *= factor;
+    node.cost *= factor;
   }
   return builder.build();
 }
@@ -85,8 +88,9 @@ sim::Outcomes evaluated(sim::Simulator& simulator, const sim::ScheduleBatch& bat
 
 TEST_CASE("host and device path agree with the reference on thousands of small graphs") {
   tests::Random random(71);
-  for (int round = 0; round < 2000; ++round) {
-    core::Graph graph = tests::random_graph(random, {});
+  for (int round = 0; round < 13'000; ++round) {
+    core::Graph graph =
+        tests::random_graph(random, {.several_outputs = round >= 2000, .pinned = round >= 2000 && random.chance(50)});
     if (round % 3 == 0) graph = enlarged(graph, std::int64_t{1} << 33);
     std::vector<core::Schedule> schedules;
     const std::int64_t count = round % 20 == 0 ? random.between(1, 150) : random.between(1, 20);
@@ -108,8 +112,10 @@ TEST_CASE("host and device path agree with the reference on thousands of small g
 }
 
 TEST_CASE("every batch size from 1 to 4096 gives each candidate the same outcome") {
+  const bool values = GENERATE(false, true);
   tests::Random random(72);
-  const core::Graph graph = tests::random_graph(random, {.min_nodes = 12, .max_nodes = 12});
+  const core::Graph graph =
+      tests::random_graph(random, {.min_nodes = 12, .max_nodes = 12, .several_outputs = values, .pinned = values});
   std::vector<core::Schedule> schedules;
   for (int c = 0; c < 4096; ++c) schedules.push_back(random_candidate(random, graph));
   const sim::Outcomes all = by_reference(graph, schedules);
@@ -134,8 +140,10 @@ TEST_CASE("every batch size from 1 to 4096 gives each candidate the same outcome
 
 TEST_CASE("larger graphs agree with the evaluator, in every way that lanes can be filled") {
   tests::Random random(73);
-  for (int round = 0; round < 12; ++round) {
-    const core::Graph graph = tests::random_graph(random, {.min_nodes = 80, .max_nodes = 200});
+  for (int round = 0; round < 24; ++round) {
+    const bool values = round >= 12;
+    const core::Graph graph = tests::random_graph(
+        random, {.min_nodes = 80, .max_nodes = 200, .several_outputs = values, .pinned = values && round % 2 == 0});
     std::vector<core::Schedule> schedules;
     for (std::int64_t c = random.between(20, 140); c > 0; --c) {
       schedules.push_back(random_candidate(random, graph));
@@ -156,8 +164,10 @@ TEST_CASE("larger graphs agree with the evaluator, in every way that lanes can b
 
 TEST_CASE("every processor family that runs here computes the same") {
   tests::Random random(74);
-  for (int round = 0; round < 60; ++round) {
-    const core::Graph graph = tests::random_graph(random, {.min_nodes = 5, .max_nodes = 60});
+  for (int round = 0; round < 240; ++round) {
+    const bool values = round >= 60;
+    const core::Graph graph = tests::random_graph(
+        random, {.min_nodes = 5, .max_nodes = 60, .several_outputs = values, .pinned = values && round % 2 == 0});
     const sim::device::Tables<std::uint16_t> tables(graph);
     std::vector<core::Schedule> schedules;
     while (schedules.size() < 16) {
@@ -191,8 +201,8 @@ TEST_CASE("every processor family that runs here computes the same") {
 
 TEST_CASE("profiles are those of the reference, and none for invalid candidates") {
   tests::Random random(75);
-  for (int round = 0; round < 100; ++round) {
-    const core::Graph graph = tests::random_graph(random, {});
+  for (int round = 0; round < 400; ++round) {
+    const core::Graph graph = tests::random_graph(random, tests::any_graph(random));
     std::vector<core::Schedule> schedules;
     for (std::int64_t c = random.between(1, 12); c > 0; --c) schedules.push_back(random_candidate(random, graph));
     const sim::ScheduleBatch batch = batch_of(graph, schedules);
@@ -214,14 +224,15 @@ TEST_CASE("profiles are those of the reference, and none for invalid candidates"
   }
 }
 
-core::Graph wide_graph(core::NodeId nodes) {
+core::Graph wide_graph(core::NodeId nodes, std::int32_t outputs = 1) {
   core::GraphBuilder builder("wide");
   for (core::NodeId v = 0; v < nodes; ++v) {
     core::Node node;
     node.size = 1 + v % 97;
     node.cost = v % 5;
     if (v > 0) node.inputs.push_back(v - 1);
-    if (v > 1000) node.inputs.push_back(v - 1000 + v % 3);
+    if (v > 1000) node.inputs.emplace_back(v - 1000 + v % 3, v % outputs);
+    for (std::int32_t k = 0; k < outputs && outputs > 1; ++k) node.outputs.push_back({.size = 1 + (v + k) % 97});
     builder.add(std::move(node));
   }
   return builder.build();
@@ -241,8 +252,9 @@ TEST_CASE("lanes of positions beyond 16 bits") {
   REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch_of(graph, schedules)) == by_evaluator(graph, schedules));
 }
 
-TEST_CASE("graphs of more nodes than 16 bits can number") {
-  const core::Graph graph = wide_graph(70'000);
+/// Id: what numbers its nodes.
+template <class Id>
+void check_large(const core::Graph& graph) {
   std::vector<core::Schedule> schedules{core::baseline_schedule(graph)};
   schedules.push_back(schedules[0]);
   std::swap(schedules[1].steps[5], schedules[1].steps[6]);  // invalid
@@ -251,15 +263,21 @@ TEST_CASE("graphs of more nodes than 16 bits can number") {
   schedules.push_back(sim::generate(graph, {.seed = 5, .moves = 300}, 9));
   for (std::int64_t c = 0; c < 6; ++c) schedules.push_back(sim::generate(graph, {.seed = 5}, c));  // enough for lanes
   const sim::ScheduleBatch batch = batch_of(graph, schedules);
-  REQUIRE(!batch.narrow());
+  REQUIRE(batch.narrow() == (sizeof(Id) == 2));
   const sim::Outcomes expected = by_evaluator(graph, schedules);
   REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
   core::HostMachine machine(2);
-  REQUIRE(evaluated(*std::make_unique<OnMachine<core::HostMachine, std::uint32_t>>(machine, graph), batch) == expected);
+  REQUIRE(evaluated(*std::make_unique<OnMachine<core::HostMachine, Id>>(machine, graph), batch) == expected);
   // Without recomputation alone: another way through the device path.
   const std::vector<core::Schedule> orders{schedules[0], schedules[1]};
-  REQUIRE(evaluated(*std::make_unique<OnMachine<core::HostMachine, std::uint32_t>>(machine, graph),
-                    batch_of(graph, orders)) == by_evaluator(graph, orders));
+  REQUIRE(evaluated(*std::make_unique<OnMachine<core::HostMachine, Id>>(machine, graph), batch_of(graph, orders)) ==
+          by_evaluator(graph, orders));
+}
+
+TEST_CASE("graphs of more nodes than 16 bits can number") { check_large<std::uint32_t>(wide_graph(70'000)); }
+
+TEST_CASE("graphs of more values than 16 bits can number, and fewer nodes") {
+  check_large<std::uint16_t>(wide_graph(30'000, 3));
 }
 
 TEST_CASE("the empty graph and empty batches") {
@@ -278,8 +296,10 @@ TEST_CASE("the empty graph and empty batches") {
 
 TEST_CASE("candidates of a generator are the same one by one, in any batch and on every machine") {
   tests::Random random(76);
-  for (int round = 0; round < 40; ++round) {
-    const core::Graph graph = tests::random_graph(random, {.min_nodes = 1, .max_nodes = 25});
+  for (int round = 0; round < 160; ++round) {
+    const bool values = round >= 40;
+    const core::Graph graph = tests::random_graph(
+        random, {.min_nodes = 1, .max_nodes = 25, .several_outputs = values, .pinned = values && random.chance(50)});
     const sim::Generator generator{static_cast<std::uint64_t>(random.below(1'000'000)),
                                    static_cast<std::int32_t>(round % 2 == 0 ? 0 : random.between(1, 30))};
     const std::int64_t first = round % 3 == 0 ? (std::int64_t{1} << 40) + random.below(1000) : random.below(1000);
