@@ -5,8 +5,10 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "cairn/bench/copy_bandwidth.h"
@@ -18,14 +20,32 @@ namespace {
 
 using namespace cairn;
 
-/// The graph of the figures in docs/results.md: n = 1,000, m = 5,875; others with as many edges a node.
-const core::Graph& graph_of(std::int64_t nodes) {
-  static std::vector<std::pair<std::int64_t, core::Graph>> known;
-  for (const auto& [count, graph] : known) {
-    if (count == nodes) return graph;
+/// Every fourth node gets a second output, every eighth two more; each edge reads one of its node's at random.
+core::Graph with_several_outputs(const core::Graph& graph) {
+  std::mt19937_64 random(3);
+  core::GraphBuilder builder("several");
+  const auto outputs = [](core::NodeId v) { return 1 + (v % 4 == 0 ? 1 : 0) + (v % 8 == 1 ? 2 : 0); };
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    core::Node node = core::node_of(graph, v);
+    const std::int64_t size = node.size;
+    for (std::int32_t k = 0; k < outputs(v); ++k) node.outputs.push_back({.size = size / outputs(v)});
+    for (core::OutputRef& input : node.inputs) {
+      input.output = static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(outputs(input.node)));
+    }
+    builder.add(std::move(node));
   }
-  known.emplace_back(nodes, bench::random_layered(static_cast<core::NodeId>(nodes), nodes * 5875 / 1000));
-  return known.back().second;
+  return builder.build();
+}
+
+/// The graph of the figures in docs/results.md: n = 1,000, m = 5,875; others with as many edges a node. `several`: the
+/// same with 1.5 outputs a node.
+const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
+  static std::map<std::pair<std::int64_t, bool>, core::Graph> known;
+  const auto place = known.find({nodes, several});
+  if (place != known.end()) return place->second;
+  core::Graph graph = several ? with_several_outputs(graph_of(nodes))
+                              : bench::random_layered(static_cast<core::NodeId>(nodes), nodes * 5875 / 1000);
+  return known.emplace(std::pair(nodes, several), std::move(graph)).first->second;
 }
 
 /// Random orders; each with `again` recomputations of random nodes right before one of their readers.
@@ -70,40 +90,43 @@ void report(benchmark::State& state, const sim::ScheduleBatch& batch) {
   bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + batch.count() * kOutcomeBytes);
 }
 
-/// Nodes, recomputations.
+/// Nodes, recomputations; several outputs: 1.
 void simulator_plain_evaluator(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
   std::vector<core::Schedule> schedules;
   for (std::int64_t c = 0; c < batch.count(); ++c) schedules.push_back(batch.schedule(c));
-  core::Evaluator evaluator(graph_of(state.range(0)));
+  core::Evaluator evaluator(graph_of(state.range(0), state.range(2) != 0));
   for (auto _ : state) {
     for (const core::Schedule& schedule : schedules) benchmark::DoNotOptimize(evaluator.evaluate(schedule));
   }
   report(state, batch);
 }
 
-/// Nodes, recomputations, threads.
+/// Nodes, recomputations, threads; several outputs: 1.
 void simulator_evaluate(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
-  const auto simulator = sim::host_simulator(graph_of(state.range(0)), static_cast<int>(state.range(2)));
+  const core::Graph& graph = graph_of(state.range(0), state.range(3) != 0);
+  const auto simulator = sim::host_simulator(graph, static_cast<int>(state.range(2)));
   sim::Outcomes outcomes;
   for (auto _ : state) simulator->evaluate(batch, outcomes);
   report(state, batch);
 }
 
+/// Recomputations; several outputs: 1.
 void simulator_profiles(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(1000, 1024, state.range(0));
-  const auto simulator = sim::host_simulator(graph_of(1000), 1);
+  const auto simulator = sim::host_simulator(graph_of(1000, state.range(1) != 0), 1);
   std::int64_t entries = 0;
   for (auto _ : state) entries = static_cast<std::int64_t>(simulator->profiles(batch).value.size());
   bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + entries * 8);
 }
 
-/// Nodes, moves, threads.
+/// Nodes, moves, threads; several outputs: 1.
 void simulator_draw(benchmark::State& state) {
   constexpr std::int64_t kCount = 1024;
   const sim::Generator generator{1, static_cast<std::int32_t>(state.range(1))};
-  const auto simulator = sim::host_simulator(graph_of(state.range(0)), static_cast<int>(state.range(2)));
+  const core::Graph& graph = graph_of(state.range(0), state.range(3) != 0);
+  const auto simulator = sim::host_simulator(graph, static_cast<int>(state.range(2)));
   std::int64_t first = 0, bytes = 0;
   for (auto _ : state) {
     bytes = simulator->generate(generator, first, kCount).bytes();
@@ -114,7 +137,8 @@ void simulator_draw(benchmark::State& state) {
 void simulator_draw_and_evaluate(benchmark::State& state) {
   constexpr std::int64_t kCount = 1024;
   const sim::Generator generator{1, static_cast<std::int32_t>(state.range(1))};
-  const auto simulator = sim::host_simulator(graph_of(state.range(0)), static_cast<int>(state.range(2)));
+  const core::Graph& graph = graph_of(state.range(0), state.range(3) != 0);
+  const auto simulator = sim::host_simulator(graph, static_cast<int>(state.range(2)));
   sim::Outcomes outcomes;
   std::int64_t first = 0;
   for (auto _ : state) {
@@ -136,26 +160,36 @@ void simulator_tally(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", outcomes.count(), outcomes.count() * 21);
 }
 
-// Real time: other threads work too. Each beside the plain evaluator on the same candidates.
-#define CAIRN_PLAIN(nodes, again) BENCHMARK(simulator_plain_evaluator)->Args({nodes, again})->UseRealTime()
-#define CAIRN_BATCH(nodes, again, threads) BENCHMARK(simulator_evaluate)->Args({nodes, again, threads})->UseRealTime()
-CAIRN_PLAIN(1000, 0);
-CAIRN_BATCH(1000, 0, 1);
-CAIRN_BATCH(1000, 0, 2);
-CAIRN_PLAIN(1000, 500);
-CAIRN_BATCH(1000, 500, 1);
-CAIRN_BATCH(1000, 500, 2);
-CAIRN_PLAIN(10'000, 0);
-CAIRN_BATCH(10'000, 0, 1);
-CAIRN_PLAIN(100'000, 0);
-CAIRN_BATCH(100'000, 0, 1);
-BENCHMARK(simulator_profiles)->Arg(0)->Arg(500)->UseRealTime();
-BENCHMARK(simulator_draw)->Args({250, 0, 1})->Args({1000, 0, 1})->Args({1000, 500, 1})->UseRealTime();
+// Real time: other threads work too. Each beside the plain evaluator on the same candidates, and beside the same
+// candidates of the graph of 1.5 outputs a node.
+#define CAIRN_PLAIN(nodes, again, several) \
+  BENCHMARK(simulator_plain_evaluator)->Args({nodes, again, several})->UseRealTime()
+#define CAIRN_BATCH(nodes, again, threads, several) \
+  BENCHMARK(simulator_evaluate)->Args({nodes, again, threads, several})->UseRealTime()
+CAIRN_PLAIN(1000, 0, 0);
+CAIRN_PLAIN(1000, 0, 1);
+CAIRN_BATCH(1000, 0, 1, 0);
+CAIRN_BATCH(1000, 0, 1, 1);
+CAIRN_BATCH(1000, 0, 2, 0);
+CAIRN_PLAIN(1000, 500, 0);
+CAIRN_PLAIN(1000, 500, 1);
+CAIRN_BATCH(1000, 500, 1, 0);
+CAIRN_BATCH(1000, 500, 1, 1);
+CAIRN_BATCH(1000, 500, 2, 0);
+CAIRN_PLAIN(10'000, 0, 0);
+CAIRN_BATCH(10'000, 0, 1, 0);
+CAIRN_BATCH(10'000, 0, 1, 1);
+CAIRN_PLAIN(100'000, 0, 0);
+CAIRN_BATCH(100'000, 0, 1, 0);
+BENCHMARK(simulator_profiles)->Args({0, 0})->Args({0, 1})->Args({500, 0})->Args({500, 1})->UseRealTime();
+BENCHMARK(simulator_draw)->Args({250, 0, 1, 0})->Args({1000, 0, 1, 0})->Args({1000, 500, 1, 0})->UseRealTime();
 BENCHMARK(simulator_draw_and_evaluate)
-    ->Args({250, 0, 1})
-    ->Args({1000, 0, 1})
-    ->Args({1000, 0, 2})
-    ->Args({1000, 500, 1})
+    ->Args({250, 0, 1, 0})
+    ->Args({1000, 0, 1, 0})
+    ->Args({1000, 0, 1, 1})
+    ->Args({1000, 0, 2, 0})
+    ->Args({1000, 500, 1, 0})
+    ->Args({1000, 500, 1, 1})
     ->UseRealTime();
 BENCHMARK(simulator_tally)->UseRealTime();
 

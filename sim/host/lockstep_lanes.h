@@ -381,7 +381,7 @@ class LockstepOf final : public Lockstep<Id> {
   template <bool kRecomputes, class Sum>
   void free_further(const Row<Id>& row, const Sum* size, const Position* last, const Slot* slots,
                     Sum* __restrict freed) {
-    const std::int32_t begin = graph_.node_count, end = graph_.value_count;
+    const std::int32_t begin = graph_.node_count, end = graph_.value_count, width = width_;
 #pragma GCC unroll 4
     for (std::int32_t x = begin; x < end; ++x) freed[last[x]] += size[x];
     if constexpr (kRecomputes) {
@@ -391,7 +391,8 @@ class LockstepOf final : public Lockstep<Id> {
       for (std::int32_t i = 0; i < row.length; ++i) {
         const std::int32_t v = row.steps[i];
         again[count] = i;
-        count += static_cast<std::int32_t>(slots[i]) >= width_ && further[v] < further[v + 1] ? 1 : 0;
+        const bool is_again = static_cast<std::int32_t>(slots[i]) >= width, has_further = further[v] < further[v + 1];
+        count += static_cast<int>(is_again) & static_cast<int>(has_further);  // no branch: it could not be foreseen
       }
       for (std::int32_t k = 0; k < count; ++k) {
         const std::int32_t i = again[k], v = row.steps[i];

@@ -53,6 +53,14 @@ std::string numbers(const core::Schedule& schedule, const std::string& separator
   return text;
 }
 
+void check_entries(const nlohmann::json& shown, const std::vector<sim::Entry>& entries) {
+  REQUIRE(shown.size() == entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    CHECK(shown[i] ==
+          nlohmann::json{{"index", entries[i].index}, {"peak_bytes", entries[i].peak}, {"cost", entries[i].cost}});
+  }
+}
+
 }  // namespace
 
 TEST_CASE("simulate reports what its candidates are by the definitions") {
@@ -77,15 +85,8 @@ TEST_CASE("simulate reports what its candidates are by the definitions") {
   CHECK(json["seconds"] > 0);
   CHECK(json["baseline_peak_bytes"] == core::evaluate(test.graph, core::baseline_schedule(test.graph)).peak);
   CHECK(json["lower_bound_peak_bytes"] == core::peak_lower_bound(test.graph));
-  const auto same = [](const nlohmann::json& shown, const std::vector<sim::Entry>& entries) {
-    REQUIRE(shown.size() == entries.size());
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      CHECK(shown[i] ==
-            nlohmann::json{{"index", entries[i].index}, {"peak_bytes", entries[i].peak}, {"cost", entries[i].cost}});
-    }
-  };
-  same(json["top"], expected.top());
-  same(json["pareto"], expected.front());
+  check_entries(json["top"], expected.top());
+  check_entries(json["pareto"], expected.front());
   CHECK(json["pareto"].size() > 1);
   CHECK(json["best"] == json["top"][0]);
   CHECK(json["mean_peak_bytes"] == expected.mean_peak());
@@ -103,6 +104,38 @@ TEST_CASE("simulate reports what its candidates are by the definitions") {
   CHECK(json["histogram"]["from"] == expected.counts().least_peak);
   CHECK(json["interrupted"] == false);
   CHECK(json["resumed_from"].is_null());
+}
+
+TEST_CASE("simulate takes nodes of several outputs, and pinned ones, which run once") {
+  const Folder folder;
+  tests::Random random(19);
+  const core::Graph graph =
+      tests::random_graph(random, {.min_nodes = 24, .max_nodes = 24, .several_outputs = true, .pinned = true});
+  const std::string path = folder.write("g.json", core::graph_to_json(graph));
+  const auto json_of = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"simulate", path, "--json"});
+    const Outcome outcome = run_command(words);
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.json();
+  };
+  const sim::Tally expected = test::plain_sweep(graph, {.seed = 5, .moves = 9}, 2000);
+  const auto swept = json_of({"--random", "2k", "--seed", "5", "--recompute", "9"});
+  CHECK(swept["valid"] == 2000);
+  check_entries(swept["top"], expected.top());
+  check_entries(swept["pareto"], expected.front());
+
+  // Every node once more at the end: valid but for the pinned ones.
+  std::string lines;
+  std::int64_t pinned = 0;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    core::Schedule again = core::baseline_schedule(graph);
+    again.steps.push_back(v);
+    lines += numbers(again, " ") + "\n";
+    pinned += graph.pinned(v) ? 1 : 0;
+  }
+  REQUIRE(pinned > 0);
+  CHECK(json_of({"--schedules", folder.write("l.txt", lines)})["invalid"] == pinned);
 }
 
 TEST_CASE("simulate gives the same answer whatever the pieces and threads") {

@@ -296,7 +296,7 @@ TEST_CASE("the empty graph and empty batches") {
 
 TEST_CASE("candidates of a generator are the same one by one, in any batch and on every machine") {
   tests::Random random(76);
-  for (int round = 0; round < 160; ++round) {
+  for (int round = 0; round < 100; ++round) {
     const bool values = round >= 40;
     const core::Graph graph = tests::random_graph(
         random, {.min_nodes = 1, .max_nodes = 25, .several_outputs = values, .pinned = values && random.chance(50)});
