@@ -28,6 +28,21 @@ void evaluate_schedule(benchmark::State& state) {
 }
 BENCHMARK(evaluate_schedule)->Unit(benchmark::kMillisecond);
 
+/// The same nodes, inputs and order; every second node has another output that half of its readers read.
+void evaluate_several_outputs(benchmark::State& state) {
+  core::GraphBuilder builder(large_graph());
+  for (core::NodeId v = 0; v < builder.node_count(); ++v) {
+    core::Node& node = builder.node(v);
+    for (core::OutputRef& input : node.inputs) input.output = input.node % 2 == 0 && v % 2 == 0 ? 1 : 0;
+    if (v % 2 == 0) node.outputs = {{.size = node.size}, {.size = node.size / 2}};
+  }
+  const core::Graph graph = builder.build();
+  const core::Schedule schedule = core::baseline_schedule(graph);
+  core::Evaluator evaluator(graph);
+  for (auto _ : state) benchmark::DoNotOptimize(evaluator.evaluate(schedule));
+}
+BENCHMARK(evaluate_several_outputs)->Unit(benchmark::kMillisecond);
+
 void evaluate_with_recomputation(benchmark::State& state) {
   // Every node runs again right after its layer: 40,000 steps.
   core::Schedule schedule;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "cairn/core/error.h"
@@ -18,53 +17,35 @@ std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
 }
 
-/// kSingle: every node has one output, so slots are steps and values nodes.
-template <bool kSingle>
-Defect trace(const GraphView& graph, std::span<const NodeId> steps, std::vector<std::int32_t>& latest,
-             std::vector<std::int32_t>& last_read) {
-  const auto length = static_cast<std::int32_t>(steps.size());
-  latest.assign(graph.node_count, -1);
-  last_read.resize(kSingle ? steps.size() : 0);
-  for (std::int32_t i = 0; i < length; ++i) {
-    const NodeId v = steps[i];
-    if (v < 0 || v >= graph.node_count) return {Defect::Kind::unknown_node, i, v, kNoNode};
-    for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
-      const ValueId x = graph.inputs[e];
-      const NodeId u = kSingle ? x : graph.producer[x];
-      if (latest[u] < 0) return {Defect::Kind::missing_input, i, v, u};
-      last_read[kSingle ? latest[u] : latest[u] + (x - graph.value_begin[u])] = i;
-    }
-    if (graph.pinned[v] != 0 && latest[v] >= 0) return {Defect::Kind::pinned_again, i, v, kNoNode};
-    if constexpr (kSingle) {
-      latest[v] = i;
-      last_read[i] = i;
-    } else {
-      latest[v] = static_cast<std::int32_t>(last_read.size());
-      last_read.insert(last_read.end(), graph.value_begin[v + 1] - graph.value_begin[v], i);
-      if (last_read.size() > kMostSlots) throw InputError("the schedule makes more than 2^31 - 2 values");
-    }
-  }
-  for (NodeId v = 0; v < graph.node_count; ++v) {
-    bool keep = false;
-    for (ValueId x = kSingle ? v : graph.value_begin[v]; x < (kSingle ? v + 1 : graph.value_begin[v + 1]); ++x) {
-      if (graph.keep[x] == 0) continue;
-      keep = true;
-      if (latest[v] >= 0) last_read[kSingle ? latest[v] : latest[v] + (x - graph.value_begin[v])] = length;
-    }
-    if (latest[v] < 0 && (keep || graph.successor_begin[v] == graph.successor_begin[v + 1])) {
-      return {Defect::Kind::missing_node, -1, v, kNoNode};
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Defect trace_last_reads(const GraphView& graph, std::span<const NodeId> steps, std::vector<std::int32_t>& latest,
                         std::vector<std::int32_t>& last_read) {
   if (steps.size() > kMostSlots) throw InputError("the schedule has more than 2^31 - 2 steps");
-  return graph.single_output ? trace<true>(graph, steps, latest, last_read)
-                             : trace<false>(graph, steps, latest, last_read);
+  const auto length = static_cast<std::int32_t>(steps.size());
+  latest.assign(graph.node_count, -1);
+  last_read.clear();
+  for (std::int32_t i = 0; i < length; ++i) {
+    const NodeId v = steps[i];
+    if (v < 0 || v >= graph.node_count) return {Defect::Kind::unknown_node, i, v, kNoNode};
+    for (std::int32_t e = graph.input_begin[v]; e < graph.input_begin[v + 1]; ++e) {
+      const ValueId x = graph.inputs[e];
+      const NodeId u = graph.producer[x];
+      if (latest[u] < 0) return {Defect::Kind::missing_input, i, v, u};
+      last_read[latest[u] + (x - graph.value_begin[u])] = i;
+    }
+    if (graph.pinned[v] != 0 && latest[v] >= 0) return {Defect::Kind::pinned_again, i, v, kNoNode};
+    latest[v] = static_cast<std::int32_t>(last_read.size());
+    last_read.insert(last_read.end(), graph.value_begin[v + 1] - graph.value_begin[v], i);
+    if (last_read.size() > kMostSlots) throw InputError("the schedule makes more than 2^31 - 2 values");
+  }
+  for (ValueId x = 0; x < graph.value_count; ++x) {
+    const NodeId v = graph.producer[x];
+    const bool unread = graph.successor_begin[v] == graph.successor_begin[v + 1];
+    if (latest[v] < 0 && (graph.keep[x] != 0 || unread)) return {Defect::Kind::missing_node, -1, v, kNoNode};
+    if (latest[v] >= 0 && graph.keep[x] != 0) last_read[latest[v] + (x - graph.value_begin[v])] = length;
+  }
+  return {};
 }
 
 std::string describe(const Graph& graph, const Defect& defect) {
@@ -85,21 +66,53 @@ std::string describe(const Graph& graph, const Defect& defect) {
   return {};
 }
 
-Evaluator::Evaluator(const Graph& graph) : graph_(graph.view()) {}
+Evaluator::Evaluator(const Graph& graph) : graph_(graph.view()), pinned_(graph.has_pinned()) {}
 
+template <bool kSingle, bool kPinned>
 Defect Evaluator::trace(std::span<const NodeId> steps) {
-  const Defect defect = trace_last_reads(graph_, steps, latest_, last_read_);
-  if (defect.kind != Defect::Kind::none) return defect;
+  const auto length = static_cast<std::int32_t>(steps.size());
+  const auto first_output = [&](NodeId v) { return kSingle ? v : graph_.value_begin[v]; };
+  last_read_.assign(static_cast<std::size_t>(graph_.value_count), -1);
   freed_.assign(steps.size() + 1, 0);
-  if (graph_.single_output) {
-    for (std::size_t i = 0; i < steps.size(); ++i) freed_[last_read_[i]] += graph_.size[steps[i]];
-    return {};
+  recomputed_ = 0;
+  std::int32_t* const last_read = last_read_.data();
+  std::int64_t* const freed = freed_.data();
+  for (std::int32_t i = 0; i < length; ++i) {
+    const NodeId v = steps[i];
+    if (v < 0 || v >= graph_.node_count) return {Defect::Kind::unknown_node, i, v, kNoNode};
+    for (std::int32_t e = graph_.input_begin[v]; e < graph_.input_begin[v + 1]; ++e) {
+      const ValueId x = graph_.inputs[e];
+      if (last_read[x] < 0) return {Defect::Kind::missing_input, i, v, kSingle ? x : graph_.producer[x]};
+      last_read[x] = i;
+    }
+    const ValueId first = first_output(v);
+    if (kPinned && graph_.pinned[v] != 0 && last_read[first] >= 0) return {Defect::Kind::pinned_again, i, v, kNoNode};
+    const bool again = last_read[first] >= 0;
+    recomputed_ += again ? 1 : 0;
+    ValueId x = first;
+    do {
+      if (again) freed[last_read[x]] += graph_.size[x];
+      last_read[x] = i;
+    } while (!kSingle && ++x < graph_.value_begin[v + 1]);
   }
-  const std::int32_t* last_read = last_read_.data();
-  for (const NodeId v : steps) {
-    for (ValueId x = graph_.value_begin[v]; x < graph_.value_begin[v + 1]; ++x) freed_[*last_read++] += graph_.size[x];
+  for (NodeId v = 0; v < graph_.node_count; ++v) {
+    const bool ran = last_read[first_output(v)] >= 0;
+    bool wanted = graph_.successor_begin[v] == graph_.successor_begin[v + 1];
+    ValueId x = first_output(v);
+    do {
+      const bool keep = graph_.keep[x] != 0;
+      if (ran && !keep) freed[last_read[x]] += graph_.size[x];
+      wanted = wanted || keep;
+    } while (!kSingle && ++x < graph_.value_begin[v + 1]);
+    if (!ran && wanted) return {Defect::Kind::missing_node, -1, v, kNoNode};
   }
   return {};
+}
+
+Defect Evaluator::trace(std::span<const NodeId> steps) {
+  if (steps.size() > kMostSlots) throw InputError("the schedule has more than 2^31 - 2 steps");
+  if (graph_.single_output) return pinned_ ? trace<true, true>(steps) : trace<true, false>(steps);
+  return pinned_ ? trace<false, true>(steps) : trace<false, false>(steps);
 }
 
 Evaluation Evaluator::evaluate(std::span<const NodeId> steps) {
@@ -119,9 +132,7 @@ Evaluation Evaluator::evaluate(std::span<const NodeId> steps) {
     live -= freed_[i];
     result.cost = saturating_add(result.cost, graph_.cost[v]);
   }
-  // Every node that occurs has a latest step; the others of the steps are recomputations.
-  const auto distinct = std::count_if(latest_.begin(), latest_.end(), [](std::int32_t step) { return step >= 0; });
-  result.recomputed = static_cast<std::int64_t>(steps.size()) - distinct;
+  result.recomputed = recomputed_;
   return result;
 }
 

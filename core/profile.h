@@ -44,13 +44,18 @@ class Evaluator {
   std::vector<std::int64_t> profile(std::span<const NodeId> steps);
 
  private:
-  /// Fills the work arrays; what is in them is meaningful only without a defect.
+  /// Fills the work arrays; what is in them is meaningful only without a defect. kSingle: values are nodes; kPinned:
+  /// some are.
+  template <bool kSingle, bool kPinned>
+  Defect trace(std::span<const NodeId> steps);
   Defect trace(std::span<const NodeId> steps);
 
   GraphView graph_;
-  std::vector<std::int32_t> latest_;     ///< of a node's latest occurrence: the first slot; -1 for none
-  std::vector<std::int32_t> last_read_;  ///< of each slot, an output of a step, in order
-  std::vector<std::int64_t> freed_;      ///< bytes freed after each step
+  bool pinned_;  ///< whether any node is
+  std::vector<std::int32_t>
+      last_read_;                    ///< of each value as it was made last: the step that last reads it; -1: not made
+  std::vector<std::int64_t> freed_;  ///< after each step, one place on: bytes. The first place is nobody's
+  std::int64_t recomputed_ = 0;
 };
 
 /// evaluate() once, for callers without a loop.
