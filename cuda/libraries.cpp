@@ -68,7 +68,8 @@ bool runs_once(std::span<const std::int64_t> bytes,
   }
   const Stream stream = make_stream();
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    check(cudaMemsetAsync(buffers[i], 0, static_cast<std::size_t>(bytes[i]), stream.get()), "filling memory");
+    if (bytes[i] > 0)
+      check(cudaMemsetAsync(buffers[i], 0, static_cast<std::size_t>(bytes[i]), stream.get()), "filling memory");
   }
   const bool accepted = execute(buffers, stream.get());
   const cudaError_t left_behind = cudaGetLastError();
