@@ -514,12 +514,28 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
     for (std::int64_t& size : data.size) size = align_up(size, alignment);
     data.add_up_sizes();
     const GraphView view = data.view();
+    // Of several outputs each that overwrites an input is rounded for itself, as in a plan.
+    const auto taken_over = [&](NodeId v) {
+      std::int64_t before = 0, aligned = 0;
+      for (const ValueId x : graph.outputs(v)) {
+        const ValueId taken = graph.inplace(x);
+        if (taken == kNoValue || graph.readers(taken).size() != 1 || graph.value_kept(taken)) continue;
+        before += std::min(graph.value_size(x), graph.value_size(taken));
+        aligned += std::min(data.size[x], data.size[taken]);
+      }
+      const std::int64_t saved = -graph.scratch(v), more = saved - before;
+      const auto align_down = [&](std::int64_t bytes) { return bytes / alignment * alignment; };
+      return more >= 0 ? aligned + align_down(more) : align_down(saved);
+    };
     for (NodeId v = 0; v < graph.node_count(); ++v) {
+      if (graph.scratch(v) < 0 && graph.output_count(v) > 1) {
+        data.scratch[v] = std::max(-taken_over(v), least_scratch(view, v));
+        continue;
+      }
       // Where storage is taken over, what the outputs add to it is rounded, so that the result stays legal.
       data.scratch[v] = graph.scratch(v) >= 0
                             ? align_up(graph.scratch(v), alignment)
-                            : std::max(align_up(graph.size(v) + graph.scratch(v), alignment) - view.node_size[v],
-                                       least_scratch(view, v));
+                            : align_up(graph.size(v) + graph.scratch(v), alignment) - view.node_size[v];
     }
   });
 }

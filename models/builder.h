@@ -79,7 +79,11 @@ class ModelBuilder {
   // What autodiff needs beside.
   /// Appends a node for `op`, which is backward if it belongs to a `forward` node. With op.writes it takes no bytes.
   Tensor append(std::string name, core::Op op, core::NodeId forward = core::kNoNode);
-  void keep(core::NodeId v) { graph_.node(v).keep = true; }
+  /// Its first output.
+  void keep(core::NodeId v) {
+    core::Node& node = graph_.node(v);
+    (node.outputs.empty() ? node.keep : node.outputs.front().keep) = true;
+  }
   std::int32_t add_resident(core::Resident resident);
   core::NodeId node_count() const { return graph_.node_count(); }
   std::int32_t resident_count() const { return resident_count_; }

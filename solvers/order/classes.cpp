@@ -17,9 +17,19 @@ namespace {
 
 using core::Graph;
 using core::NodeId;
+using core::ValueId;
 
 core::InputError not_in_class(const char* name, const std::string& why) {
   return core::InputError(fmt::format("the graph is no {}: {}; --solver order takes any graph", name, why));
+}
+
+/// A node with an output that some, but not all of its readers read.
+NodeId apart(const Graph& graph) {
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    const NodeId v = graph.producer(x);
+    if (graph.readers(x).size() > 1 && graph.readers(x).size() < graph.successors(v).size()) return v;
+  }
+  return 0;
 }
 
 Solution reduce(const Graph& graph, const OrderOptions& options) {
@@ -51,7 +61,7 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
     throw not_in_class(
         "series-parallel graph",
         v == core::kNoNode
-            ? std::string("outputs whose readers are not all readers of their node keep it from being one")
+            ? fmt::format("node '{}' has outputs that not all of its readers read", graph.name(apart(graph)))
             : fmt::format("{} of its nodes stay when all that is series or parallel is reduced, '{}' among them",
                           std::count_if(left.begin(), left.end(), [&](NodeId u) { return u < graph.node_count(); }),
                           graph.name(v)));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 #include <queue>
 #include <tuple>
@@ -87,6 +88,12 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
+/// Costs may add up to 2^62 in one run of all nodes; what is more than an int64 stays there.
+std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
+}
+
 struct StateHash {
   std::size_t operator()(const State& state) const {
     std::uint64_t h = state.memory * 0x9e3779b97f4a7c15ULL ^ (state.ran + 0x7f4a7c15) * 0xbf58476d1ce4e5b9ULL;
@@ -116,6 +123,8 @@ class Search {
   Result run(std::int64_t budget, Aim aim, core::Stopwatch& watch) {
     budget_ = budget;
     aim_ = aim;
+    watch_ = &watch;
+    stopped_ = false;
     arrivals_.clear();
     known_.clear();
     closed_.clear();
@@ -133,12 +142,12 @@ class Search {
         result.schedule = schedule_to(entry.arrival);
         return result;
       }
-      if (dominated(arrival)) continue;
-      if (watch.charge(static_cast<std::int64_t>(graph_.nodes.size())).expired() || out_of_memory()) {
+      stopped_ = watch.charge(static_cast<std::int64_t>(graph_.nodes.size())).expired() || out_of_memory();
+      if (!stopped_ && !dominated(arrival)) expand(entry.arrival);
+      if (stopped_) {
         result.end = End::cut_short;
         return result;
       }
-      expand(entry.arrival);
     }
     return result;
   }
@@ -215,7 +224,8 @@ class Search {
     const Rest rest = rest_of(state);
     arrivals_.push_back({state, cost, from, ran});
     if (!rest.possible) return;
-    queue_.push({cost + rest.cost, std::popcount(rest.nodes), static_cast<std::int32_t>(arrivals_.size()) - 1});
+    queue_.push(
+        {saturating_add(cost, rest.cost), std::popcount(rest.nodes), static_cast<std::int32_t>(arrivals_.size()) - 1});
   }
 
   /// Whether a state that was expanded holds all of this one and more, at no higher cost. Looks at a bounded number.
@@ -258,7 +268,7 @@ class Search {
     const WordGraph::Node& node = graph_.nodes[v];
     const Set memory = arrival.state.memory & ~node.outputs;
     const Set ran = arrival.state.ran | (one(v) & graph_.remembered);
-    const std::int64_t cost = arrival.cost + cost_of(v);
+    const std::int64_t cost = saturating_add(arrival.cost, cost_of(v));
     const std::int64_t excess = graph_.bytes(memory) + node.during - budget_;
     if (excess <= 0) return arrive({memory | node.outputs, ran}, cost, index, v);
     droppable_.clear();
@@ -270,14 +280,18 @@ class Search {
     for (std::size_t i = droppable_.size(); i > 0; --i) {
       tail_bytes_[i - 1] = tail_bytes_[i] + graph_.value_size[droppable_[i - 1]];
     }
-    drop_from(0, excess, 0, [&](Set dropped) { arrive({(memory & ~dropped) | node.outputs, ran}, cost, index, v); });
+    drop_from(0, excess, 0, [&](Set dropped) {
+      // There may be exponentially many of them.
+      stopped_ = stopped_ || watch_->charge().expired() || out_of_memory();
+      if (!stopped_) arrive({(memory & ~dropped) | node.outputs, ran}, cost, index, v);
+    });
   }
 
   /// Sets of values from the i-th on of at least `excess` bytes none of which can be left out: since sizes fall, that
   /// is so where it is for the last one.
   template <class Visit>
   void drop_from(std::size_t i, std::int64_t excess, Set dropped, const Visit& visit) {
-    if (tail_bytes_[i] < excess) return;
+    if (stopped_ || tail_bytes_[i] < excess) return;
     const ValueId x = droppable_[i];
     if (graph_.value_size[x] >= excess) {
       visit(dropped | one(x));
@@ -300,6 +314,8 @@ class Search {
   std::int64_t memory_bytes_;
   std::int64_t budget_ = 0;
   Aim aim_ = Aim::cheapest;
+  core::Stopwatch* watch_ = nullptr;
+  bool stopped_ = false;  ///< by the limit or for want of memory
   std::vector<Arrival> arrivals_;
   std::unordered_map<State, std::int32_t, StateHash> known_;  ///< the cheapest arrival
   std::unordered_map<Set, std::vector<Seen>> closed_;         ///< expanded states, by what has run

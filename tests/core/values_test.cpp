@@ -135,7 +135,7 @@ TEST_CASE("values, their readers and neighbours are those of the description") {
   });
 }
 
-TEST_CASE("graphs with several outputs and pins survive their files, subgraphs and alignment") {
+TEST_CASE("graphs with several outputs and pins survive their files and alignment") {
   tests::for_each_seed(2000, [&](Random& random) {
     const Graph graph = random_graph(random, {.several_outputs = true, .pinned = random.chance(50)});
     const Graph read = parse_graph(graph_to_json(graph), "g.json");

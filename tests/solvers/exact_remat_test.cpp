@@ -110,6 +110,29 @@ TEST_CASE("exact-remat cut short: its bound on the cost holds, and it claims not
   });
 }
 
+TEST_CASE("exact-remat keeps to its limits where one step can make room in exponentially many ways") {
+  // Of 55 equal values 27 must go for z: 3.8e15 sets.
+  core::GraphBuilder builder;
+  std::vector<core::NodeId> all;
+  for (core::NodeId a = 0; a < 55; ++a) all.push_back(builder.add(tests::make_node("", 1)));
+  const core::NodeId p = builder.add(tests::make_node("p", 0, all));
+  const core::NodeId z = builder.add(tests::make_node("z", 0, {p}));
+  builder.node(z).scratch = 27;
+  all.push_back(z);
+  const core::NodeId f = builder.add(tests::make_node("f", 0, all));
+  builder.node(f).keep = true;
+  const Graph graph = builder.build();
+  SolveOptions options;
+  options.budget = 55;
+  options.limit.work = 100'000;
+  const Solution by_work = exact_remat(graph, options);
+  CHECK(by_work.status == Status::not_found);
+  CHECK(by_work.timed_out);
+  options.limit = {};
+  options.memory_bytes = 1 << 20;
+  CHECK(exact_remat(graph, options).status == Status::not_found);
+}
+
 TEST_CASE("exact-remat refuses graphs of more values than a word has bits, and auto leaves it out") {
   core::GraphBuilder builder;
   for (core::NodeId v = 0; v <= kMostExactRematValues; ++v) {
