@@ -91,8 +91,7 @@ constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 std::string quoted(const std::vector<Node>& nodes, NodeId v) { return fmt::format("'{}'", nodes[v].name); }
 
-/// As people call an output of a node: nothing is said of the only one. `of` ends the phrase: "node 'a'", or "output 1
-/// of node 'a'".
+/// As people call it: "node 'a'" where that is its only output, else "output 1 of node 'a'".
 std::string describe_output(const std::vector<Node>& nodes, OutputRef ref) {
   if (nodes[ref.node].outputs.size() == 1) return fmt::format("node {}", quoted(nodes, ref.node));
   return fmt::format("output {} of node {}", ref.output, quoted(nodes, ref.node));

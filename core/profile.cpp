@@ -5,17 +5,13 @@
 #include <limits>
 
 #include "cairn/core/error.h"
+#include "cairn/core/internal/saturating.h"
 #include "cairn/core/internal/trace.h"
 
 namespace cairn::core {
 namespace {
 
 constexpr std::size_t kMostSlots = std::numeric_limits<std::int32_t>::max() - 1;
-
-std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
-}
 
 }  // namespace
 

@@ -24,12 +24,6 @@ std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scop
   return found;
 }
 
-std::vector<const SolverInfo*> joined(std::vector<const SolverInfo*> first,
-                                      const std::vector<const SolverInfo*>& last) {
-  first.insert(first.end(), last.begin(), last.end());
-  return first;
-}
-
 }  // namespace
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
@@ -74,9 +68,12 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   run_all(false);
   if (recomputes && !watch.expired_now()) refine(graph, inner, incumbent, watch, kStagnation);
   if ((options.budget || !recomputes) && !hopeless) {
-    std::vector<const SolverInfo*> again = turns(graph, options.scope, false);
-    if (recomputes) again = joined(turns(graph, options.scope, true), again);
-    std::erase_if(again, [](const SolverInfo* solver) { return !solver->turn.rest; });
+    std::vector<const SolverInfo*> again;
+    for (const bool recomputing : {true, false}) {
+      for (const SolverInfo* solver : turns(graph, options.scope, recomputing)) {
+        if (solver->turn.rest && (recomputes || !recomputing)) again.push_back(solver);
+      }
+    }
     for (std::size_t i = 0; i < again.size(); ++i) run(*again[i], 1.0 / static_cast<double>(again.size() - i));
   }
   return incumbent.finish(watch.expired_now());

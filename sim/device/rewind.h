@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "cairn/core/internal/saturating.h"
 #include "cairn/core/machine/team.h"
 #include "cairn/sim/device/graph_tables.h"
 
@@ -33,11 +34,6 @@ struct OutcomesView {
 struct IgnoreSteps {
   CAIRN_HD void operator()(std::int32_t, std::int64_t, std::int64_t) const {}
 };
-
-CAIRN_HD inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
-  const std::uint64_t sum = static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b);  // both >= 0
-  return sum >> 63 != 0 ? INT64_MAX : static_cast<std::int64_t>(sum);
-}
 
 /// Whether no pinned node runs again, if every node runs.
 template <class Id, class Team>
@@ -90,7 +86,7 @@ CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, con
       peak = during;
       peak_step = i;
     }
-    cost = saturating_add(cost, node.cost);
+    cost = core::saturating_add(cost, node.cost);
     visit(i, during, after);
   }
 

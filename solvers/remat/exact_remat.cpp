@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <numeric>
 #include <queue>
 #include <tuple>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
+#include "cairn/core/internal/saturating.h"
 #include "cairn/solvers/common/incumbent.h"
 
 namespace cairn::solvers {
@@ -87,12 +87,6 @@ struct State {
   Set ran = 0;     ///< of the remembered nodes
   bool operator==(const State&) const = default;
 };
-
-/// Costs may add up to 2^62 in one run of all nodes; what is more than an int64 stays there.
-std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
-}
 
 struct StateHash {
   std::size_t operator()(const State& state) const {
@@ -224,8 +218,8 @@ class Search {
     const Rest rest = rest_of(state);
     arrivals_.push_back({state, cost, from, ran});
     if (!rest.possible) return;
-    queue_.push(
-        {saturating_add(cost, rest.cost), std::popcount(rest.nodes), static_cast<std::int32_t>(arrivals_.size()) - 1});
+    queue_.push({core::saturating_add(cost, rest.cost), std::popcount(rest.nodes),
+                 static_cast<std::int32_t>(arrivals_.size()) - 1});
   }
 
   /// Whether a state that was expanded holds all of this one and more, at no higher cost. Looks at a bounded number.
@@ -268,7 +262,7 @@ class Search {
     const WordGraph::Node& node = graph_.nodes[v];
     const Set memory = arrival.state.memory & ~node.outputs;
     const Set ran = arrival.state.ran | (one(v) & graph_.remembered);
-    const std::int64_t cost = saturating_add(arrival.cost, cost_of(v));
+    const std::int64_t cost = core::saturating_add(arrival.cost, cost_of(v));
     const std::int64_t excess = graph_.bytes(memory) + node.during - budget_;
     if (excess <= 0) return arrive({memory | node.outputs, ran}, cost, index, v);
     droppable_.clear();

@@ -10,23 +10,14 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/parse_error.h"
 
 using namespace cairn::core;
 
 namespace {
 
-/// The one line that parsing `text` fails with; empty if it does not.
-std::string error_of(const std::string& text) {
-  try {
-    parse_graph(text, "g.json");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 void check_error(const std::string& text, const std::vector<std::string>& parts) {
-  const std::string message = error_of(text);
+  const std::string message = cairn::tests::parse_error(text, "g.json");
   INFO(text);
   INFO(message);
   CHECK(message.starts_with("g.json: "));
@@ -190,7 +181,7 @@ TEST_CASE("wrong ops and residents are refused", "[formats]") {
     return cairn_file(R"({"name":"a","size":8,"op":)" + op + "}",
                       R"("residents":[{"name":"w","shape":[2],"role":"weight"}],)");
   };
-  CHECK(error_of(with_op(R"({"kind":"relu","shape":[2],"args":["r0"]})")).empty());
+  CHECK(cairn::tests::parse_error(with_op(R"({"kind":"relu","shape":[2],"args":["r0"]})"), "g.json").empty());
   check_error(with_op("7"), {"\"op\"", "object"});
   check_error(with_op("{}"), {"\"kind\" is missing"});
   check_error(with_op(R"({"kind":"rellu"})"), {"node 0 ('a')", "rellu", "did you mean 'relu'?"});

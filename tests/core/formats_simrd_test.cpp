@@ -6,6 +6,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/parse_error.h"
 
 using namespace cairn::core;
 
@@ -77,14 +78,7 @@ std::vector<OutputRef> inputs(const Graph& graph, NodeId v) {
   return refs;
 }
 
-std::string error_of(const std::string& text) {
-  try {
-    parse_graph(text, "t.log");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
+std::string trace_error(const std::string& text) { return cairn::tests::parse_error(text, "t.log"); }
 
 }  // namespace
 
@@ -239,7 +233,7 @@ TEST_CASE("a defined name may be used again", "[formats][simrd]") {
 TEST_CASE("damaged traces are refused with the line", "[formats][simrd]") {
   const std::string start = R"({"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"})";
   const auto check = [&](const std::string& line, const std::string& part) {
-    const std::string message = error_of(start + "\n" + line);
+    const std::string message = trace_error(start + "\n" + line);
     INFO(line);
     INFO(message);
     CHECK(message.find("t.log: line 2") == 0);
@@ -262,5 +256,5 @@ TEST_CASE("damaged traces are refused with the line", "[formats][simrd]") {
   check(R"({"INSTRUCTION":"CALL","NAME":"f","ARGS":[],"RESULT":["r"],"TIME":"1"})", "MEMORY");
   check(R"({"INSTRUCTION":"MUTATE","NAME":"f","ARGS":[],"MUTATE":[0],"TIME":"1"})", "\"MUTATE\"");
   check(R"({"INSTRUCTION":"CONSTANT","NAME":"c"})", "MEMORY");
-  CHECK(error_of(R"({"INSTRUCTION":"CONSTANT","NAME":"START"})").find("MEMORY") == std::string::npos);
+  CHECK(trace_error(R"({"INSTRUCTION":"CONSTANT","NAME":"START"})").find("MEMORY") == std::string::npos);
 }

@@ -11,6 +11,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/parse_error.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -31,14 +32,7 @@ std::string error_of(GraphBuilder builder) {
   return "";
 }
 
-std::string file_error(const std::string& text) {
-  try {
-    parse_graph(text, "g.json");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
+std::string file_error(const std::string& text) { return tests::parse_error(text, "g.json"); }
 
 std::string file(int version, const std::string& nodes) {
   return R"({"format":"cairn.graph","version":)" + std::to_string(version) + R"(,"nodes":[)" + nodes + "]}";
