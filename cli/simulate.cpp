@@ -146,22 +146,24 @@ Failure named(const Failure& failure, const Processes& processes) {
   return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
 }
 
-/// Runs `step` on every process. Where it fails, the first one that failed throws, and the others return its exit code.
-int together(Processes& processes, const std::function<void()>& step) {
+/// Runs `step` on every process and says whether all did it. Where not, the first one that failed throws, and the others
+/// end quietly with exit code 0: launchers hand on the code that is not, and mpirun kills whoever still prints as soon as
+/// it sees one.
+bool together(Processes& processes, const std::function<void()>& step) {
   std::optional<Failure> failure;
   try {
     step();
   } catch (...) {
     failure = current_failure();
   }
-  std::array<std::int64_t, 2> first_failed = {-1, kDone};
-  const std::vector<std::string> codes = processes.gather(std::to_string(failure ? failure->exit_code : kDone));
-  for (std::size_t rank = 0; rank < codes.size() && first_failed[0] < 0; ++rank) {
-    if (codes[rank] != std::to_string(kDone)) first_failed = {static_cast<std::int64_t>(rank), std::stoi(codes[rank])};
+  std::array<std::int64_t, 1> first_failed = {-1};
+  const std::vector<std::string> outcomes = processes.gather(failure ? "failed" : "done");
+  for (std::size_t rank = 0; rank < outcomes.size() && first_failed[0] < 0; ++rank) {
+    if (outcomes[rank] == "failed") first_failed[0] = static_cast<std::int64_t>(rank);
   }
   processes.broadcast(first_failed);
   if (first_failed[0] == processes.rank()) throw processes.count() == 1 ? *failure : named(*failure, processes);
-  return static_cast<int>(first_failed[1]);
+  return first_failed[0] < 0;
 }
 
 double share(std::int64_t part, std::int64_t whole) {
@@ -377,8 +379,7 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
 int simulate(const SimulateArguments& arguments, const CLI::App& app) {
   const auto processes = open_processes();
   std::optional<Setup> setup;
-  const int code = together(*processes, [&] { setup.emplace(prepare(arguments, app, *processes)); });
-  if (code != kDone) return code;
+  if (!together(*processes, [&] { setup.emplace(prepare(arguments, app, *processes)); })) return kDone;
   pipeline::Swept swept;
   try {
     swept = sweep(arguments, *setup, *processes);
