@@ -146,9 +146,9 @@ Failure named(const Failure& failure, const Processes& processes) {
   return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
 }
 
-/// Runs `step` on every process and says whether all did it. Where not, the first one that failed throws, and the others
-/// end quietly with exit code 0: launchers hand on the code that is not, and mpirun kills whoever still prints as soon as
-/// it sees one.
+/// Runs `step` on every process and says whether all did it. Where not, the first one that failed throws, and the
+/// others end quietly with exit code 0: launchers hand on the code that is not, and mpirun kills whoever still prints
+/// as soon as it sees one.
 bool together(Processes& processes, const std::function<void()>& step) {
   std::optional<Failure> failure;
   try {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/graph.h"
@@ -31,12 +33,32 @@ struct Plan {
   std::vector<Buffer> buffers;  ///< of a schedule: in the order of `first`, none for zero-sized outputs
 };
 
-/// A free-standing allocation problem (MiniMalloc's): half-open lifetimes, sizes in bytes.
+/// Addresses in bytes, [lower, upper).
+struct AddressRange {
+  std::int64_t lower = 0;
+  std::int64_t upper = 0;
+  bool operator==(const AddressRange&) const = default;
+};
+
+/// A closed range of steps.
+struct StepRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  bool operator==(const StepRange&) const = default;
+};
+
+/// A buffer of a free-standing allocation problem (MiniMalloc's): half-open lifetimes, sizes in bytes.
 struct BufferSpec {
   std::string id;
   std::int64_t lower = 0;  ///< inclusive
   std::int64_t upper = 0;  ///< exclusive
   std::int64_t size = 0;
+  std::int64_t alignment = 1;          ///< its offset is a multiple of this
+  std::optional<std::int64_t> offset;  ///< it lies there and nowhere else
+  std::optional<std::int64_t> hint;    ///< an offset to try first
+  /// Half-open times [first, second) strictly inside its lifetime, ascending, during which its bytes are free for
+  /// others.
+  std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
 };
 
 /// What is wrong with a plan, or empty: buffers are the schedule's lifetimes and scratch, aligned, inside the arena,

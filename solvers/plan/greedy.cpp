@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -8,53 +6,16 @@
 #include <optional>
 #include <utility>
 
-#include "cairn/core/error.h"
 #include "cairn/core/random.h"
+#include "cairn/solvers/plan/internal/instance.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace cairn::solvers {
 namespace {
 
-/// Buffers that share one offset: one buffer, or in-place ones in which each takes over where the one before ends. They
-/// are consecutive in Instance::rectangles.
-struct Block {
-  std::int32_t first_rectangle = 0;
-  std::int32_t count = 0;
-};
-
-/// A buffer by time and bytes.
-struct Rectangle {
-  std::int64_t first = 0, last = 0;  ///< closed range of steps
-  std::int64_t size = 0;             ///< aligned, guard included
-};
-
-struct Instance {
-  std::vector<Rectangle> rectangles;
-  std::vector<Block> blocks;
-  std::int64_t steps = 0;  ///< every `last` is at most this
-
-  const Rectangle* begin(const Block& b) const { return rectangles.data() + b.first_rectangle; }
-  const Rectangle* end(const Block& b) const { return begin(b) + b.count; }
-};
-
-/// Bytes live at every step; where a rectangle takes over from the one before it, both are live at once in one place.
-std::vector<std::int64_t> load(const Instance& instance) {
-  std::vector<std::int64_t> delta(instance.steps + 2, 0);
-  for (const Block& block : instance.blocks) {
-    for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
-      delta[p->first] += p->size;
-      delta[p->last + 1] -= p->size;
-      if (p != instance.begin(block)) {
-        const std::int64_t shared = std::min(p->size, (p - 1)->size);
-        delta[p->first] -= shared;
-        delta[p->first + 1] += shared;
-      }
-    }
-  }
-  std::partial_sum(delta.begin(), delta.end(), delta.begin());
-  delta.pop_back();
-  return delta;
-}
+using plan::Block;
+using plan::Instance;
+using plan::Rectangle;
 
 /// Which gap a block takes: the tightest that holds it, or the lowest.
 enum class Fit : std::uint8_t { best, lowest };
@@ -352,76 +313,12 @@ Packing pack(const Instance& instance, std::int64_t target, const std::vector<st
   return best;
 }
 
-void check_options(const PlanOptions& options) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;
-  if (options.alignment < 1 || options.alignment > kMost) {
-    throw core::InputError(fmt::format("alignment {} is not between 1 and 2^30 bytes", options.alignment));
-  }
-  if (options.guard_bytes < 0 || options.guard_bytes > kMost) {
-    throw core::InputError(fmt::format("guard of {} bytes is not between 0 and 2^30", options.guard_bytes));
-  }
-  if (options.capacity && *options.capacity < 0) {
-    throw core::InputError(fmt::format("the capacity of {} bytes is negative", *options.capacity));
-  }
-}
-
-/// The rectangles of the buffers with aligned sizes and guards, those of an in-place chain one after the other.
-/// block_of[b] becomes buffer b's block. Throws InputError.
-Instance instance_of(const PlanProblem& problem, const PlanOptions& options, std::vector<std::int32_t>& block_of) {
-  constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;  // no height can overflow below it
-  const auto count = static_cast<std::int32_t>(problem.buffers.size());
-  const std::int64_t guard = core::align_up(options.guard_bytes, options.alignment);
-  std::vector<std::int32_t> next(problem.buffers.size(), -1);
-  const auto takes_over = [&](std::int32_t b) { return problem.takes_over.empty() ? -1 : problem.takes_over[b]; };
-  if (!problem.takes_over.empty() && problem.takes_over.size() != problem.buffers.size()) {
-    throw core::InputError("takes_over must be empty or have one entry a buffer");
-  }
-  for (std::int32_t b = 0; b < count; ++b) {
-    const core::Buffer& buffer = problem.buffers[b];
-    const auto fail = [&](const std::string& why) { throw core::InputError(fmt::format("buffer {}: {}", b, why)); };
-    if (buffer.first < 0 || buffer.last < buffer.first || buffer.last > kSumLimit) {
-      fail(fmt::format("its times {} to {} are no lifetime", buffer.first, buffer.last));
-    }
-    if (buffer.size < 0) fail(fmt::format("its size {} is negative", buffer.size));
-    if (buffer.size > kSumLimit) fail("it has more than 2^62 bytes");
-    const std::int32_t before = takes_over(b);
-    if (before == -1) continue;
-    if (before < 0 || before >= count || before == b || next[before] != -1 ||
-        problem.buffers[before].last != buffer.first || problem.buffers[before].first >= buffer.first) {
-      fail(fmt::format("it cannot take over the storage of buffer {}", before));
-    }
-    next[before] = b;
-  }
-
-  Instance instance;
-  std::int64_t total = 0;
-  block_of.assign(problem.buffers.size(), -1);
-  for (std::int32_t b = 0; b < count; ++b) {
-    if (takes_over(b) >= 0) continue;
-    Block block{static_cast<std::int32_t>(instance.rectangles.size()), 0};
-    for (std::int32_t c = b; c >= 0; c = next[c]) {
-      const core::Buffer& buffer = problem.buffers[c];
-      const std::int64_t size = core::align_up(buffer.size, options.alignment) + guard;
-      if (size > kSumLimit - total) throw core::InputError("the buffers' sizes add up to more than 2^62 bytes");
-      total += size;
-      instance.rectangles.push_back({buffer.first, buffer.last, size});
-      instance.steps = std::max(instance.steps, buffer.last);
-      block_of[c] = static_cast<std::int32_t>(instance.blocks.size());
-      ++block.count;
-    }
-    instance.blocks.push_back(block);
-  }
-  return instance;
-}
-
 }  // namespace
 
 PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options) {
-  check_options(options);
   core::Stopwatch watch(options.limit);
-  std::vector<std::int32_t> block_of;
-  const Instance instance = instance_of(problem, options, block_of);
-  const std::vector<std::int64_t> loads = load(instance);
+  const plan::Instance instance(problem, options);
+  const std::vector<std::int64_t> loads = instance.load();
   const std::int64_t bound = *std::max_element(loads.begin(), loads.end());
   const bool too_small = options.capacity && *options.capacity < bound;
   // Where nothing can fit, any plan will do: the first.
@@ -434,8 +331,9 @@ PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options)
   plan = {packing.height, bound, options.alignment, problem.buffers};
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     plan.buffers[b].size = core::align_up(plan.buffers[b].size, options.alignment);
-    plan.buffers[b].offset = packing.offsets[block_of[b]];
+    plan.buffers[b].offset = packing.offsets[instance.block_of[b]];
   }
+  solution.lower_bound = bound;
   solution.work = watch.work();
   solution.timed_out = plan.bytes > target && watch.expired();
   if (too_small) {

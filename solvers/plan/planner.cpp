@@ -32,8 +32,10 @@ PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedul
   return problem;
 }
 
+PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options) { return greedy_plan(problem, options); }
+
 core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options) {
-  return greedy_plan(plan_problem(graph, schedule), options).plan;
+  return find_plan(plan_problem(graph, schedule), options).plan;
 }
 
 PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs) {
@@ -46,6 +48,13 @@ PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs) {
     }
     times.push_back(spec.lower);
     times.push_back(spec.upper);
+    for (const auto& [lower, upper] : spec.gaps) {
+      if (lower <= spec.lower || upper <= lower || upper >= spec.upper)
+        throw core::InputError(fmt::format("buffer '{}': the gap {}-{} does not lie inside its lifetime {}-{}", spec.id,
+                                           lower, upper, spec.lower, spec.upper));
+      times.push_back(lower);
+      times.push_back(upper);
+    }
   }
   std::sort(times.begin(), times.end());
   times.erase(std::unique(times.begin(), times.end()), times.end());
@@ -62,12 +71,15 @@ PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs) {
                                false,
                                {},
                                0});
+    PlacementRules rules{spec.alignment, spec.offset, spec.hint, {}};
+    for (const auto& [lower, upper] : spec.gaps) rules.gaps.push_back({rank(lower), rank(upper) - 1});
+    problem.rules.push_back(std::move(rules));
   }
   return problem;
 }
 
 core::Plan plan_buffers(const std::vector<core::BufferSpec>& specs, const PlanOptions& options) {
-  core::Plan plan = greedy_plan(plan_problem(specs), options).plan;
+  core::Plan plan = find_plan(plan_problem(specs), options).plan;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     plan.buffers[i].first = specs[i].lower;
     plan.buffers[i].last = specs[i].upper - 1;

@@ -13,6 +13,15 @@
 /// Static memory planning: where every buffer lives, so that no two that are live at once overlap and the arena is low.
 namespace cairn::solvers {
 
+/// What one buffer asks of its place, beside its size and lifetime.
+struct PlacementRules {
+  std::int64_t alignment = 1;          ///< its offset is a multiple of this (1 to 2^30) and of PlanOptions::alignment
+  std::optional<std::int64_t> offset;  ///< it lies there and nowhere else
+  std::optional<std::int64_t> hint;    ///< an offset to try first, as of an earlier plan
+  /// Steps strictly inside its lifetime, ascending and apart, during which its bytes are free for others.
+  std::vector<core::StepRange> gaps;
+};
+
 /// Buffers with their lifetimes. Of each, `first`, `last` (0 <= first <= last) and `size` are read; the rest is handed
 /// through to the plan. Memory O(largest `last`): number the times densely.
 struct PlanProblem {
@@ -20,6 +29,11 @@ struct PlanProblem {
   /// For each buffer the one whose storage it takes over in place, which ends at the step at which this one starts, or
   /// -1; the two share an offset. Empty: none takes over any.
   std::vector<std::int32_t> takes_over;
+  /// Of each buffer; empty: none has any.
+  std::vector<PlacementRules> rules;
+  /// Bytes that no buffer may touch. An empty range is a wall that none may lie across: banks of memory stand one
+  /// behind the other with walls between them.
+  std::vector<core::AddressRange> forbidden;
 };
 
 struct PlanOptions {
@@ -35,10 +49,11 @@ struct PlanOptions {
 /// A plan and what is known of it. The plan is always whole, if higher than the capacity where status is infeasible or
 /// not_found.
 struct PlanSolution {
-  Status status = Status::not_found;  ///< optimal: of the height of plan.lower_bound; infeasible: that is over capacity
+  Status status = Status::not_found;  ///< optimal: of the height of lower_bound; infeasible: that is over capacity
   core::Plan plan;
-  std::int64_t work = 0;   ///< comparisons of buffers
-  bool timed_out = false;  ///< the limit ended the search
+  std::int64_t lower_bound = 0;  ///< bytes: proved of every plan; at least plan.lower_bound, which is max-live
+  std::int64_t work = 0;         ///< comparisons of buffers
+  bool timed_out = false;        ///< the limit ended the search
 };
 
 /// Greedy best-fit over several orders (by size, lifetime, area, conflicts, start), the lowest kept, then a local
@@ -46,6 +61,10 @@ struct PlanSolution {
 /// Deterministic under a limit of work. A capacity below max-live ends it after the first order. Throws InputError on a
 /// malformed problem, an alignment, guard or capacity out of range, or sizes that add up to over 2^62.
 PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options = {});
+
+/// The least plan, or one that fits: greedy_plan first and, where that misses the bound and the capacity, an exact
+/// search (internal/exact.h) for what is left of the limit. Throws as greedy_plan.
+PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
 /// The buffers of a schedule: one for every output that has bytes, for its lifetime, and one for its scratch.
 /// Occurrences of in-place nodes take over their input's storage where that input is not used again. Throws InputError
@@ -56,7 +75,7 @@ PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedul
 /// >= upper.
 PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs);
 
-/// greedy_plan of plan_problem.
+/// find_plan of plan_problem.
 core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options = {});
 /// The same; `Plan::buffers[i]` is specs[i], with `last` = upper - 1.
 core::Plan plan_buffers(const std::vector<core::BufferSpec>& specs, const PlanOptions& options = {});

@@ -1,0 +1,155 @@
+#include "cairn/solvers/plan/internal/instance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "cairn/core/error.h"
+
+namespace cairn::solvers::plan {
+namespace {
+
+constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;  // no height can overflow below it
+
+void check_options(const PlanOptions& options) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  if (options.alignment < 1 || options.alignment > kMost) {
+    throw core::InputError(fmt::format("alignment {} is not between 1 and 2^30 bytes", options.alignment));
+  }
+  if (options.guard_bytes < 0 || options.guard_bytes > kMost) {
+    throw core::InputError(fmt::format("guard of {} bytes is not between 0 and 2^30", options.guard_bytes));
+  }
+  if (options.capacity && *options.capacity < 0) {
+    throw core::InputError(fmt::format("the capacity of {} bytes is negative", *options.capacity));
+  }
+}
+
+[[noreturn]] void fail(std::int32_t buffer, const std::string& why) {
+  throw core::InputError(fmt::format("buffer {}: {}", buffer, why));
+}
+
+void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRules& rules, std::int64_t alignment) {
+  if (rules.alignment < 1 || rules.alignment > std::int64_t{1} << 30)
+    fail(b, fmt::format("its alignment {} is not between 1 and 2^30 bytes", rules.alignment));
+  if (rules.offset && (*rules.offset < 0 || *rules.offset > kSumLimit))
+    fail(b, fmt::format("its fixed offset {} is not between 0 and 2^62", *rules.offset));
+  if (rules.offset && *rules.offset % std::lcm(rules.alignment, alignment) != 0)
+    fail(b, fmt::format("its fixed offset {} is no multiple of its alignment {}", *rules.offset,
+                        std::lcm(rules.alignment, alignment)));
+  std::int64_t free_from = buffer.first + 1;
+  for (const core::StepRange& gap : rules.gaps) {
+    if (gap.first < free_from || gap.last < gap.first || gap.last >= buffer.last)
+      fail(b, fmt::format("its gap of steps {} to {} does not lie inside its lifetime, behind the gap before it",
+                          gap.first, gap.last));
+    free_from = gap.last + 2;
+  }
+}
+
+}  // namespace
+
+Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : forbidden(problem.forbidden) {
+  check_options(options);
+  const auto count = static_cast<std::int32_t>(problem.buffers.size());
+  const std::int64_t guard = core::align_up(options.guard_bytes, options.alignment);
+  std::vector<std::int32_t> next(problem.buffers.size(), -1);
+  const auto takes_over = [&](std::int32_t b) { return problem.takes_over.empty() ? -1 : problem.takes_over[b]; };
+  const PlacementRules none;
+  const auto rules_of = [&](std::int32_t b) -> const PlacementRules& {
+    return problem.rules.empty() ? none : problem.rules[b];
+  };
+  if (!problem.takes_over.empty() && problem.takes_over.size() != problem.buffers.size())
+    throw core::InputError("takes_over must be empty or have one entry a buffer");
+  if (!problem.rules.empty() && problem.rules.size() != problem.buffers.size())
+    throw core::InputError("rules must be empty or have one entry a buffer");
+  for (std::int32_t b = 0; b < count; ++b) {
+    const core::Buffer& buffer = problem.buffers[b];
+    if (buffer.first < 0 || buffer.last < buffer.first || buffer.last > kSumLimit)
+      fail(b, fmt::format("its times {} to {} are no lifetime", buffer.first, buffer.last));
+    if (buffer.size < 0) fail(b, fmt::format("its size {} is negative", buffer.size));
+    if (buffer.size > kSumLimit) fail(b, "it has more than 2^62 bytes");
+    check_rules(b, buffer, rules_of(b), options.alignment);
+    const std::int32_t before = takes_over(b);
+    if (before == -1) continue;
+    if (before < 0 || before >= count || before == b || next[before] != -1 ||
+        problem.buffers[before].last != buffer.first || problem.buffers[before].first >= buffer.first)
+      fail(b, fmt::format("it cannot take over the storage of buffer {}", before));
+    next[before] = b;
+  }
+
+  std::int64_t total = 0;
+  const auto add = [&](std::int64_t bytes) {
+    if (bytes > kSumLimit - total) throw core::InputError("the buffers' sizes add up to more than 2^62 bytes");
+    total += bytes;
+  };
+  block_of.assign(problem.buffers.size(), -1);
+  for (std::int32_t b = 0; b < count; ++b) {
+    if (takes_over(b) >= 0) continue;
+    Block block{static_cast<std::int32_t>(rectangles.size()), 0, options.alignment, {}, {}};
+    for (std::int32_t c = b; c >= 0; c = next[c]) {
+      const core::Buffer& buffer = problem.buffers[c];
+      const PlacementRules& rules = rules_of(c);
+      const std::int64_t size = core::align_up(buffer.size, options.alignment) + guard;
+      add(size);
+      std::int64_t first = buffer.first;
+      for (const core::StepRange& gap : rules.gaps) {
+        rectangles.push_back({first, gap.first - 1, size});
+        first = gap.last + 1;
+      }
+      rectangles.push_back({first, buffer.last, size});
+      block.alignment = std::lcm(block.alignment, rules.alignment);
+      if (block.alignment > std::int64_t{1} << 40)
+        fail(c, "the alignments of what shares its offset have no small multiple");
+      if (rules.offset && block.fixed && *block.fixed != *rules.offset)
+        fail(c, fmt::format("it takes over a storage at offset {}, but is fixed at {}", *block.fixed, *rules.offset));
+      if (rules.offset) block.fixed = rules.offset;
+      if (rules.hint && !block.hint) block.hint = rules.hint;
+      steps = std::max(steps, buffer.last);
+      block_of[c] = static_cast<std::int32_t>(blocks.size());
+    }
+    block.count = static_cast<std::int32_t>(rectangles.size()) - block.first_rectangle;
+    if (block.fixed && *block.fixed % block.alignment != 0)
+      fail(b, fmt::format("its fixed offset {} is no multiple of its alignment {}", *block.fixed, block.alignment));
+    if (block.fixed) add(*block.fixed);
+    add(block.alignment);  // an offset may have to be rounded up
+    blocks.push_back(block);
+  }
+
+  for (const core::AddressRange& range : forbidden) {
+    if (range.lower < 0 || range.upper < range.lower)
+      throw core::InputError(fmt::format("the forbidden range of bytes {} to {} is none", range.lower, range.upper));
+    add(range.upper - range.lower);
+  }
+  std::sort(forbidden.begin(), forbidden.end(), [](const core::AddressRange& a, const core::AddressRange& b) {
+    return a.lower != b.lower ? a.lower < b.lower : a.upper < b.upper;
+  });
+  std::size_t kept = 0;
+  for (const core::AddressRange& range : forbidden) {
+    if (kept > 0 && range.lower <= forbidden[kept - 1].upper) {
+      forbidden[kept - 1].upper = std::max(forbidden[kept - 1].upper, range.upper);
+    } else {
+      forbidden[kept++] = range;
+    }
+  }
+  forbidden.resize(kept);
+}
+
+std::vector<std::int64_t> Instance::load() const {
+  std::vector<std::int64_t> delta(steps + 2, 0);
+  for (const Block& block : blocks) {
+    for (const Rectangle* p = begin(block); p != end(block); ++p) {
+      delta[p->first] += p->size;
+      delta[p->last + 1] -= p->size;
+      if (p != begin(block) && (p - 1)->last == p->first) {
+        const std::int64_t shared = std::min(p->size, (p - 1)->size);
+        delta[p->first] -= shared;
+        delta[p->first + 1] += shared;
+      }
+    }
+  }
+  std::partial_sum(delta.begin(), delta.end(), delta.begin());
+  delta.pop_back();
+  return delta;
+}
+
+}  // namespace cairn::solvers::plan

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cairn/solvers/plan/planner.h"
+
+/// A PlanProblem as the algorithms see it.
+namespace cairn::solvers::plan {
+
+/// A range of steps and how many bytes a block holds during it, from the block's offset on.
+struct Rectangle {
+  std::int64_t first = 0, last = 0;  ///< closed range of steps
+  std::int64_t size = 0;             ///< aligned, guard included
+};
+
+/// What shares one offset: a buffer, which gaps may cut into several rectangles, or in-place buffers of which each
+/// takes over where the one before ends. Its rectangles are consecutive in Instance::rectangles and ascend in time; two
+/// neighbours meet at most in one step, the one at which one takes over.
+struct Block {
+  std::int32_t first_rectangle = 0;
+  std::int32_t count = 0;
+  std::int64_t alignment = 1;         ///< of its offset
+  std::optional<std::int64_t> fixed;  ///< its offset, which is aligned
+  std::optional<std::int64_t> hint;   ///< an offset to try first
+};
+
+struct Instance {
+  std::vector<Rectangle> rectangles;
+  std::vector<Block> blocks;
+  std::vector<std::int32_t> block_of;         ///< a buffer's block
+  std::vector<core::AddressRange> forbidden;  ///< disjoint, ascending; those that meet are one
+  std::int64_t steps = 0;                     ///< every `last` is at most this
+
+  /// Throws InputError on what planner.h says is malformed. O(b log b).
+  Instance(const PlanProblem& problem, const PlanOptions& options);
+
+  std::span<const Rectangle> of(const Block& b) const {
+    return {rectangles.data() + b.first_rectangle, static_cast<std::size_t>(b.count)};
+  }
+  const Rectangle* begin(const Block& b) const { return rectangles.data() + b.first_rectangle; }
+  const Rectangle* end(const Block& b) const { return begin(b) + b.count; }
+
+  /// Bytes live at every step; where a rectangle takes over from the one before it, both are live at once in one place.
+  std::vector<std::int64_t> load() const;
+};
+
+}  // namespace cairn::solvers::plan
