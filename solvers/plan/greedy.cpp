@@ -8,170 +8,18 @@
 
 #include "cairn/core/random.h"
 #include "cairn/solvers/plan/internal/instance.h"
+#include "cairn/solvers/plan/internal/placer.h"
+#include "cairn/solvers/plan/internal/rules.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace cairn::solvers {
 namespace {
 
 using plan::Block;
+using plan::Fit;
 using plan::Instance;
+using plan::Placer;
 using plan::Rectangle;
-
-/// Which gap a block takes: the tightest that holds it, or the lowest.
-enum class Fit : std::uint8_t { best, lowest };
-
-/// Placed rectangles by the steps at which they live: all that live during [first, last] are those that live at
-/// `first`, and those that start later in it.
-class TimeIndex {
- public:
-  explicit TimeIndex(std::int64_t steps) : starting_(steps + 1) {
-    while (width_ <= steps) width_ *= 2;
-    covering_.resize(2 * width_);
-  }
-
-  void clear() {
-    for (auto& list : covering_) list.clear();
-    for (auto& list : starting_) list.clear();
-  }
-
-  void insert(const Rectangle& rectangle, std::int32_t id) {
-    starting_[rectangle.first].push_back(id);
-    for (std::int64_t l = rectangle.first + width_, r = rectangle.last + 1 + width_; l < r; l /= 2, r /= 2) {
-      if (l & 1) covering_[l++].push_back(id);
-      if (r & 1) covering_[--r].push_back(id);
-    }
-  }
-
-  template <class Visit>
-  void visit(const Rectangle& rectangle, const Visit& visit) const {
-    for (std::int64_t node = rectangle.first + width_; node > 0; node /= 2) {
-      for (const std::int32_t id : covering_[node]) visit(id);
-    }
-    for (std::int64_t step = rectangle.first + 1;
-         step <= rectangle.last && step < static_cast<std::int64_t>(starting_.size()); ++step) {
-      for (const std::int32_t id : starting_[step]) visit(id);
-    }
-  }
-
- private:
-  std::int64_t width_ = 1;
-  std::vector<std::vector<std::int32_t>>
-      covering_;  ///< segment tree: rectangles that live during all of a node's range
-  std::vector<std::vector<std::int32_t>> starting_;  ///< by first step
-};
-
-/// Places blocks one by one, each in a gap between those placed so far that live at the same time.
-class Placer {
- public:
-  /// `conflicts`: how many pairs of rectangles live at the same time. Where they are few, rectangles are looked up by
-  /// time; otherwise all that are placed are kept by offset and looked through.
-  Placer(const Instance& instance, double conflicts, core::Stopwatch& watch) : instance_(instance), watch_(watch) {
-    const auto rectangles = static_cast<double>(instance.rectangles.size());
-    if (16 * conflicts < rectangles * rectangles) index_.emplace(instance.steps);
-  }
-
-  /// Height of the arena; offsets[b] is block b's.
-  std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit = Fit::best) {
-    fit_ = fit;
-    placed_.clear();
-    if (index_) {
-      index_->clear();
-      placed_.resize(instance_.rectangles.size());
-    }
-    offsets.resize(instance_.blocks.size());
-    std::int64_t height = 0;
-    for (const std::int32_t b : order) {
-      const Block& block = instance_.blocks[b];
-      offsets[b] = block.count == 1 ? gap_for(*instance_.begin(block)) : lowest_for(block);
-      for (const Rectangle* p = instance_.begin(block); p != instance_.end(block); ++p) {
-        insert(*p, offsets[b]);
-        height = std::max(height, offsets[b] + p->size);
-      }
-    }
-    return height;
-  }
-
- private:
-  struct Placed {
-    std::int64_t offset, end, first, last;
-  };
-  static constexpr std::int64_t kLookup = 10;  ///< finding and sorting a rectangle costs about this many comparisons
-
-  void insert(const Rectangle& rectangle, std::int64_t offset) {
-    const Placed placed{offset, offset + rectangle.size, rectangle.first, rectangle.last};
-    if (index_) {
-      const auto id = static_cast<std::int32_t>(&rectangle - instance_.rectangles.data());
-      placed_[id] = placed;
-      index_->insert(rectangle, id);
-      return;
-    }
-    const auto at = std::upper_bound(placed_.begin(), placed_.end(), offset,
-                                     [](std::int64_t value, const Placed& p) { return value < p.offset; });
-    placed_.insert(at, placed);
-  }
-
-  /// Placed rectangles that live during some of [rectangle.first, rectangle.last], with ascending offsets if `sorted`.
-  template <class Visit>
-  void conflicts(const Rectangle& rectangle, const Visit& visit, bool sorted) {
-    if (!index_) {
-      watch_.charge(static_cast<std::int64_t>(placed_.size()));
-      for (const Placed& p : placed_) {
-        if (p.first <= rectangle.last && p.last >= rectangle.first) visit(p);
-      }
-      return;
-    }
-    watch_.charge(rectangle.last - rectangle.first + 1);
-    found_.clear();
-    index_->visit(rectangle, [&](std::int32_t id) { found_.push_back(placed_[id]); });
-    watch_.charge(kLookup * static_cast<std::int64_t>(found_.size()));
-    if (sorted) {
-      std::sort(found_.begin(), found_.end(), [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
-    }
-    for (const Placed& p : found_) visit(p);
-  }
-
-  /// The tightest gap that holds the rectangle, the lowest of equals (or, with Fit::lowest, of all); above everything
-  /// if there is none.
-  std::int64_t gap_for(const Rectangle& rectangle) {
-    std::int64_t top = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();
-    conflicts(
-        rectangle,
-        [&](const Placed& p) {
-          const std::int64_t gap = p.offset - top;
-          if (gap >= rectangle.size && (fit_ == Fit::best ? gap < best_gap : best < 0)) {
-            best = top;
-            best_gap = gap;
-          }
-          top = std::max(top, p.end);
-        },
-        true);
-    return best >= 0 ? best : top;
-  }
-
-  /// The lowest offset at which no rectangle of a chain meets a placed one.
-  std::int64_t lowest_for(const Block& block) {
-    forbidden_.clear();
-    for (const Rectangle* rectangle = instance_.begin(block); rectangle != instance_.end(block); ++rectangle) {
-      conflicts(
-          *rectangle, [&](const Placed& p) { forbidden_.emplace_back(p.offset - rectangle->size, p.end); }, false);
-    }
-    std::sort(forbidden_.begin(), forbidden_.end());
-    std::int64_t offset = 0;
-    for (const auto& [above, below] : forbidden_) {
-      if (above >= offset) break;
-      offset = std::max(offset, below);
-    }
-    return offset;
-  }
-
-  const Instance& instance_;
-  core::Stopwatch& watch_;
-  std::optional<TimeIndex> index_;
-  Fit fit_ = Fit::best;
-  std::vector<Placed> placed_;  ///< by ascending offset; with an index, by rectangle
-  std::vector<Placed> found_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> forbidden_;  ///< open intervals of offsets
-};
 
 struct BlockMeasures {
   std::int64_t size, length, conflicts, crowd, first;
@@ -216,8 +64,10 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   return measures;
 }
 
-/// The greedy orders, each by a key of which the largest goes first; ties by size, then length, then start.
-std::vector<std::vector<std::int32_t>> greedy_orders(const std::vector<BlockMeasures>& measures) {
+/// The greedy orders of what is not fixed, each by a key of which the largest goes first; ties by size, then length,
+/// then start.
+std::vector<std::vector<std::int32_t>> greedy_orders(const Instance& instance,
+                                                     const std::vector<BlockMeasures>& measures) {
   using Key = std::function<double(const BlockMeasures&)>;
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const std::vector<Key> keys{
@@ -229,12 +79,15 @@ std::vector<std::vector<std::int32_t>> greedy_orders(const std::vector<BlockMeas
       [&](const BlockMeasures& m) { return real(m.crowd); },
       [&](const BlockMeasures& m) { return -real(m.first); },
   };
+  std::vector<std::int32_t> loose;
+  for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
+    if (!instance.blocks[b].fixed) loose.push_back(static_cast<std::int32_t>(b));
+  }
   std::vector<std::vector<std::int32_t>> orders;
   for (const Key& key : keys) {
     std::vector<double> value;
     for (const BlockMeasures& m : measures) value.push_back(key(m));
-    std::vector<std::int32_t> order(measures.size());
-    std::iota(order.begin(), order.end(), 0);
+    std::vector<std::int32_t> order = loose;
     std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
       const BlockMeasures &x = measures[a], &y = measures[b];
       if (value[a] != value[b]) return value[a] > value[b];
@@ -285,7 +138,16 @@ Packing pack(const Instance& instance, std::int64_t target, const std::vector<st
   for (const BlockMeasures& m : measures) conflicts += static_cast<double>(m.conflicts);
   Placer placer(instance, conflicts, watch);
   std::vector<std::int64_t> offsets;
-  for (auto& order : greedy_orders(measures)) {
+  std::vector<std::vector<std::int32_t>> orders = greedy_orders(instance, measures);
+  if (std::any_of(instance.blocks.begin(), instance.blocks.end(), plan::usable_hint)) {
+    std::vector<std::int32_t> hinted = orders.front();
+    std::stable_partition(hinted.begin(), hinted.end(),
+                          [&](std::int32_t b) { return plan::usable_hint(instance.blocks[b]); });
+    const std::int64_t height = placer.place(hinted, offsets, Fit::best, true);
+    best = {height, offsets, std::move(hinted), Fit::best};
+    if (best.height <= target || watch.expired()) return best;
+  }
+  for (auto& order : orders) {
     for (const Fit fit : {Fit::best, Fit::lowest}) {
       const std::int64_t height = placer.place(order, offsets, fit);
       if (height < best.height) best = {height, offsets, order, fit};
@@ -319,7 +181,9 @@ PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options)
   core::Stopwatch watch(options.limit);
   const plan::Instance instance(problem, options);
   const std::vector<std::int64_t> loads = instance.load();
-  const std::int64_t bound = *std::max_element(loads.begin(), loads.end());
+  const std::int64_t max_live = *std::max_element(loads.begin(), loads.end());
+  plan::check_fixed(problem, instance);
+  const std::int64_t bound = plan::height_bound(instance, max_live);
   const bool too_small = options.capacity && *options.capacity < bound;
   // Where nothing can fit, any plan will do: the first.
   const std::int64_t target =
@@ -328,7 +192,7 @@ PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options)
 
   PlanSolution solution;
   core::Plan& plan = solution.plan;
-  plan = {packing.height, bound, options.alignment, problem.buffers};
+  plan = {packing.height, max_live, options.alignment, problem.buffers};
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     plan.buffers[b].size = core::align_up(plan.buffers[b].size, options.alignment);
     plan.buffers[b].offset = packing.offsets[instance.block_of[b]];

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <limits>
 #include <map>
+#include <string>
 
 #include "cairn/core/error.h"
 #include "cairn/solvers/plan/planner.h"
@@ -128,6 +129,141 @@ TEST_CASE("malformed planning problems are refused") {
   CHECK_THROWS_AS(solvers::greedy_plan({{early}, {}}, {.capacity = -1}), InputError);
   late.last = 2;
   CHECK_THROWS_AS(solvers::greedy_plan({{late}, {}}), InputError);
+}
+
+/// What is wrong with where a problem's buffers lie, pair by pair from the definitions, or empty.
+std::string broken_rule(const solvers::PlanProblem& problem, const Plan& plan) {
+  const auto live = [&](std::size_t b, std::int64_t step) {
+    if (step < plan.buffers[b].first || step > plan.buffers[b].last) return false;
+    const auto& gaps = problem.rules[b].gaps;
+    return std::none_of(gaps.begin(), gaps.end(), [&](auto gap) { return gap.first <= step && step <= gap.last; });
+  };
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const Buffer& x = plan.buffers[b];
+    const solvers::PlacementRules& rules = problem.rules[b];
+    if (x.offset < 0 || x.offset + x.size > plan.bytes) return "outside";
+    if (x.offset % rules.alignment != 0) return "not aligned";
+    if (rules.offset && x.offset != *rules.offset) return "not where it is fixed";
+    for (const AddressRange& range : problem.forbidden) {
+      if (x.size > 0 && x.offset < range.upper && x.offset + x.size > range.lower) return "on forbidden addresses";
+    }
+    for (std::size_t c = 0; c < b; ++c) {
+      const Buffer& y = plan.buffers[c];
+      if (x.size == 0 || y.size == 0 || x.offset >= y.offset + y.size || y.offset >= x.offset + x.size) continue;
+      for (std::int64_t step = x.first; step <= x.last; ++step) {
+        if (live(b, step) && live(c, step)) return "overlap";
+      }
+    }
+  }
+  return "";
+}
+
+/// A problem whose buffers follow all rules: alignments, gaps, some that are fixed, hints, forbidden addresses.
+solvers::PlanProblem problem_with_rules(tests::Random& random) {
+  solvers::PlanProblem problem;
+  for (std::int64_t i = random.between(1, 14); i > 0; --i) {
+    Buffer buffer;
+    buffer.first = random.between(0, 12);
+    buffer.last = buffer.first + random.between(0, 8);
+    buffer.size = random.between(0, 30);
+    solvers::PlacementRules rules;
+    rules.alignment = random.chance(50) ? 1 : random.between(2, 8);
+    if (buffer.last - buffer.first >= 2 && random.chance(40)) {
+      const std::int64_t first = random.between(buffer.first + 1, buffer.last - 1);
+      rules.gaps.push_back({first, random.between(first, buffer.last - 1)});
+    }
+    problem.buffers.push_back(buffer);
+    problem.rules.push_back(rules);
+  }
+  for (std::int64_t i = random.below(3); i > 0; --i) {
+    const std::int64_t lower = random.below(100);
+    problem.forbidden.push_back({lower, lower + random.below(10)});
+  }
+  // What is fixed or hinted lies where a plan of the rest has it, or, a hint, anywhere.
+  const Plan plan = solvers::greedy_plan(problem, {.limit = {.work = 0}}).plan;
+  for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
+    if (random.chance(25)) problem.rules[b].offset = plan.buffers[b].offset;
+    if (random.chance(25)) problem.rules[b].hint = random.chance(50) ? plan.buffers[b].offset : random.between(-5, 100);
+  }
+  return problem;
+}
+
+TEST_CASE("alignments, fixed offsets, gaps and forbidden addresses are kept") {
+  tests::Random random(33);
+  for (int i = 0; i < 3000; ++i) {
+    CAPTURE(i);
+    const solvers::PlanProblem problem = problem_with_rules(random);
+    const std::int64_t work = i % 3 == 0 ? 0 : 20'000;
+    const auto found = solvers::greedy_plan(problem, {.limit = {.work = work}});
+    REQUIRE(broken_rule(problem, found.plan) == "");
+    REQUIRE(found.lower_bound >= found.plan.lower_bound);
+    REQUIRE(found.plan.bytes >= found.lower_bound);
+    REQUIRE((found.status == solvers::Status::optimal) == (found.plan.bytes == found.lower_bound));
+  }
+}
+
+TEST_CASE("a hint that is free is taken") {
+  const solvers::PlanProblem problem{
+      {{.first = 0, .last = 2, .size = 8}, {.first = 1, .last = 3, .size = 8}, {.first = 4, .last = 5, .size = 16}},
+      {},
+      {{.hint = 8}, {.hint = 0}, {}},
+      {}};
+  const Plan plan = solvers::greedy_plan(problem).plan;
+  CHECK(plan.bytes == 16);
+  CHECK(plan.buffers[0].offset == 8);
+  CHECK(plan.buffers[1].offset == 0);
+}
+
+TEST_CASE("buffers lie in banks, never across the wall between them") {
+  solvers::PlanProblem problem{
+      {{.first = 0, .last = 1, .size = 6}, {.first = 0, .last = 1, .size = 6}, {.first = 0, .last = 1, .size = 4}},
+      {},
+      {},
+      {{10, 10}}};
+  CHECK(solvers::greedy_plan(problem).plan.bytes == 16);
+  problem.forbidden = {{10, 20}};
+  const auto found = solvers::greedy_plan(problem);
+  CHECK(found.plan.bytes == 26);
+  CHECK(found.lower_bound == 26);
+  CHECK(found.plan.lower_bound == 16);
+}
+
+TEST_CASE("a block fixed above the capacity makes the problem infeasible") {
+  const solvers::PlanProblem problem{{{.first = 0, .last = 1, .size = 6}}, {}, {{.offset = 8}}, {}};
+  const auto found = solvers::greedy_plan(problem, {.capacity = 13});
+  CHECK(found.status == solvers::Status::infeasible);
+  CHECK(found.plan.bytes == 14);
+  CHECK(solvers::greedy_plan(problem, {.capacity = 14}).status == solvers::Status::optimal);
+}
+
+TEST_CASE("fixed buffers that overlap, or lie on forbidden addresses, are refused by name") {
+  solvers::PlanProblem problem;
+  problem.buffers = {{.first = 0, .last = 9, .size = 4},
+                     {.first = 0, .last = 3, .size = 8},
+                     {.first = 4, .last = 5, .size = 8},
+                     {.first = 3, .last = 3, .size = 8}};
+  problem.rules.resize(4);
+  problem.rules[1].offset = 8;
+  problem.rules[2].offset = 12;  // apart in time
+  CHECK(solvers::greedy_plan(problem).plan.bytes == 24);
+  problem.rules[3].offset = 16;  // apart in addresses
+  CHECK(solvers::greedy_plan(problem).plan.bytes == 24);
+  problem.rules[3].offset = 15;
+  CHECK_THROWS_WITH(solvers::greedy_plan(problem), "buffers 1 and 3 are fixed at offsets that overlap");
+  problem.rules[3].offset = 1;
+  CHECK_THROWS_WITH(solvers::greedy_plan(problem), "buffers 1 and 3 are fixed at offsets that overlap");
+  problem.rules[3].offset.reset();
+  problem.forbidden = {{3, 8}};
+  CHECK(solvers::greedy_plan(problem).plan.bytes == 28);
+  problem.forbidden = {{19, 19}};
+  CHECK_THROWS_WITH(solvers::greedy_plan(problem), "buffer 2 is fixed at bytes 12 to 20, but 19 to 19 are forbidden");
+  // One block: the second takes over the first's storage, the third meets the second alone.
+  problem = {
+      {{.first = 0, .last = 2, .size = 4}, {.first = 2, .last = 4, .size = 8}, {.first = 3, .last = 3, .size = 4}},
+      {-1, 0, -1},
+      {{.offset = 0}, {}, {.offset = 4}},
+      {}};
+  CHECK_THROWS_WITH(solvers::greedy_plan(problem), "buffers 1 and 2 are fixed at offsets that overlap");
 }
 
 }  // namespace

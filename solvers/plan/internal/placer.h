@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/limit.h"
+#include "cairn/solvers/plan/internal/instance.h"
+
+namespace cairn::solvers::plan {
+
+/// Which gap a block takes: the tightest that holds it, or the lowest.
+enum class Fit : std::uint8_t { best, lowest };
+
+/// Whether a hint is an offset that a block can have at all; of the others nothing is asked.
+bool usable_hint(const Block& block);
+
+/// Placed rectangles by the steps at which they live: all that live during [first, last] are those that live at
+/// `first`, and those that start later in it.
+class TimeIndex {
+ public:
+  explicit TimeIndex(std::int64_t steps);
+
+  void clear();
+  void insert(const Rectangle& rectangle, std::int32_t id);
+
+  template <class Visit>
+  void visit(const Rectangle& rectangle, const Visit& visit) const {
+    for (std::int64_t node = rectangle.first + width_; node > 0; node /= 2) {
+      for (const std::int32_t id : covering_[node]) visit(id);
+    }
+    for (std::int64_t step = rectangle.first + 1;
+         step <= rectangle.last && step < static_cast<std::int64_t>(starting_.size()); ++step) {
+      for (const std::int32_t id : starting_[step]) visit(id);
+    }
+  }
+
+ private:
+  std::int64_t width_ = 1;
+  std::vector<std::vector<std::int32_t>>
+      covering_;  ///< segment tree: rectangles that live during all of a node's range
+  std::vector<std::vector<std::int32_t>> starting_;  ///< by first step
+};
+
+/// Places blocks one by one, each in a gap between those placed so far that live at the same time: the fixed ones
+/// first.
+class Placer {
+ public:
+  /// `conflicts`: how many pairs of rectangles live at the same time. Where they are few, rectangles are looked up by
+  /// time; otherwise all that are placed are kept by offset and looked through.
+  Placer(const Instance& instance, double conflicts, core::Stopwatch& watch);
+
+  /// Places the blocks of `order`, none of them fixed: `offsets[b]` is block b's, fixed or not. With `hints`, a block
+  /// goes where its hint says if that is free. Returns the height of the arena. O(b * (conflicts + log b)).
+  std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit,
+                     bool hints = false);
+
+ private:
+  struct Placed {
+    std::int64_t offset, end, first, last;
+  };
+  static constexpr std::int64_t kLookup = 10;  ///< finding and sorting a rectangle costs about this many comparisons
+
+  void insert(const Rectangle& rectangle, std::int64_t offset);
+  template <class Visit>
+  void conflicts(const Rectangle& rectangle, const Visit& visit, bool sorted);
+  bool free_at(const Block& block, std::int64_t offset);
+  std::int64_t gap_for(const Rectangle& rectangle, std::int64_t alignment);
+  std::int64_t lowest_for(const Block& block);
+
+  const Instance& instance_;
+  core::Stopwatch& watch_;
+  std::optional<TimeIndex> index_;
+  Fit fit_ = Fit::best;
+  std::vector<Placed> forbidden_;  ///< addresses, as if placed for all time
+  std::vector<Placed> placed_;     ///< by ascending offset, with the forbidden; with an index, by rectangle
+  std::vector<Placed> found_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> blocked_;  ///< open intervals of offsets
+};
+
+}  // namespace cairn::solvers::plan
