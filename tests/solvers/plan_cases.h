@@ -1,0 +1,211 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/plan.h"
+#include "cairn/solvers/plan/planner.h"
+#include "cairn/tests/support/random_graph.h"
+
+/// Problems of static memory planning. bench/plan_instances.py writes files of the same kinds.
+namespace cairn::tests {
+
+/// A problem with options, capacity not among them.
+struct PlanCase {
+  solvers::PlanProblem problem;
+  solvers::PlanOptions options;
+};
+
+/// Up to two gaps strictly inside the lifetime, with a step between them, that no fewer than three steps leave room
+/// for.
+inline std::vector<core::StepRange> random_gaps(Random& random, const core::Buffer& buffer) {
+  std::vector<core::StepRange> gaps;
+  for (std::int64_t from = buffer.first + 1; from < buffer.last && gaps.size() < 2; from = gaps.back().last + 2) {
+    const std::int64_t first = random.between(from, buffer.last - 1);
+    gaps.push_back({first, random.between(first, buffer.last - 1)});
+  }
+  return gaps;
+}
+
+/// Buffers small and few enough to try all there is, with many ties, and a third each with alignments, gaps, offsets
+/// that are fixed, hints, in-place chains, forbidden addresses. Fixed offsets may contradict each other.
+inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
+  PlanCase result;
+  solvers::PlanProblem& problem = result.problem;
+  const std::int64_t steps = random.between(1, 8);
+  const std::int64_t most_bytes = random.pick(std::vector<std::int64_t>{1, 2, 3, 4, 6, 10});
+  const std::int64_t count = random.between(1, most_buffers);
+  const auto sometimes = [&] { return random.chance(33) ? random.pick(std::vector<int>{15, 40}) : 0; };
+  const int aligned = sometimes(), with_gaps = sometimes(), fixed = sometimes(), hinted = sometimes();
+  const int in_place = sometimes(), equal = sometimes(), barriers = sometimes();
+  if (random.chance(25)) result.options.alignment = random.between(2, 4);
+  if (random.chance(20)) result.options.guard_bytes = random.between(1, 3);
+
+  problem.takes_over.assign(static_cast<std::size_t>(count), -1);
+  problem.rules.resize(static_cast<std::size_t>(count));
+  std::vector<bool> taken(static_cast<std::size_t>(count), false);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto other = static_cast<std::size_t>(random.below(std::max<std::int64_t>(i, 1)));
+    core::Buffer buffer;
+    buffer.first = random.below(steps);
+    buffer.last = random.between(buffer.first, steps - 1);
+    // What has no bytes lies anywhere; guards behind it and offsets of it would mean nothing.
+    buffer.size = random.between(result.options.guard_bytes == 0 && random.chance(5) ? 0 : 1, most_bytes);
+    if (i > 0 && random.chance(equal)) {
+      buffer = problem.buffers[other];
+    } else if (i > 0 && random.chance(in_place) && !taken[other] &&
+               problem.buffers[other].first < problem.buffers[other].last) {
+      buffer.first = problem.buffers[other].last;
+      buffer.last = random.between(buffer.first, steps - 1);
+      problem.takes_over[at] = static_cast<std::int32_t>(other);
+      taken[other] = true;
+    }
+    problem.buffers.push_back(buffer);
+    solvers::PlacementRules& rules = problem.rules[at];
+    if (random.chance(aligned)) rules.alignment = random.pick(std::vector<std::int64_t>{2, 3, 4, 6, 8});
+    if (random.chance(with_gaps)) rules.gaps = random_gaps(random, buffer);
+    if (random.chance(hinted)) rules.hint = random.below(3 * most_bytes);
+    if (random.chance(fixed) && buffer.size > 0) rules.offset = random.below(3) * most_bytes;
+  }
+  while (random.chance(barriers)) {
+    const std::int64_t lower = random.below(4 * most_bytes);
+    problem.forbidden.push_back({lower, lower + (random.chance(50) ? 0 : random.between(1, most_bytes))});
+  }
+  return result;
+}
+
+/// A buffer with the place that it has in a known solution, in units of time and of address.
+struct PlacedBuffer {
+  std::int64_t first = 0, end = 0;    ///< half-open, of time
+  std::int64_t lower = 0, upper = 0;  ///< half-open, of address
+};
+
+/// `whole` cut into `count` buffers or a few more, by straight cuts and by pinwheels (five buffers of which no straight
+/// cut parts any).
+inline std::vector<PlacedBuffer> random_partition(Random& random, const PlacedBuffer& whole, std::size_t count) {
+  std::vector<PlacedBuffer> parts{whole};
+  while (parts.size() < count) {
+    const auto at = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(parts.size())));
+    const PlacedBuffer b = parts[at];
+    const std::int64_t steps = b.end - b.first;
+    const std::int64_t height = b.upper - b.lower;
+    if (steps >= 3 && height >= 3 && random.chance(30)) {
+      const std::int64_t left = b.first + random.between(1, steps - 2);
+      const std::int64_t right = random.between(left + 1, b.end - 1);
+      const std::int64_t bottom = b.lower + random.between(1, height - 2);
+      const std::int64_t top = random.between(bottom + 1, b.upper - 1);
+      parts[at] = {left, right, bottom, top};
+      parts.push_back({b.first, right, b.lower, bottom});
+      parts.push_back({right, b.end, b.lower, top});
+      parts.push_back({left, b.end, top, b.upper});
+      parts.push_back({b.first, left, bottom, b.upper});
+    } else if (random.chance(50) && steps >= 2) {
+      const std::int64_t cut = b.first + random.between(1, steps - 1);
+      parts[at].end = cut;
+      parts.push_back({cut, b.end, b.lower, b.upper});
+    } else if (height >= 2) {
+      const std::int64_t cut = b.lower + random.between(1, height - 1);
+      parts[at].upper = cut;
+      parts.push_back({b.first, b.end, cut, b.upper});
+    }
+  }
+  random.shuffle(parts);
+  return parts;
+}
+
+/// Some of the lifetimes shortened, at either end, but never away from `moment`.
+inline void shorten(Random& random, std::vector<PlacedBuffer>& placed, int percent, std::int64_t moment) {
+  for (PlacedBuffer& b : placed) {
+    if (!random.chance(percent)) continue;
+    const bool holds = b.first <= moment && moment < b.end;
+    b.first = random.between(b.first, holds ? moment : b.end - 1);
+    b.end = random.between(std::max(b.first, holds ? moment : b.first) + 1, b.end);
+  }
+}
+
+/// Some left out, but none that is live at `moment`.
+inline void leave_out(Random& random, std::vector<PlacedBuffer>& placed, int percent, std::int64_t moment) {
+  const auto out = [&](const PlacedBuffer& b) {
+    return !(b.first <= moment && moment < b.end) && random.chance(percent);
+  };
+  placed.erase(std::remove_if(placed.begin(), placed.end(), out), placed.end());
+}
+
+/// What an allocator with `height` units of address does that is kept full: whenever buffers end, most of the holes are
+/// filled again, by small buffers that live long and large ones that live briefly. One moment has no hole at all.
+inline std::vector<PlacedBuffer> simulated_allocator(Random& random, std::int64_t height, std::size_t count) {
+  std::vector<PlacedBuffer> placed;
+  std::vector<PlacedBuffer> live;
+  const auto full_from = static_cast<std::size_t>(random.between(1, static_cast<std::int64_t>(count) / 2));
+  bool was_full = false;
+  for (std::int64_t now = 0; placed.size() + live.size() < count || !was_full; ++now) {
+    const auto ended = std::partition(live.begin(), live.end(), [&](const PlacedBuffer& b) { return b.end > now; });
+    placed.insert(placed.end(), ended, live.end());
+    live.erase(ended, live.end());
+    std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.lower < b.lower; });
+    const bool fill = !was_full && placed.size() + live.size() >= full_from;
+    was_full = was_full || fill;
+    std::vector<PlacedBuffer> made;
+    std::int64_t from = 0;
+    for (std::size_t i = 0; i <= live.size(); ++i) {
+      const std::int64_t to = i < live.size() ? live[i].lower : height;
+      while (from < to && (fill || random.chance(80))) {
+        const bool brief = random.chance(45);
+        const std::int64_t most = brief ? height * 2 / 3 : std::max<std::int64_t>(1, height / 16);
+        const std::int64_t size = std::min(to - from, random.between(1, most));
+        const std::int64_t life =
+            brief ? random.between(1, 6) : random.between(4, random.pick(std::vector<std::int64_t>{20, 60, 150}));
+        made.push_back({now, now + life, from, from + size});
+        from += size;
+      }
+      if (i < live.size()) from = live[i].upper;
+    }
+    live.insert(live.end(), made.begin(), made.end());
+  }
+  std::int64_t end = 0;
+  for (const PlacedBuffer& b : live) end = std::max(end, b.first + 1);
+  for (PlacedBuffer& b : live) b.end = std::min(b.end, end);
+  placed.insert(placed.end(), live.begin(), live.end());
+  random.shuffle(placed);
+  return placed;
+}
+
+/// How problems are drawn of which some moment is full from the first byte to the last, so that their least height is
+/// known.
+enum class FullKind : std::uint8_t { partition, shortened_30, shortened_70, left_out, allocator };
+inline constexpr std::array kFullKinds{FullKind::partition, FullKind::shortened_30, FullKind::shortened_70,
+                                       FullKind::left_out, FullKind::allocator};
+
+/// About `count` buffers of least height `height`, placed.
+inline std::vector<PlacedBuffer> full_problem(Random& random, FullKind kind, std::int64_t height, std::size_t count) {
+  if (kind == FullKind::allocator) return simulated_allocator(random, height, count);
+  constexpr std::int64_t kSteps = 1024;
+  std::vector<PlacedBuffer> placed = random_partition(random, {0, kSteps, 0, height}, count);
+  const std::int64_t moment = random.below(kSteps);
+  if (kind == FullKind::shortened_30) shorten(random, placed, 30, moment);
+  if (kind == FullKind::shortened_70) shorten(random, placed, 70, moment);
+  if (kind == FullKind::left_out) leave_out(random, placed, 10, moment);
+  return placed;
+}
+
+/// The same without the places.
+inline solvers::PlanProblem without_places(const std::vector<PlacedBuffer>& placed) {
+  solvers::PlanProblem problem;
+  for (const PlacedBuffer& b : placed) {
+    core::Buffer buffer;
+    buffer.first = b.first;
+    buffer.last = b.end - 1;
+    buffer.size = b.upper - b.lower;
+    problem.buffers.push_back(buffer);
+  }
+  problem.takes_over.assign(placed.size(), -1);
+  problem.rules.resize(placed.size());
+  return problem;
+}
+
+}  // namespace cairn::tests

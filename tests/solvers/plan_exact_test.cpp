@@ -1,0 +1,303 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/core/plan.h"
+#include "cairn/solvers/plan/planner.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/plan_cases.h"
+#include "cairn/tests/support/seeds.h"
+
+/// The planner against exhaustive search, and against problems whose solution is known.
+namespace cairn::solvers {
+namespace {
+
+using tests::PlacedBuffer;
+using tests::PlanCase;
+using tests::Random;
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// Bytes from its offset on that a buffer keeps from others at a step.
+std::int64_t bytes_at(const PlanProblem& problem, const PlanOptions& options, std::size_t i, std::int64_t step) {
+  const core::Buffer& buffer = problem.buffers[i];
+  if (buffer.size == 0 || step < buffer.first || step > buffer.last) return 0;
+  for (const core::StepRange& gap : problem.rules[i].gaps) {
+    if (gap.first <= step && step <= gap.last) return 0;
+  }
+  return round_up(round_up(buffer.size, options.alignment) + options.guard_bytes, options.alignment);
+}
+
+std::int64_t steps_of(const PlanProblem& problem) {
+  std::int64_t steps = 0;
+  for (const core::Buffer& buffer : problem.buffers) steps = std::max(steps, buffer.last + 1);
+  return steps;
+}
+
+bool touches(const core::AddressRange& forbidden, std::int64_t lower, std::int64_t upper) {
+  if (forbidden.lower == forbidden.upper) return lower < forbidden.lower && forbidden.lower < upper;
+  return lower < forbidden.upper && forbidden.lower < upper;
+}
+
+/// What is wrong with a plan by the definitions, pair by pair and step by step, or empty.
+std::string fault(const PlanProblem& problem, const PlanOptions& options, const core::Plan& plan) {
+  if (plan.buffers.size() != problem.buffers.size()) return "number of buffers";
+  std::int64_t height = 0;
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const core::Buffer& a = plan.buffers[i];
+    const PlacementRules& rules = problem.rules[i];
+    if (a.first != problem.buffers[i].first || a.last != problem.buffers[i].last) return "lifetime";
+    if (a.size != round_up(problem.buffers[i].size, options.alignment)) return "size";
+    if (a.offset < 0 || a.offset % options.alignment != 0 || a.offset % rules.alignment != 0) return "offset";
+    if (rules.offset && a.offset != *rules.offset) return "fixed offset";
+    if (problem.takes_over[i] >= 0 && a.offset != plan.buffers[problem.takes_over[i]].offset) return "in-place offset";
+    height = std::max(height, a.offset + a.size);
+    for (std::int64_t step = a.first; step <= a.last; ++step) {
+      const std::int64_t bytes = bytes_at(problem, options, i, step);
+      if (bytes == 0) continue;
+      height = std::max(height, a.offset + bytes);
+      for (const core::AddressRange& range : problem.forbidden) {
+        if (touches(range, a.offset, a.offset + bytes)) return "forbidden addresses";
+      }
+      for (std::size_t j = 0; j < i; ++j) {
+        const std::int64_t others = bytes_at(problem, options, j, step);
+        const std::int64_t offset = plan.buffers[j].offset;
+        if (others == 0 || offset + others <= a.offset || a.offset + bytes <= offset) continue;
+        const bool in_place = (problem.takes_over[i] == static_cast<std::int32_t>(j) && step == a.first) ||
+                              (problem.takes_over[j] == static_cast<std::int32_t>(i) && step == a.last);
+        if (!in_place) return "overlap";
+      }
+    }
+  }
+  if (plan.bytes != height) return "height";
+  return "";
+}
+
+/// The least height by exhaustive search.
+///
+/// What shares an offset is one block, which holds some number of bytes at each step. Two blocks that meet lie one
+/// above the other, and the same way round at all steps, as bytes are positive where they meet. Take a placement of
+/// least height and of those one whose offsets have the least sum, and its blocks that are not fixed in the order of
+/// (offset, index). Then each of them lies at the lowest offset that the fixed blocks, those before it, its alignment
+/// and the forbidden addresses allow: moved there, below, it would not meet a later block either, as that lies at its
+/// old offset or above and, if they meet, above all of its bytes; so the sum would be less. Hence it is enough to try
+/// the orders in which every block comes to lie at its lowest possible offset and (offset, index) ascends, and of
+/// interchangeable blocks the first comes first.
+class ExhaustiveSearch {
+ public:
+  ExhaustiveSearch(const PlanProblem& problem, const PlanOptions& options) : forbidden_(problem.forbidden) {
+    const std::size_t count = problem.buffers.size();
+    const auto steps = static_cast<std::size_t>(steps_of(problem));
+    std::vector<std::size_t> first(count);  // of each buffer's chain
+    for (std::size_t i = 0; i < count; ++i) {
+      first[i] = i;
+      while (problem.takes_over[first[i]] >= 0) first[i] = static_cast<std::size_t>(problem.takes_over[first[i]]);
+    }
+    for (std::size_t chain = 0; chain < count; ++chain) {
+      if (first[chain] != chain) continue;
+      Block block;
+      block.alignment = options.alignment;
+      block.held.resize(steps);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (first[i] != chain) continue;
+        const PlacementRules& rules = problem.rules[i];
+        block.alignment = std::lcm(block.alignment, rules.alignment);
+        if (rules.offset) {
+          contradiction_ = contradiction_ || (block.fixed && *block.fixed != *rules.offset);
+          block.fixed = rules.offset;
+        }
+        for (std::size_t step = 0; step < steps; ++step) {
+          const std::int64_t bytes = bytes_at(problem, options, i, static_cast<std::int64_t>(step));
+          block.held[step] = std::max(block.held[step], bytes);
+          block.most = std::max(block.most, bytes);
+        }
+      }
+      blocks_.push_back(block);
+    }
+    above_.assign(blocks_.size(), std::vector<std::int64_t>(blocks_.size(), 0));
+    for (std::size_t step = 0; step < steps; ++step) {
+      std::int64_t live = 0;
+      for (std::size_t i = 0; i < blocks_.size(); ++i) {
+        live += blocks_[i].held[step];
+        for (std::size_t j = 0; j < blocks_.size(); ++j) {
+          if (blocks_[i].held[step] > 0) above_[i][j] = std::max(above_[i][j], blocks_[j].held[step]);
+        }
+      }
+      max_live_ = std::max(max_live_, live);
+    }
+    for (std::size_t i = 0; i < blocks_.size() && !contradiction_; ++i) {
+      if (!blocks_[i].fixed) continue;
+      contradiction_ = lowest(i, *blocks_[i].fixed) != *blocks_[i].fixed;
+      place(i, *blocks_[i].fixed);
+    }
+    if (contradiction_) return;
+    std::int64_t height = 0;
+    for (const Block& block : blocks_) height = std::max(height, block.fixed ? *block.fixed + block.most : 0);
+    search(0, 0, height);
+  }
+
+  /// Nothing where fixed offsets contradict each other, an alignment or the forbidden addresses.
+  std::optional<std::int64_t> least() const {
+    return contradiction_ ? std::nullopt : std::optional<std::int64_t>(best_);
+  }
+  std::int64_t max_live() const { return max_live_; }
+
+  /// The same without thought: whether no choice of offsets is lower than `height`. Exponential in the blocks.
+  bool none_below(std::int64_t height) {
+    for (Block& block : blocks_) block.placed = block.fixed;
+    return !any_below(0, height);
+  }
+
+ private:
+  struct Block {
+    std::vector<std::int64_t> held;  ///< bytes at each step
+    std::int64_t most = 0;           ///< of those
+    std::int64_t alignment = 1;
+    std::optional<std::int64_t> fixed;
+    std::optional<std::int64_t> placed;
+
+    bool interchangeable(const Block& other) const {
+      return held == other.held && alignment == other.alignment && !fixed && !other.fixed;
+    }
+  };
+
+  void place(std::size_t i, std::int64_t offset) { blocks_[i].placed = offset; }
+
+  /// The lowest offset from `from` on that is free.
+  std::int64_t lowest(std::size_t i, std::int64_t from) const {
+    const Block& block = blocks_[i];
+    for (std::int64_t offset = round_up(from, block.alignment);;) {
+      std::int64_t next = offset;
+      if (block.most > 0) {
+        for (const core::AddressRange& range : forbidden_) {
+          if (touches(range, offset, offset + block.most)) next = std::max(next, range.upper);
+        }
+      }
+      for (std::size_t j = 0; j < blocks_.size(); ++j) {
+        if (j == i || !blocks_[j].placed || above_[i][j] == 0) continue;
+        const std::int64_t end = *blocks_[j].placed + above_[i][j];
+        if (offset < end && *blocks_[j].placed < offset + above_[j][i]) next = std::max(next, end);
+      }
+      if (next == offset) return offset;
+      offset = round_up(next, block.alignment);
+    }
+  }
+
+  /// All blocks that are not placed yet, at `last_offset` or above.
+  void search(std::int64_t last_offset, std::size_t last_index, std::int64_t height) {
+    if (best_ == max_live_ || height >= best_) return;
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      if (!blocks_[i].placed && lowest(i, last_offset) + blocks_[i].most >= best_) return;
+    }
+    bool all = true;
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      if (blocks_[i].placed) continue;
+      all = false;
+      const auto earlier = [&](const Block& other) { return !other.placed && other.interchangeable(blocks_[i]); };
+      if (std::any_of(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(i), earlier)) continue;
+      const std::int64_t offset = lowest(i, 0);
+      if (offset < last_offset || (offset == last_offset && i < last_index)) continue;
+      place(i, offset);
+      search(offset, i, std::max(height, offset + blocks_[i].most));
+      blocks_[i].placed.reset();
+    }
+    if (all) best_ = height;
+  }
+
+  bool any_below(std::size_t i, std::int64_t height) {
+    if (i == blocks_.size()) return true;
+    Block& block = blocks_[i];
+    if (block.fixed) return *block.fixed + block.most < height && any_below(i + 1, height);
+    if (block.most == 0) return any_below(i + 1, height);
+    for (std::int64_t offset = 0; offset + block.most < height; offset += block.alignment) {
+      if (lowest(i, offset) != offset) continue;
+      block.placed = offset;
+      if (any_below(i + 1, height)) return true;
+      block.placed.reset();
+    }
+    block.placed.reset();
+    return false;
+  }
+
+  std::vector<Block> blocks_;
+  std::vector<std::vector<std::int64_t>> above_;  ///< [i][j]: bytes of j that i has to lie above where they meet, or 0
+  std::vector<core::AddressRange> forbidden_;
+  std::int64_t max_live_ = 0;
+  std::int64_t best_ = INT64_MAX;
+  bool contradiction_ = false;
+};
+
+TEST_CASE("the exhaustive search finds what trying all offsets finds") {
+  int over_max_live = 0;
+  tests::for_each_seed(3000, [&](Random& random) {
+    const PlanCase test = tests::random_plan_case(random, 4);
+    ExhaustiveSearch search(test.problem, test.options);
+    const std::optional<std::int64_t> least = search.least();
+    if (!least || *least == 0) return;
+    over_max_live += *least > search.max_live();
+    REQUIRE(search.none_below(*least));
+    REQUIRE_FALSE(search.none_below(*least + 1));
+  });
+  CHECK(over_max_live > 300);
+}
+
+TEST_CASE("greedy plans keep every rule and claim no more than exhaustive search finds") {
+  int contradictions = 0;
+  int least_found = 0;
+  tests::for_each_seed(20000, [&](Random& random) {
+    PlanCase test = tests::random_plan_case(random, 9);
+    const ExhaustiveSearch search(test.problem, test.options);
+    const std::optional<std::int64_t> least = search.least();
+    test.options.limit.work = random.chance(50) ? 0 : 20'000;
+    if (!least) {
+      ++contradictions;
+      REQUIRE_THROWS_AS(greedy_plan(test.problem, test.options), core::InputError);
+      return;
+    }
+    if (random.chance(50)) test.options.capacity = *least + random.between(-1, 1);
+    if (*least == 0) test.options.capacity.reset();
+    const PlanSolution found = greedy_plan(test.problem, test.options);
+    REQUIRE(fault(test.problem, test.options, found.plan) == "");
+    REQUIRE(found.plan.lower_bound == search.max_live());
+    REQUIRE(found.plan.bytes >= *least);
+    REQUIRE(found.lower_bound >= search.max_live());
+    REQUIRE(found.lower_bound <= *least);
+    const std::int64_t capacity = test.options.capacity.value_or(found.plan.bytes);
+    REQUIRE((found.status == Status::optimal || found.status == Status::feasible) == (found.plan.bytes <= capacity));
+    if (found.status == Status::optimal) REQUIRE(found.lower_bound == found.plan.bytes);
+    if (found.status == Status::infeasible) REQUIRE(found.lower_bound > capacity);
+    least_found += found.plan.bytes == *least;
+  });
+  CHECK(contradictions > 100);
+  CHECK(least_found > 10000);
+}
+
+TEST_CASE("problems of known height are full from the first byte to the last") {
+  constexpr std::int64_t kHeight = 1024;
+  for (const tests::FullKind kind : tests::kFullKinds) {
+    tests::for_each_seed(40, [&](Random& random) {
+      CAPTURE(kind);
+      const std::vector<PlacedBuffer> placed =
+          tests::full_problem(random, kind, kHeight, static_cast<std::size_t>(random.between(30, 300)));
+      const PlanProblem problem = tests::without_places(placed);
+      core::Plan known;
+      known.bytes = kHeight;
+      known.buffers = problem.buffers;
+      for (std::size_t i = 0; i < placed.size(); ++i) known.buffers[i].offset = placed[i].lower;
+      REQUIRE(fault(problem, {}, known) == "");
+      const PlanSolution greedy = greedy_plan(problem, {.limit = {.work = 0}});
+      REQUIRE(greedy.plan.lower_bound == kHeight);
+      REQUIRE(fault(problem, {}, greedy.plan) == "");
+    });
+  }
+}
+
+}  // namespace
+}  // namespace cairn::solvers
