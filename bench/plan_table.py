@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Where the arena of a schedule is higher than max-live, the bytes that are live at once at its worst step.
+
+usage: plan_table.py CAIRN [--data DIR] [--time-limit 3s] [--models a,b] [--plan-time-limit 5s] [--all]
+
+Every model, and every graph file below DIR, is solved by `none`, `tw` and `auto` at 100, 70, 50 and 35% of its baseline
+peak; random layered graphs of 100 and 250 nodes at 80 and 60%. Each schedule is planned at alignment 1, those of models
+at 256 as well. A Markdown row for each plan that is above max-live, or whose peak fits into the budget and whose plan
+does not (--all: for every plan); then a line that counts.
+"""
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+SOLVERS = ["none", "tw", "auto"]
+BUDGETS = ["100%", "70%", "50%", "35%"]
+LAYERED_BUDGETS = ["80%", "60%"]
+
+
+def run(command):
+    """The exit code and the JSON object of a command."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        return done.returncode, json.loads(done.stdout)
+    except json.JSONDecodeError:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def random_layered(path, nodes, width, seed):
+    """A graph file: layers of `width` nodes, each of which reads one to four nodes, most of them of the layer before."""
+    rng = random.Random(seed)
+    made = []
+    for v in range(nodes):
+        layer = v // width
+        inputs = set()
+        for _ in range(rng.randint(1, 4) if layer else 0):
+            source = layer - 1 if rng.random() < 0.75 else rng.randrange(layer)
+            inputs.add(source * width + rng.randrange(width))
+        made.append({"name": str(v), "size": rng.randint(1, 1 << 20), "cost": rng.randint(1, 1000),
+                     "inputs": sorted(inputs)})
+    with open(path, "w") as out:
+        json.dump({"format": "cairn.graph", "version": 1, "name": f"layered_n{nodes}_{seed}", "nodes": made}, out)
+
+
+class Table:
+    def __init__(self, args, scratch):
+        self.args = args
+        self.schedule = os.path.join(scratch, "s.json")
+        self.plans = self.at_max_live = self.proved = self.over_budget = self.unsolved = 0
+        self.worst = 0.0
+        self.seconds = 0.0
+        print("| graph | solver | budget | alignment | steps | max-live | planned | gap | bound | within budget | seconds |")
+        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+
+    def add(self, graph, budgets, alignments):
+        for solver in SOLVERS:
+            for budget in budgets:
+                command = [self.args.cairn, "solve", graph, "--solver", solver, "--budget", budget, "--json"]
+                code, solved = run(command + ["--time-limit", self.args.time_limit, "-o", self.schedule])
+                if code != 0:
+                    if code not in (3, 4):
+                        sys.exit(f"{' '.join(command)}: {solved['error']}")
+                    self.unsolved += 1
+                    continue
+                for alignment in alignments:
+                    self.plan(graph, solver, budget, solved, alignment)
+
+    def plan(self, graph, solver, budget, solved, alignment):
+        command = [self.args.cairn, "plan", graph, self.schedule, "--alignment", str(alignment), "--json"]
+        if self.args.plan_time_limit:
+            command += ["--time-limit", self.args.plan_time_limit]
+        start = time.monotonic()
+        code, plan = run(command)
+        seconds = time.monotonic() - start
+        if code != 0:
+            sys.exit(f"{' '.join(command)}: {plan['error']}")
+        planned = plan["planned_bytes"]
+        bound = plan["lower_bound_bytes"]
+        max_live = plan.get("max_live_bytes", bound)
+        gap = 100 * (planned - max_live) / max(1, max_live)
+        fits = planned <= solved["budget_bytes"]
+        self.plans += 1
+        self.at_max_live += planned == max_live
+        self.proved += planned == bound != max_live
+        # Aligned buffers may be more than a budget that the schedule fits into to the byte.
+        self.over_budget += alignment == 1 and not fits
+        self.worst = max(self.worst, gap)
+        self.seconds = max(self.seconds, seconds)
+        if planned != max_live or (alignment == 1 and not fits) or self.args.all:
+            name = os.path.basename(graph).removesuffix(".json").removesuffix(".log")
+            proof = "reached: least" if planned == bound else f"{100 * (bound - max_live) / max(1, max_live):.3f}%"
+            cells = [name, solver, budget, alignment, solved["steps"], max_live, planned, f"{gap:.3f}%", proof,
+                     "yes" if fits else "NO", f"{seconds:.2f}"]
+            print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+    def summary(self):
+        above = self.plans - self.at_max_live
+        print(f"\n{self.plans} plans: {self.at_max_live} at max-live, {above} above it, {self.proved} of these proved "
+              f"least; {self.over_budget} over the budget at alignment 1; the worst gap is {self.worst:.3f}%, the slowest "
+              f"plan took {self.seconds:.2f} s; {self.unsolved} times no schedule within the budget")
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("cairn")
+    parser.add_argument("--data", metavar="DIR", help="graph files, at any depth")
+    parser.add_argument("--models", help="those instead of all, comma between; '' for none")
+    parser.add_argument("--time-limit", default="3s", help="of each solver")
+    parser.add_argument("--plan-time-limit", help="of each plan")
+    parser.add_argument("--all", action="store_true", help="a row for every plan")
+    args = parser.parse_args()
+    models = [m["name"] for m in run([args.cairn, "models", "--json"])[1]["models"]]
+    if args.models is not None:
+        models = [m for m in args.models.split(",") if m]
+    with tempfile.TemporaryDirectory() as scratch:
+        table = Table(args, scratch)
+        for model in models:
+            table.add(model, BUDGETS, [1, 256])
+        for folder, folders, files in os.walk(args.data) if args.data else []:
+            folders.sort()
+            for name in sorted(files):
+                path = os.path.join(folder, name)
+                if not name.endswith((".json", ".log")):
+                    continue
+                table.add(path, LAYERED_BUDGETS if name.startswith("random_layered") else BUDGETS, [1])
+        for nodes, width in ((100, 10), (250, 20)):
+            for seed in range(3):
+                path = os.path.join(scratch, f"layered_n{nodes}_{seed}.json")
+                random_layered(path, nodes, width, seed)
+                table.add(path, LAYERED_BUDGETS, [1])
+        table.summary()
+
+
+if __name__ == "__main__":
+    main()
