@@ -45,7 +45,7 @@ Rows rows_of(const core::Plan& plan) {
 int plan_schedule(const PlanArguments& arguments) {
   const core::Graph graph = arguments.source.source().load();
   const auto file = core::load_schedule(arguments.schedule, graph);
-  const core::Plan plan = pipeline::checked_plan(graph, file.schedule, arguments.options());
+  const core::Plan plan = pipeline::checked_plan(graph, file.schedule, arguments.options()).plan;
   if (!arguments.output.empty()) core::write_file(arguments.output, core::plan_to_json(graph, plan));
   if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
 
@@ -74,7 +74,7 @@ int plan_csv(const PlanArguments& arguments) {
   const auto specs = core::load_minimalloc_csv(arguments.buffers, {.stop = &catch_interrupt()});
   solvers::PlanOptions options = arguments.options();
   options.limit.stop = &catch_interrupt();
-  const core::Plan plan = pipeline::checked_plan(specs, options);
+  const core::Plan plan = pipeline::checked_plan(specs, {}, options).plan;
   Json json = describe_plan(plan);
   json["capacity_bytes"] = or_null(capacity);
   json["fits"] = !capacity || plan.bytes <= *capacity;

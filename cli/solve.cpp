@@ -42,7 +42,7 @@ Result finish(const core::Graph& graph, core::Schedule schedule, const SolveArgu
   if (catch_interrupt()) options.limit.work = 0;
   result.evaluation = core::evaluate(graph, result.schedule);
   if (catch_interrupt() && result.schedule.length() > kQuicklyPlanned) return result;
-  result.plan = pipeline::checked_plan(graph, result.schedule, options);
+  result.plan = pipeline::checked_plan(graph, result.schedule, options).plan;
   if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(graph, *result.plan));
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +60,7 @@ struct BufferSpec {
   /// Half-open times [first, second) strictly inside its lifetime, ascending, during which its bytes are free for
   /// others.
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
+  bool operator==(const BufferSpec&) const = default;
 };
 
 /// What is wrong with a plan, or empty: buffers are the schedule's lifetimes and scratch, aligned, inside the arena,
@@ -67,5 +69,17 @@ struct BufferSpec {
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan);
 /// The geometric part alone.
 std::string check_overlaps(const Plan& plan);
+
+/// What is wrong with a plan of a free-standing problem, or empty: every buffer is there once (`node` is its place in
+/// `specs`, `last` is upper - 1), at its fixed offset where it has one, aligned, off the forbidden addresses and off
+/// those of every buffer that holds bytes at the same time, and the plan is as high as they are. An empty forbidden
+/// range is a wall not to lie across; behind every buffer, `guard_bytes` belong to it. Shares no code with the planner.
+/// O((b + gaps + forbidden) log).
+std::string check_specs(const std::vector<BufferSpec>& specs, std::span<const AddressRange> forbidden, const Plan& plan,
+                        std::int64_t guard_bytes = 0);
+/// What contradicts itself in the fixed offsets, or empty: two buffers that overlap, one on forbidden addresses, not
+/// aligned, or above the capacity. Sizes are rounded up to the alignment, which is every buffer's. Names the buffers.
+std::string check_fixed_offsets(const std::vector<BufferSpec>& specs, std::span<const AddressRange> forbidden,
+                                std::int64_t alignment = 1, std::optional<std::int64_t> capacity = std::nullopt);
 
 }  // namespace cairn::core

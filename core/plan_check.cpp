@@ -31,6 +31,86 @@ bool takes_over(const Buffer& b, const Buffer& c) {
 
 bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.size && b.offset < a.offset + a.size; }
 
+constexpr std::int64_t kMost = std::int64_t{1} << 62;  // no sum of two overflows below it
+
+/// A buffer of a free-standing problem where it was placed.
+struct Placed {
+  const BufferSpec* spec;
+  std::int64_t offset, size;
+};
+
+std::string label(const Placed& p) {
+  return fmt::format("buffer '{}' at times {} to {}, bytes [{}, {})", p.spec->id, p.spec->lower, p.spec->upper,
+                     p.offset, p.offset + p.size);
+}
+
+std::string check_offset(const Placed& p, std::int64_t alignment) {
+  if (p.offset < 0 || p.offset > kMost || p.size < 0 || p.size > kMost)
+    return fmt::format("buffer '{}' of {} bytes at offset {} does not lie between 0 and 2^62", p.spec->id, p.size,
+                       p.offset);
+  for (const std::int64_t a : {alignment, p.spec->alignment}) {
+    if (a < 1 || p.offset % a != 0) return fmt::format("{} is not aligned to {}", label(p), a);
+  }
+  return {};
+}
+
+std::string check_forbidden(const std::vector<Placed>& placed, std::span<const AddressRange> forbidden) {
+  std::vector<AddressRange> ranges(forbidden.begin(), forbidden.end());
+  std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.lower < b.lower; });
+  // Of the ranges up to each one, that which reaches furthest: it is the one to be hit, if any is.
+  for (std::size_t r = 1; r < ranges.size(); ++r) {
+    if (ranges[r - 1].upper > ranges[r].upper) ranges[r] = ranges[r - 1];
+  }
+  for (const Placed& p : placed) {
+    const auto behind = std::partition_point(ranges.begin(), ranges.end(),
+                                             [&](const AddressRange& r) { return r.lower < p.offset + p.size; });
+    if (p.size == 0 || behind == ranges.begin()) continue;
+    const AddressRange& range = *std::prev(behind);
+    if (range.upper <= p.offset) continue;
+    if (range.lower == range.upper) return fmt::format("{} lies across the wall at {}", label(p), range.lower);
+    return fmt::format("{} lies on the forbidden bytes [{}, {})", label(p), range.lower, range.upper);
+  }
+  return {};
+}
+
+/// Two that hold bytes at one time and overlap.
+std::string check_apart(const std::vector<Placed>& placed) {
+  struct Event {
+    std::int64_t time;
+    bool starts;
+    const Placed* placed;
+  };
+  std::vector<Event> events;
+  for (const Placed& p : placed) {
+    if (p.size == 0) continue;
+    events.push_back({p.spec->lower, true, &p});
+    for (const auto& [lower, upper] : p.spec->gaps) {
+      events.push_back({lower, false, &p});
+      events.push_back({upper, true, &p});
+    }
+    events.push_back({p.spec->upper, false, &p});
+  }
+  std::sort(events.begin(), events.end(),
+            [](const Event& a, const Event& b) { return a.time != b.time ? a.time < b.time : a.starts < b.starts; });
+  std::map<std::int64_t, const Placed*> live;  // by offset; no two overlap
+  for (const Event& event : events) {
+    const Placed& p = *event.placed;
+    if (!event.starts) {
+      live.erase(p.offset);
+      continue;
+    }
+    const auto above = live.lower_bound(p.offset);
+    const Placed* hit = nullptr;
+    if (above != live.end() && above->first < p.offset + p.size) hit = above->second;
+    if (above != live.begin() && std::prev(above)->first + std::prev(above)->second->size > p.offset)
+      hit = std::prev(above)->second;
+    if (hit != nullptr)
+      return fmt::format("{} and {} hold bytes at time {} and overlap", label(*hit), label(p), event.time);
+    live.emplace(p.offset, &p);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string check_overlaps(const Plan& plan) {
@@ -116,6 +196,55 @@ std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan&
     return fmt::format("{} buffers, but the schedule needs {}", plan.buffers.size(), expected);
   }
   return check_overlaps(plan);
+}
+
+std::string check_specs(const std::vector<BufferSpec>& specs, std::span<const AddressRange> forbidden, const Plan& plan,
+                        std::int64_t guard_bytes) {
+  if (plan.buffers.size() != specs.size())
+    return fmt::format("{} buffers, but the problem has {}", plan.buffers.size(), specs.size());
+  const std::int64_t guard = align_up(guard_bytes, plan.alignment);
+  std::vector<Placed> placed;
+  std::vector<std::uint8_t> seen(specs.size(), 0);
+  std::int64_t top = 0, top_of_bytes = 0;
+  for (const Buffer& b : plan.buffers) {
+    if (b.node < 0 || static_cast<std::size_t>(b.node) >= specs.size() || seen[b.node])
+      return fmt::format("buffer {} is not there or stands twice", b.node);
+    seen[b.node] = 1;
+    const BufferSpec& spec = specs[b.node];
+    if (b.first != spec.lower || b.last != spec.upper - 1)
+      return fmt::format("buffer '{}' lives from {} to {}, not from {} to {}", spec.id, b.first, b.last, spec.lower,
+                         spec.upper - 1);
+    if (b.size < spec.size) return fmt::format("buffer '{}' has {} bytes, but needs {}", spec.id, b.size, spec.size);
+    placed.push_back({&spec, b.offset, b.size + guard});
+    if (std::string wrong = check_offset(placed.back(), plan.alignment); !wrong.empty()) return wrong;
+    if (spec.offset && b.offset != *spec.offset)
+      return fmt::format("{} must lie at {}", label(placed.back()), *spec.offset);
+    const std::int64_t end = b.offset + placed.back().size;
+    top = std::max(top, end);
+    if (placed.back().size > 0) top_of_bytes = std::max(top_of_bytes, end);
+  }
+  if (plan.bytes < top_of_bytes || plan.bytes > top)
+    return fmt::format("the buffers need {} bytes, not {}", top_of_bytes, plan.bytes);
+  if (std::string wrong = check_forbidden(placed, forbidden); !wrong.empty()) return wrong;
+  return check_apart(placed);
+}
+
+std::string check_fixed_offsets(const std::vector<BufferSpec>& specs, std::span<const AddressRange> forbidden,
+                                std::int64_t alignment, std::optional<std::int64_t> capacity) {
+  constexpr std::int64_t kMostAlignment = std::int64_t{1} << 30;
+  if (alignment < 1 || alignment > kMostAlignment)
+    return fmt::format("alignment {} is not between 1 and 2^30 bytes", alignment);
+  std::vector<Placed> placed;
+  for (const BufferSpec& spec : specs) {
+    if (!spec.offset) continue;
+    if (spec.size > kMost) return fmt::format("buffer '{}' has more than 2^62 bytes", spec.id);
+    placed.push_back({&spec, *spec.offset, align_up(spec.size, alignment)});
+    if (std::string wrong = check_offset(placed.back(), alignment); !wrong.empty()) return wrong;
+    if (capacity && (*spec.offset > *capacity || placed.back().size > *capacity - *spec.offset))
+      return fmt::format("{} lies beyond the capacity of {} bytes", label(placed.back()), *capacity);
+  }
+  if (std::string wrong = check_forbidden(placed, forbidden); !wrong.empty()) return wrong;
+  return check_apart(placed);
 }
 
 }  // namespace cairn::core

@@ -57,16 +57,27 @@ std::int64_t least_feasible(const Problem& problem, const solvers::Solution& sol
   return quick.within(std::nullopt) ? std::min(least, quick.solution.peak) : least;
 }
 
-core::Plan checked_plan(const core::Graph& graph, const core::Schedule& schedule, const solvers::PlanOptions& options) {
-  core::Plan plan = solvers::plan_memory(graph, schedule, options);
-  require_right(core::check_plan(graph, schedule, plan));
-  return plan;
+solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,
+                                   const solvers::PlanOptions& options) {
+  solvers::PlanSolution found = solvers::find_plan(solvers::plan_problem(graph, schedule), options);
+  require_right(core::check_plan(graph, schedule, found.plan));
+  return found;
 }
 
-core::Plan checked_plan(const std::vector<core::BufferSpec>& specs, const solvers::PlanOptions& options) {
-  core::Plan plan = solvers::plan_buffers(specs, options);
-  require_right(core::check_overlaps(plan));
-  return plan;
+solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
+                                   const std::vector<core::AddressRange>& forbidden,
+                                   const solvers::PlanOptions& options) {
+  const std::string contradiction = core::check_fixed_offsets(specs, forbidden, options.alignment, options.capacity);
+  if (!contradiction.empty()) throw core::InputError(contradiction);
+  solvers::PlanProblem problem = solvers::plan_problem(specs);
+  problem.forbidden = forbidden;
+  solvers::PlanSolution found = solvers::find_plan(problem, options);
+  for (std::size_t i = 0; i < specs.size(); ++i) {  // as given, not as ranks
+    found.plan.buffers[i].first = specs[i].lower;
+    found.plan.buffers[i].last = specs[i].upper - 1;
+  }
+  require_right(core::check_specs(specs, forbidden, found.plan, options.guard_bytes));
+  return found;
 }
 
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,

@@ -42,10 +42,14 @@ Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const 
 /// of a quick search without a budget (5 s at most).
 std::int64_t least_feasible(const Problem& problem, const solvers::Solution& solution, solvers::SolveOptions options);
 
-/// solvers::plan_memory, checked. Throws DefectError where the plan is wrong.
-core::Plan checked_plan(const core::Graph& graph, const core::Schedule& schedule, const solvers::PlanOptions& options);
-/// solvers::plan_buffers, likewise.
-core::Plan checked_plan(const std::vector<core::BufferSpec>& specs, const solvers::PlanOptions& options);
+/// solvers::find_plan of a schedule's buffers, checked. Throws DefectError where the plan is wrong.
+solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,
+                                   const solvers::PlanOptions& options);
+/// The same of a free-standing problem: buffer i of the plan is specs[i], with `last` = upper - 1. Throws InputError,
+/// which names the buffers, where fixed offsets contradict each other, the forbidden addresses or the capacity.
+solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
+                                   const std::vector<core::AddressRange>& forbidden,
+                                   const solvers::PlanOptions& options);
 
 /// How to look for a schedule whose plan fits.
 struct FitOptions {

@@ -74,11 +74,13 @@ std::string plan_to_json(const Graph& graph, const Plan& plan);
 Plan load_plan(const std::string& path, const Graph& graph);
 Plan parse_plan(std::string_view text, const std::string& origin, const Graph& graph);
 
-/// MiniMalloc CSV: columns `id`, `lower`, `upper`, `size` by name, in any order. An `alignment` other than 1 and
-/// `gaps` are refused, for they would change what fits; other columns are ignored.
+/// MiniMalloc CSV, columns by name and in any order: `id`, `lower`, `upper`, `size`, and where there are, `alignment`,
+/// `offset` (fixed), `hint` (negative: none) and `gaps` ("5-7 9-12", half-open; windows of addresses are refused),
+/// empty where a buffer has none; other columns are ignored. The older names `buffer` and `buffer_id`, `start` and
+/// `begin`, and `end` (inclusive, with those of gaps) are known. docs/plan.md describes each.
 std::vector<BufferSpec> load_minimalloc_csv(const std::string& path, const Limit& limit = {});
 std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin, const Limit& limit = {});
-/// The same with an `offset` column, from plan_buffers' result.
+/// The same with an `offset` column, from plan_buffers' result; `alignment` and `gaps` where a buffer has some.
 std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& plan);
 /// The buffers of a schedule's plan as MiniMalloc CSV with `offset`; id = node name and step.
 std::string plan_to_minimalloc_csv(const Graph& graph, const Plan& plan);

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
+#include <optional>
 #include <set>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -15,8 +18,16 @@
 namespace cairn::core {
 namespace {
 
-constexpr std::array<std::string_view, 4> kColumns{"id", "lower", "upper", "size"};
-enum Column : std::size_t { kId, kLower, kUpper, kSize };
+enum Column : std::size_t { kId, kLower, kUpper, kSize, kAlignment, kOffset, kHint, kGaps, kColumnCount };
+constexpr std::array<std::string_view, kColumnCount> kColumns{"id",        "lower",  "upper", "size",
+                                                              "alignment", "offset", "hint",  "gaps"};
+constexpr std::size_t kRequired = kSize + 1;  ///< so many of the columns must be there
+
+/// MiniMalloc's older names of columns. Where the last time of a buffer stands as `end`, it is inclusive, as are the
+/// ends of its gaps.
+constexpr std::string_view kInclusiveUpper = "end";
+constexpr std::array<std::pair<std::string_view, Column>, 5> kOlderNames{
+    {{"buffer", kId}, {"buffer_id", kId}, {"start", kLower}, {"begin", kLower}, {kInclusiveUpper, kUpper}}};
 
 struct Row {
   std::int64_t line = 0;  ///< where it begins, from 1
@@ -96,31 +107,116 @@ class CsvReader {
   std::int64_t line_ = 1;
 };
 
-std::array<std::size_t, kColumns.size()> find_columns(const Row& header, const std::string& origin) {
-  std::array<std::size_t, kColumns.size()> columns{};
-  for (std::size_t c = 0; c < kColumns.size(); ++c) {
-    const auto found = std::find(header.fields.begin(), header.fields.end(), kColumns[c]);
-    if (found == header.fields.end()) {
-      fail(origin, header.line,
-           fmt::format("the column '{}' is missing; the first line must name the columns {}", kColumns[c],
-                       fmt::join(kColumns, ", ")));
+/// Which field of a row is which column, and under which name.
+class Columns {
+ public:
+  Columns(const Row& header, const std::string& origin) : origin_(origin) {
+    at_.fill(kNone);
+    for (std::size_t field = 0; field < header.fields.size(); ++field) {
+      const auto [column, name] = column_of(header.fields[field]);
+      if (column == kColumnCount) continue;
+      if (at_[column] != kNone) {
+        fail(origin, header.line,
+             name == names_[column]
+                 ? fmt::format("the column '{}' stands twice", name)
+                 : fmt::format("the columns '{}' and '{}' are the same; remove one", names_[column], name));
+      }
+      at_[column] = field;
+      names_[column] = name;
     }
-    if (std::find(found + 1, header.fields.end(), kColumns[c]) != header.fields.end()) {
-      fail(origin, header.line, fmt::format("the column '{}' stands twice", kColumns[c]));
+    for (std::size_t column = 0; column < kRequired; ++column) {
+      if (at_[column] == kNone) {
+        fail(origin, header.line,
+             fmt::format("the column '{}' is missing; the first line must name the columns {}", kColumns[column],
+                         fmt::join(kColumns.begin(), kColumns.begin() + kRequired, ", ")));
+      }
     }
-    columns[c] = static_cast<std::size_t>(found - header.fields.begin());
+    inclusive_ = names_[kUpper] == kInclusiveUpper;
   }
-  return columns;
-}
 
-std::int64_t to_number(const std::string& text, std::string_view column, const Row& row, const std::string& origin) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  if (text.empty() || std::from_chars(text.data(), end, value) != std::from_chars_result{end, std::errc()}) {
-    fail(origin, row.line, fmt::format("{} must be an integer of at most 63 bits, not '{}'", column, text));
+  /// Empty where there is no such column.
+  std::string_view text(const Row& row, Column column) const {
+    return at_[column] == kNone ? std::string_view() : std::string_view(row.fields[at_[column]]);
   }
-  return value;
-}
+  std::int64_t number(const Row& row, Column column) const { return number(row, names_[column], text(row, column)); }
+  std::optional<std::int64_t> number_if_any(const Row& row, Column column) const {
+    if (text(row, column).empty()) return std::nullopt;
+    return number(row, column);
+  }
+  /// The times from lower on that are below upper; `what` is named in errors.
+  std::pair<std::int64_t, std::int64_t> times(const Row& row, std::string_view what, std::int64_t lower,
+                                              std::int64_t upper) const {
+    if (inclusive_ && upper == std::numeric_limits<std::int64_t>::max())
+      fail(origin_, row.line, fmt::format("{}the time {} is too late", what, upper));
+    if (upper + (inclusive_ ? 1 : 0) > lower) return {lower, upper + (inclusive_ ? 1 : 0)};
+    fail(origin_, row.line,
+         inclusive_
+             ? fmt::format("{}{} ({}) must not be below {} ({})", what, names_[kUpper], upper, names_[kLower], lower)
+             : fmt::format("{}{} ({}) must be above {} ({}), for it is exclusive", what, names_[kUpper], upper,
+                           names_[kLower], lower));
+  }
+  /// "5-7 9-12" -> {5, 7}, {9, 12}, ascending and apart.
+  std::vector<std::pair<std::int64_t, std::int64_t>> gaps(const Row& row, std::int64_t lower,
+                                                          std::int64_t upper) const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
+    std::string_view rest = text(row, kGaps);
+    while (true) {
+      rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+      if (rest.empty()) break;
+      const std::string_view gap = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(gap.size());
+      const std::string what = fmt::format("gap '{}': ", gap);
+      if (gap.find('@') != std::string_view::npos)
+        fail(origin_, row.line, what + "windows of addresses in gaps are not supported; remove what stands behind '@'");
+      const std::size_t dash = gap.find('-');
+      if (dash == std::string_view::npos)
+        fail(origin_, row.line, what + "must be two times with a '-' between them, as 5-7");
+      gaps.push_back(times(row, what, number(row, what + "its start", gap.substr(0, dash)),
+                           number(row, what + "its end", gap.substr(dash + 1))));
+      if (gaps.back().first <= lower || gaps.back().second >= upper)
+        fail(origin_, row.line,
+             what + fmt::format("must lie inside the lifetime {}-{} and touch neither end of it", lower, upper));
+    }
+    std::sort(gaps.begin(), gaps.end());
+    std::size_t kept = 0;
+    for (const auto& gap : gaps) {  // those that meet are one
+      if (kept > 0 && gap.first <= gaps[kept - 1].second) {
+        gaps[kept - 1].second = std::max(gaps[kept - 1].second, gap.second);
+      } else {
+        gaps[kept++] = gap;
+      }
+    }
+    gaps.resize(kept);
+    return gaps;
+  }
+
+ private:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  /// With the name as it stands in a table above.
+  static std::pair<std::size_t, std::string_view> column_of(std::string_view name) {
+    for (const auto& [older, column] : kOlderNames) {
+      if (older == name) return {column, older};
+    }
+    const auto found = std::find(kColumns.begin(), kColumns.end(), name);
+    const auto column = static_cast<std::size_t>(found - kColumns.begin());
+    return {column, found == kColumns.end() ? std::string_view() : *found};
+  }
+
+  std::int64_t number(const Row& row, std::string_view what, std::string_view text) const {
+    std::int64_t value = 0;
+    const char* end = text.data() + text.size();
+    if (text.empty() || std::from_chars(text.data(), end, value) != std::from_chars_result{end, std::errc()}) {
+      fail(origin_, row.line, fmt::format("{} must be an integer of at most 63 bits, not '{}'", what, text));
+    }
+    return value;
+  }
+
+  const std::string& origin_;
+  std::array<std::size_t, kColumnCount> at_{};
+  std::array<std::string_view, kColumnCount> names_;  ///< as the header says
+  bool inclusive_ = false;                            ///< upper ends of times
+};
 
 std::string csv_field(const std::string& text) {
   if (!text.empty() && text.find_first_of(",\"\r\n \t") == std::string::npos) return text;
@@ -129,13 +225,18 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string csv_line(const std::string& id, std::int64_t lower, std::int64_t upper, std::int64_t size,
-                     std::int64_t offset) {
-  return fmt::format("{},{},{},{},{}\n", csv_field(id), lower, upper, size, offset);
+std::string csv_line(const std::string& id, std::int64_t lower, std::int64_t upper, std::int64_t size) {
+  return fmt::format("{},{},{},{}", csv_field(id), lower, upper, size);
+}
+
+std::string gaps_text(const BufferSpec& spec) {
+  std::string text;
+  for (const auto& [lower, upper] : spec.gaps) text += fmt::format("{}{}-{}", text.empty() ? "" : " ", lower, upper);
+  return text;
 }
 
 constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
-constexpr std::string_view kHeader = "id,lower,upper,size,offset\n";
+constexpr std::int64_t kMostAlignment = std::int64_t{1} << 30;
 
 }  // namespace
 
@@ -148,45 +249,36 @@ std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::s
   CsvReader reader(text, origin);
   Row row;
   if (!reader.next(row)) throw InputError(fmt::format("{}: is empty", origin));
-  const auto columns = find_columns(row, origin);
+  const Columns columns(row, origin);
   const std::size_t width = row.fields.size();
-
-  // Columns that would change what a valid placement is: honoured or refused, never ignored.
-  const auto optional_column = [&](std::string_view name) {
-    return static_cast<std::size_t>(std::find(row.fields.begin(), row.fields.end(), name) - row.fields.begin());
-  };
-  const std::size_t alignment = optional_column("alignment"), gaps = optional_column("gaps");
 
   std::vector<BufferSpec> specs;
   std::unordered_set<std::string> ids;
   std::int64_t bytes = 0;
   while (reader.next(row)) {
     watch.read(reader.position());
+    const auto refuse = [&](std::string_view message) { fail(origin, row.line, message); };
     if (row.fields.size() != width) {
-      fail(origin, row.line, fmt::format("has {} columns, but the first line names {}", row.fields.size(), width));
+      refuse(fmt::format("has {} columns, but the first line names {}", row.fields.size(), width));
     }
-    if (alignment < width && !row.fields[alignment].empty() && row.fields[alignment] != "1") {
-      fail(origin, row.line,
-           fmt::format("an alignment of {} for one buffer is not supported; remove the column and use --alignment",
-                       row.fields[alignment]));
-    }
-    if (gaps < width && !row.fields[gaps].empty()) {
-      fail(origin, row.line, "gaps are not supported; split the buffer, or remove the column");
-    }
-    const auto number = [&](Column c) { return to_number(row.fields[columns[c]], kColumns[c], row, origin); };
-    BufferSpec spec{
-        .id = row.fields[columns[kId]], .lower = number(kLower), .upper = number(kUpper), .size = number(kSize)};
-    if (spec.lower < 0) fail(origin, row.line, fmt::format("lower is {}, but times begin at 0", spec.lower));
-    if (spec.upper <= spec.lower) {
-      fail(origin, row.line,
-           fmt::format("upper ({}) must be above lower ({}), for it is exclusive", spec.upper, spec.lower));
-    }
-    if (spec.size < 0) fail(origin, row.line, fmt::format("size is {}, but must not be negative", spec.size));
-    if (spec.size > kBytesLimit - bytes) fail(origin, row.line, "the sizes up to here add up to more than 2^62 bytes");
+    BufferSpec spec{.id = std::string(columns.text(row, kId)), .size = columns.number(row, kSize)};
+    std::tie(spec.lower, spec.upper) = columns.times(row, "", columns.number(row, kLower), columns.number(row, kUpper));
+    if (spec.lower < 0) refuse(fmt::format("lower is {}, but times begin at 0", spec.lower));
+    if (spec.size < 0) refuse(fmt::format("size is {}, but must not be negative", spec.size));
+    if (spec.size > kBytesLimit - bytes) refuse("the sizes up to here add up to more than 2^62 bytes");
     bytes += spec.size;
-    if (!ids.insert(spec.id).second) {
-      fail(origin, row.line, fmt::format("the id '{}' stands twice; give each buffer its own", spec.id));
-    }
+    spec.alignment = columns.number_if_any(row, kAlignment).value_or(1);
+    if (spec.alignment < 1 || spec.alignment > kMostAlignment)
+      refuse(fmt::format("alignment is {}, but must be between 1 and 2^30", spec.alignment));
+    spec.offset = columns.number_if_any(row, kOffset);
+    if (spec.offset && (*spec.offset < 0 || *spec.offset > kBytesLimit - spec.size))
+      refuse(fmt::format("offset is {}, but the buffer must lie between 0 and 2^62", *spec.offset));
+    if (spec.offset && *spec.offset % spec.alignment != 0)
+      refuse(fmt::format("offset {} is no multiple of the alignment {}", *spec.offset, spec.alignment));
+    spec.hint = columns.number_if_any(row, kHint);
+    if (spec.hint && *spec.hint < 0) spec.hint.reset();  // MiniMalloc's way to say that there is none
+    spec.gaps = columns.gaps(row, spec.lower, spec.upper);
+    if (!ids.insert(spec.id).second) refuse(fmt::format("the id '{}' stands twice; give each buffer its own", spec.id));
     specs.push_back(std::move(spec));
   }
   return specs;
@@ -195,9 +287,15 @@ std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::s
 std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& plan) {
   std::vector<std::int64_t> offsets(specs.size(), 0);  // what has no bytes may have no buffer
   for (const Buffer& buffer : plan.buffers) offsets.at(static_cast<std::size_t>(buffer.node)) = buffer.offset;
-  std::string text(kHeader);
+  const bool alignments = std::any_of(specs.begin(), specs.end(), [](const BufferSpec& s) { return s.alignment != 1; });
+  const bool gaps = std::any_of(specs.begin(), specs.end(), [](const BufferSpec& s) { return !s.gaps.empty(); });
+  std::string text =
+      fmt::format("id,lower,upper,size{}{},offset\n", alignments ? ",alignment" : "", gaps ? ",gaps" : "");
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    text += csv_line(specs[i].id, specs[i].lower, specs[i].upper, specs[i].size, offsets[i]);
+    text += csv_line(specs[i].id, specs[i].lower, specs[i].upper, specs[i].size);
+    if (alignments) text += fmt::format(",{}", specs[i].alignment);
+    if (gaps) text += "," + gaps_text(specs[i]);
+    text += fmt::format(",{}\n", offsets[i]);
   }
   return text;
 }
@@ -206,13 +304,14 @@ std::string plan_to_minimalloc_csv(const Graph& graph, const Plan& plan) {
   // Where an in-place buffer takes over a storage, MiniMalloc must see the old buffer end first.
   std::set<std::pair<ValueId, std::int64_t>> taken;
   for (const Buffer& buffer : plan.buffers) taken.emplace(graph.value(buffer.alias_of), buffer.first);
-  std::string text(kHeader);
+  std::string text = "id,lower,upper,size,offset\n";
   for (const Buffer& buffer : plan.buffers) {
     const ValueId x = graph.value({buffer.node, buffer.output});
     const bool handed_over = !buffer.scratch && taken.contains({x, buffer.last});
     const std::string id = buffer.scratch ? fmt::format("{}@{}/scratch", graph.name(buffer.node), buffer.first)
                                           : fmt::format("{}@{}", graph.value_name(x), buffer.first);
-    text += csv_line(id, buffer.first, buffer.last + (handed_over ? 0 : 1), buffer.size, buffer.offset);
+    text += csv_line(id, buffer.first, buffer.last + (handed_over ? 0 : 1), buffer.size) +
+            fmt::format(",{}\n", buffer.offset);
   }
   return text;
 }

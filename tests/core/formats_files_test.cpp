@@ -192,6 +192,68 @@ TEST_CASE("wrong CSV is refused with the line", "[formats]") {
   CHECK(contains(csv_error(head + "a,0,2,4611686018427387904\nb,0,2,1\n"), "line 3: the sizes"));
 }
 
+TEST_CASE("every column of MiniMalloc CSV", "[formats]") {
+  const auto specs = parse_minimalloc_csv(
+      "gaps,hint,offset,alignment,size,upper,lower,id\n 9-12  5-7 ,,64,32,8,20,0,a\n,40,,,4,9,3,b\n12-15 "
+      "10-12,-1,,,1,30,0,c\n",
+      "b.csv");
+  REQUIRE(specs.size() == 3);
+  CHECK(specs[0] == BufferSpec{"a", 0, 20, 8, 32, 64, std::nullopt, {{5, 7}, {9, 12}}});
+  CHECK(specs[1] == BufferSpec{"b", 3, 9, 4, 1, std::nullopt, 40, {}});
+  CHECK(specs[2] == BufferSpec{"c", 0, 30, 1, 1, std::nullopt, std::nullopt, {{10, 15}}});
+}
+
+TEST_CASE("MiniMalloc's older names of columns", "[formats]") {
+  for (const std::string id : {"id", "buffer", "buffer_id"}) {
+    for (const std::string lower : {"lower", "start", "begin"}) {
+      const std::string head = id + "," + lower;
+      // An `end` is inclusive, and with it the ends of gaps.
+      const std::vector<BufferSpec> half_open = parse_minimalloc_csv(head + ",upper,size,gaps\na,0,9,4,2-5\n", "b.csv");
+      CHECK(half_open == parse_minimalloc_csv(head + ",end,size,gaps\na,0,8,4,2-4\n", "b.csv"));
+      CHECK(half_open == std::vector<BufferSpec>{{"a", 0, 9, 4, 1, std::nullopt, std::nullopt, {{2, 5}}}});
+    }
+  }
+  CHECK(contains(csv_error("id,start,end,size\na,3,2,4\n"), "line 2: end (2) must not be below start (3)"));
+  CHECK(contains(csv_error("id,start,end,size\na,3,9223372036854775807,4\n"), "line 2: the time"));
+  CHECK(contains(csv_error("id,start,lower,upper,size\n"), "line 1: the columns 'start' and 'lower' are the same"));
+  CHECK(contains(csv_error("id,start,size\n"), "line 1: the column 'upper' is missing"));
+}
+
+TEST_CASE("wrong optional columns of CSV are refused with the line", "[formats]") {
+  const auto with = [](const std::string& column, const std::string& value) {
+    return csv_error("id,lower,upper,size," + column + "\na,0,20,4,\nb,10,20,4," + value + "\n");
+  };
+  CHECK(contains(with("alignment", "0"), "b.csv: line 3: alignment is 0"));
+  CHECK(contains(with("alignment", "-8"), "line 3: alignment is -8"));
+  CHECK(contains(with("alignment", "1073741825"), "line 3: alignment"));
+  CHECK(contains(with("alignment", "x"), "line 3: alignment must be an integer"));
+  CHECK(contains(with("offset", "-1"), "line 3: offset is -1"));
+  CHECK(contains(with("offset", "4611686018427387904"), "line 3: offset"));
+  CHECK(contains(with("offset", "1.5"), "line 3: offset must be an integer"));
+  CHECK(contains(csv_error("id,lower,upper,size,alignment,offset\na,0,20,4,8,12\n"),
+                 "line 2: offset 12 is no multiple of the alignment 8"));
+  CHECK(contains(with("hint", "soon"), "line 3: hint must be an integer"));
+  for (const std::string gap : {"8-12", "10-12", "12-20", "12-21", "1-2"})
+    CHECK(contains(with("gaps", gap), "line 3: gap '" + gap + "': must lie inside the lifetime 10-20"));
+  CHECK(contains(with("gaps", "12-12"), "line 3: gap '12-12': upper (12) must be above lower (12)"));
+  CHECK(contains(with("gaps", "14-12"), "line 3: gap '14-12'"));
+  CHECK(contains(with("gaps", "12"), "line 3: gap '12': must be two times"));
+  CHECK(contains(with("gaps", "12-x"), "line 3: gap '12-x': its end must be an integer"));
+  CHECK(
+      contains(with("gaps", "12-14@0:16"), "line 3: gap '12-14@0:16': windows of addresses in gaps are not supported"));
+}
+
+TEST_CASE("an allocation with all of its columns survives its file", "[formats]") {
+  std::vector<BufferSpec> specs{{"a", 0, 20, 8, 32, 64, std::nullopt, {{5, 7}, {9, 12}}}, {"b", 3, 9, 4}};
+  Plan plan;
+  plan.buffers = {{.node = 0, .last = 19, .size = 8, .offset = 64}, {.node = 1, .first = 3, .last = 8, .size = 4}};
+  const std::string text = minimalloc_csv(specs, plan);
+  CHECK(text == "id,lower,upper,size,alignment,gaps,offset\na,0,20,8,32,5-7 9-12,64\nb,3,9,4,1,,0\n");
+  specs[1].offset = 0;
+  CHECK(parse_minimalloc_csv(text, "b.csv") == specs);
+  CHECK(minimalloc_csv(parse_minimalloc_csv(text, "b.csv"), plan) == text);
+}
+
 TEST_CASE("MiniMalloc CSV with offsets", "[formats]") {
   const std::vector<BufferSpec> specs{{"a", 0, 3, 4}, {"b, \"c\"", 3, 9, 5}};
   Plan plan;

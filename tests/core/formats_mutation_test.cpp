@@ -43,6 +43,11 @@ const std::vector<std::string> kGraphFiles{
 
 const std::string kCsv = "id,lower,upper,size,note\na,0,3,4,\"x\"\r\n\"b\",2,9,5,\n";
 
+/// Every column, and the older names.
+const std::string kFullCsv =
+    "id,lower,upper,size,alignment,offset,hint,gaps\na,0,30,4,2,8,,5-7 9-12\nb,2,9,5,,,-1,\nc,20,40,16,8,,16,25-30\n";
+const std::string kOldCsv = "buffer_id,start,end,size,gaps\na,0,29,4,5-6 9-11\nb,2,8,5,\nc,20,39,16,25-29\n";
+
 const std::vector<std::string> kTokens{"0",
                                        "1",
                                        "-1",
@@ -66,7 +71,10 @@ const std::vector<std::string> kTokens{"0",
                                        "\\",
                                        "\"",
                                        "4611686018427387904",
-                                       "nan"};
+                                       "nan",
+                                       "5-7",
+                                       "5-7@0:4",
+                                       " "};
 
 /// A few random edits: a byte, a token in place of a run, a run removed or doubled, the end cut off.
 std::string mutated(std::string text, Random& random) {
@@ -157,5 +165,21 @@ TEST_CASE("every mutated schedule, plan and CSV file gives a result or one clear
                   {.node = 2, .first = 1, .last = 2, .size = 8, .offset = 8},
                   {.node = 1, .first = 2, .last = 3, .size = 8, .offset = 8, .alias_of = 2}};
   mutate_often(plan_to_json(graph, plan), 12, [&](const std::string& text) { parse_plan(text, "file", graph); });
-  mutate_often(kCsv, 13, [](const std::string& text) { parse_minimalloc_csv(text, "file"); });
+  const auto parse_csv = [](const std::string& text) {
+    const std::vector<BufferSpec> specs = parse_minimalloc_csv(text, "file");
+    // Whatever was accepted can be written and read again, with the offsets fixed.
+    Plan placed;
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      placed.buffers.push_back({.node = static_cast<NodeId>(i), .offset = specs[i].offset.value_or(0)});
+    std::vector<BufferSpec> again = parse_minimalloc_csv(minimalloc_csv(specs, placed), "again");
+    REQUIRE(again.size() == specs.size());
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      again[i].offset = specs[i].offset;
+      again[i].hint = specs[i].hint;
+      REQUIRE(again[i] == specs[i]);
+    }
+  };
+  mutate_often(kCsv, 13, parse_csv);
+  mutate_often(kFullCsv, 14, parse_csv);
+  mutate_often(kOldCsv, 15, parse_csv);
 }

@@ -62,10 +62,17 @@ TEST_CASE("invalid JSON is reported with the parser's reason on one line", "[for
   check(R"({"a":)", "the JSON ends too early; is the file truncated?");
 }
 
-TEST_CASE("columns that would change a placement are refused, not ignored", "[formats]") {
-  CHECK(parse_minimalloc_csv("id,lower,upper,size,alignment,gaps,hint\na,0,1,4,1,,7\nb,0,1,4,,,\n", "f").size() == 2);
-  CHECK_THROWS_AS(parse_minimalloc_csv("id,lower,upper,size,alignment\na,0,1,4,8\n", "f"), InputError);
-  CHECK_THROWS_AS(parse_minimalloc_csv("id,lower,upper,size,gaps\na,0,9,4,2-3\n", "f"), InputError);
+TEST_CASE("columns that change a placement are honoured or refused, not ignored", "[formats]") {
+  const auto specs = parse_minimalloc_csv(
+      "id,lower,upper,size,alignment,gaps,hint\na,0,1,4,1,,7\nb,0,1,4,,,\nc,0,9,4,8,2-3,-1\n", "f");
+  REQUIRE(specs.size() == 3);
+  CHECK(specs[0].hint == 7);
+  CHECK(specs[1].alignment == 1);
+  CHECK_FALSE(specs[1].hint);
+  CHECK(specs[2].alignment == 8);
+  CHECK(specs[2].gaps == std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 3}});
+  CHECK_FALSE(specs[2].hint);
+  CHECK_THROWS_AS(parse_minimalloc_csv("id,lower,upper,size,gaps\na,0,9,4,2-3@0:2\n", "f"), InputError);
 }
 
 TEST_CASE("a schedule without the graph's fingerprint says so", "[formats]") {
