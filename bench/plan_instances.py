@@ -5,9 +5,9 @@ byte of 1048576 at some moment at least. With --solve, how many of them the plan
 usage: plan_instances.py --write DIR [--count 100] [--seed 0]
        plan_instances.py --solve CAIRN [--count 100] [--seed 0] [--time-limit 5s] [--keep DIR]
 
-Kinds: partition (a rectangle of time and address cut by straight cuts and pinwheels), shortened30 and shortened70 (30 and
-70% of its lifetimes shortened, but at one full moment), left_out (10% of its buffers left out, but at one full moment),
-allocator (what an allocator does that is kept full, with small buffers that live long and large ones that live briefly).
+Kinds: partition (a rectangle of time and address cut by straight cuts and pinwheels), shortened30 and shortened70 (30
+and 70% of its lifetimes shortened, but at one full moment), left_out (10% of its buffers left out, but at one full
+moment), allocator (what an allocator does that is kept full: small buffers that live long, large ones that do not).
 tests/solvers/plan_cases.h draws problems of the same kinds.
 """
 import argparse

@@ -20,6 +20,8 @@ import time
 SOLVERS = ["none", "tw", "auto"]
 BUDGETS = ["100%", "70%", "50%", "35%"]
 LAYERED_BUDGETS = ["80%", "60%"]
+COLUMNS = ["graph", "solver", "budget", "alignment", "steps", "max-live", "planned", "gap", "bound", "within budget",
+           "seconds"]
 
 
 def run(command):
@@ -32,7 +34,7 @@ def run(command):
 
 
 def random_layered(path, nodes, width, seed):
-    """A graph file: layers of `width` nodes, each of which reads one to four nodes, most of them of the layer before."""
+    """A graph file: layers of `width` nodes that read one to four nodes each, mostly of the layer before."""
     rng = random.Random(seed)
     made = []
     for v in range(nodes):
@@ -54,8 +56,8 @@ class Table:
         self.plans = self.at_max_live = self.proved = self.over_budget = self.unsolved = 0
         self.worst = 0.0
         self.seconds = 0.0
-        print("| graph | solver | budget | alignment | steps | max-live | planned | gap | bound | within budget | seconds |")
-        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+        print("| " + " | ".join(COLUMNS) + " |")
+        print("| " + " | ".join(["---"] * len(COLUMNS)) + " |")
 
     def add(self, graph, budgets, alignments):
         for solver in SOLVERS:
@@ -101,8 +103,8 @@ class Table:
     def summary(self):
         above = self.plans - self.at_max_live
         print(f"\n{self.plans} plans: {self.at_max_live} at max-live, {above} above it, {self.proved} of these proved "
-              f"least; {self.over_budget} over the budget at alignment 1; the worst gap is {self.worst:.3f}%, the slowest "
-              f"plan took {self.seconds:.2f} s; {self.unsolved} times no schedule within the budget")
+              f"least; {self.over_budget} over the budget at alignment 1; the worst gap is {self.worst:.3f}%, the "
+              f"slowest plan took {self.seconds:.2f} s; {self.unsolved} times no schedule within the budget")
 
 
 def main():

@@ -279,6 +279,30 @@ TEST_CASE("greedy plans keep every rule and claim no more than exhaustive search
   CHECK(least_found > 10000);
 }
 
+TEST_CASE("under any limit a plan keeps every rule, its bound holds, and the answer is the same again") {
+  tests::for_each_seed(2000, [&](Random& random) {
+    PlanCase test = tests::random_plan_case(random, 9);
+    const std::optional<std::int64_t> least = ExhaustiveSearch(test.problem, test.options).least();
+    if (!least) return;
+    test.options.limit.work = random.below(random.pick(std::vector<std::int64_t>{10, 100, 1000, 10'000}));
+    if (random.chance(50)) test.options.capacity = std::max<std::int64_t>(0, *least + random.between(-2, 1));
+    const PlanSolution found = find_plan(test.problem, test.options);
+    REQUIRE(fault(test.problem, test.options, found.plan) == "");
+    REQUIRE(found.plan.bytes >= *least);
+    REQUIRE(found.lower_bound <= *least);
+    REQUIRE(found.lower_bound >= found.plan.lower_bound);
+    const std::int64_t capacity = test.options.capacity.value_or(found.plan.bytes);
+    REQUIRE((found.status == Status::optimal || found.status == Status::feasible) == (found.plan.bytes <= capacity));
+    if (found.status == Status::optimal) REQUIRE(found.lower_bound == found.plan.bytes);
+    if (found.status == Status::infeasible) REQUIRE(found.lower_bound > capacity);
+    const PlanSolution again = find_plan(test.problem, test.options);
+    REQUIRE(again.plan.buffers == found.plan.buffers);
+    REQUIRE(again.lower_bound == found.lower_bound);
+    REQUIRE(again.status == found.status);
+    REQUIRE(again.work == found.work);
+  });
+}
+
 TEST_CASE("problems of known height are full from the first byte to the last") {
   constexpr std::int64_t kHeight = 1024;
   for (const tests::FullKind kind : tests::kFullKinds) {
