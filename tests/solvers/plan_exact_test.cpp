@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -301,6 +302,49 @@ TEST_CASE("under any limit a plan keeps every rule, its bound holds, and the ans
     REQUIRE(again.status == found.status);
     REQUIRE(again.work == found.work);
   });
+}
+
+TEST_CASE("the checks of free-standing plans and fixed offsets find what the definitions say") {
+  int wrong = 0;
+  int right = 0;
+  int contradictions = 0;
+  tests::for_each_seed(20000, [&](Random& random) {
+    PlanCase test = tests::random_plan_case(random, 5);
+    test.problem.takes_over.assign(test.problem.buffers.size(), -1);
+    std::vector<core::BufferSpec> specs;
+    for (std::size_t i = 0; i < test.problem.buffers.size(); ++i) {
+      const core::Buffer& buffer = test.problem.buffers[i];
+      const PlacementRules& rules = test.problem.rules[i];
+      core::BufferSpec spec{std::to_string(i), buffer.first,    buffer.last + 1,
+                            buffer.size,       rules.alignment, rules.offset};
+      for (const core::StepRange& gap : rules.gaps) spec.gaps.emplace_back(gap.first, gap.last + 1);
+      specs.push_back(spec);
+    }
+    const bool contradiction = !ExhaustiveSearch(test.problem, test.options).least();
+    contradictions += contradiction;
+    if (test.options.guard_bytes == 0) {
+      const std::string found = core::check_fixed_offsets(specs, test.problem.forbidden, test.options.alignment);
+      REQUIRE(found.empty() != contradiction);
+    }
+    if (contradiction) return;
+    core::Plan plan = greedy_plan(test.problem, {test.options.alignment, test.options.guard_bytes}).plan;
+    for (std::size_t i = 0; i < specs.size(); ++i) plan.buffers[i].node = static_cast<core::NodeId>(i);
+    while (random.chance(40)) {
+      core::Buffer& moved = plan.buffers[static_cast<std::size_t>(random.below(std::ssize(plan.buffers)))];
+      moved.offset = random.between(0, plan.bytes);
+    }
+    plan.bytes = 0;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const std::int64_t bytes = bytes_at(test.problem, test.options, i, plan.buffers[i].first);
+      plan.bytes = std::max(plan.bytes, plan.buffers[i].offset + bytes);
+    }
+    const bool faulty = !fault(test.problem, test.options, plan).empty();
+    REQUIRE(core::check_specs(specs, test.problem.forbidden, plan, test.options.guard_bytes).empty() != faulty);
+    (faulty ? wrong : right) += 1;
+  });
+  CHECK(wrong > 2000);
+  CHECK(right > 2000);
+  CHECK(contradictions > 100);
 }
 
 TEST_CASE("problems of known height are full from the first byte to the last") {
