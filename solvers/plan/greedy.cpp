@@ -1,15 +1,17 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "cairn/core/random.h"
 #include "cairn/solvers/plan/internal/instance.h"
 #include "cairn/solvers/plan/internal/placer.h"
 #include "cairn/solvers/plan/internal/rules.h"
+#include "cairn/solvers/plan/internal/skyline.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace cairn::solvers {
@@ -64,116 +66,156 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   return measures;
 }
 
-/// The greedy orders of what is not fixed, each by a key of which the largest goes first; ties by size, then length,
-/// then start.
-std::vector<std::vector<std::int32_t>> greedy_orders(const Instance& instance,
-                                                     const std::vector<BlockMeasures>& measures) {
-  using Key = std::function<double(const BlockMeasures&)>;
-  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
-  const std::vector<Key> keys{
-      [&](const BlockMeasures& m) { return real(m.size); },
-      [&](const BlockMeasures& m) { return real(m.length); },
-      [&](const BlockMeasures& m) { return real(m.size) * real(m.length); },
-      [&](const BlockMeasures& m) { return real(m.conflicts); },
-      [&](const BlockMeasures& m) { return real(m.conflicts) * real(m.size); },
-      [&](const BlockMeasures& m) { return real(m.crowd); },
-      [&](const BlockMeasures& m) { return -real(m.first); },
-  };
-  std::vector<std::int32_t> loose;
-  for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
-    if (!instance.blocks[b].fixed) loose.push_back(static_cast<std::int32_t>(b));
-  }
-  std::vector<std::vector<std::int32_t>> orders;
-  for (const Key& key : keys) {
-    std::vector<double> value;
-    for (const BlockMeasures& m : measures) value.push_back(key(m));
-    std::vector<std::int32_t> order = loose;
-    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-      const BlockMeasures &x = measures[a], &y = measures[b];
-      if (value[a] != value[b]) return value[a] > value[b];
-      if (x.size != y.size) return x.size > y.size;
-      if (x.length != y.length) return x.length > y.length;
-      return a < b;
-    });
-    orders.push_back(std::move(order));
-  }
-  return orders;
-}
-
 struct Packing {
   std::int64_t height = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> offsets;  ///< a block
-  std::vector<std::int32_t> order;    ///< that led to it
-  Fit fit = Fit::best;                ///< likewise
 };
 
-/// Another order near the packing's: one block that reaches the top of the arena, and now and then any other, moves to
-/// an earlier place.
-std::vector<std::int32_t> perturb(const Instance& instance, const Packing& packing, core::Random& random) {
-  std::vector<std::int32_t> order = packing.order;
-  std::vector<std::size_t> on_top;
-  for (std::size_t at = 1; at < order.size(); ++at) {
-    const Block& block = instance.blocks[order[at]];
-    const bool reaches = std::any_of(instance.begin(block), instance.end(block), [&](const Rectangle& p) {
-      return packing.offsets[order[at]] + p.size == packing.height;
-    });
-    if (reaches) on_top.push_back(at);
+/// Looks for low packings, and ends at the first of at most `target` bytes.
+class Packer {
+ public:
+  /// `bound`: no packing is lower.
+  Packer(const Instance& instance, std::int64_t bound, std::int64_t target, std::vector<BlockMeasures> measures,
+         core::Stopwatch& watch)
+      : instance_(instance), bound_(bound), target_(target), watch_(watch), measures_(std::move(measures)) {
+    for (const BlockMeasures& m : measures_) conflicts_ += static_cast<double>(m.conflicts);
+    placer_.emplace(instance, conflicts_, watch);
+    for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
+      if (!instance.blocks[b].fixed) loose_.push_back(static_cast<std::int32_t>(b));
+    }
   }
-  const auto move_earlier = [&](std::size_t at) {
-    const auto to = static_cast<std::ptrdiff_t>(random.next() % at), from = static_cast<std::ptrdiff_t>(at);
-    std::rotate(order.begin() + to, order.begin() + from, order.begin() + from + 1);
-  };
-  if (!on_top.empty()) move_earlier(on_top[random.next() % on_top.size()]);
-  if (order.size() > 1 && random.next() % 2 == 0) move_earlier(1 + random.next() % (order.size() - 1));
-  return order;
-}
 
-/// Ends at the first packing of at most `target` bytes.
-Packing pack(const Instance& instance, std::int64_t target, const std::vector<std::int64_t>& loads,
-             core::Stopwatch& watch) {
-  Packing best;
-  if (instance.blocks.empty()) return {0, {}, {}, Fit::best};
-  const std::vector<BlockMeasures> measures = measure(instance, loads);
-  double conflicts = 0;
-  for (const BlockMeasures& m : measures) conflicts += static_cast<double>(m.conflicts);
-  Placer placer(instance, conflicts, watch);
-  std::vector<std::int64_t> offsets;
-  std::vector<std::vector<std::int32_t>> orders = greedy_orders(instance, measures);
-  if (std::any_of(instance.blocks.begin(), instance.blocks.end(), plan::usable_hint)) {
-    std::vector<std::int32_t> hinted = orders.front();
-    std::stable_partition(hinted.begin(), hinted.end(),
-                          [&](std::int32_t b) { return plan::usable_hint(instance.blocks[b]); });
-    const std::int64_t height = placer.place(hinted, offsets, Fit::best, true);
-    best = {height, offsets, std::move(hinted), Fit::best};
-    if (best.height <= target || watch.expired()) return best;
+  Packing pack() {
+    if (instance_.blocks.empty()) return {0, {}};
+    const auto length = [](const BlockMeasures& m) { return static_cast<double>(m.length); };
+    const auto area = [&](const BlockMeasures& m) { return length(m) * static_cast<double>(m.size); };
+    const auto crowd = [&](const BlockMeasures& m) { return length(m) * static_cast<double>(m.crowd); };
+    if (std::any_of(instance_.blocks.begin(), instance_.blocks.end(), plan::usable_hint)) place_hinted(values(length));
+    for (const Key& key : {Key(length), Key(area), Key(crowd)}) {
+      if (done()) return std::move(best_);
+      build_up(values(key));
+    }
+    place_orders();
+    improve({values(length), values(area)});
+    return std::move(best_);
   }
-  for (auto& order : orders) {
-    for (const Fit fit : {Fit::best, Fit::lowest}) {
-      const std::int64_t height = placer.place(order, offsets, fit);
-      if (height < best.height) best = {height, offsets, order, fit};
-      if (best.height <= target || watch.expired()) return best;
+
+ private:
+  using Key = std::function<double(const BlockMeasures&)>;
+
+  bool done() {
+    const bool any = !best_.offsets.empty();
+    return any && (best_.height <= target_ || watch_.expired());
+  }
+
+  void keep(std::int64_t height) {
+    if (height < best_.height) best_ = {height, offsets_};
+  }
+
+  std::vector<double> values(const Key& key) const {
+    std::vector<double> values;
+    values.reserve(measures_.size());
+    for (const BlockMeasures& m : measures_) values.push_back(key(m));
+    return values;
+  }
+
+  /// Loose blocks by the offsets in which skyline_offsets has them.
+  std::vector<std::int32_t> order_of_skyline(const std::vector<double>& key) {
+    offsets_ = plan::skyline_offsets(instance_, key, watch_);
+    std::vector<std::int32_t> order = loose_;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int32_t a, std::int32_t b) { return offsets_[a] < offsets_[b]; });
+    return order;
+  }
+
+  void place_hinted(const std::vector<double>& key) {
+    std::vector<std::int32_t> order = order_of_skyline(key);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](std::int32_t b) { return plan::usable_hint(instance_.blocks[b]); });
+    keep(placer_->place(order, offsets_, Fit::lowest, true));
+  }
+
+  /// The skyline's packing; where blocks are fixed, one in the order of its offsets.
+  std::int64_t build_up(const std::vector<double>& key) {
+    std::int64_t height = 0;
+    if (loose_.size() < instance_.blocks.size()) {
+      height = placer_->place(order_of_skyline(key), offsets_, Fit::lowest);
+    } else {
+      offsets_ = plan::skyline_offsets(instance_, key, watch_);
+      for (std::size_t b = 0; b < offsets_.size(); ++b) height = std::max(height, top(b));
+    }
+    keep(height);
+    return height;
+  }
+
+  std::int64_t top(std::size_t b) const { return offsets_[b] + measures_[b].size; }
+
+  /// Best-fit and first-fit over the greedy orders, as far as the limit allows.
+  void place_orders() {
+    const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+    const std::vector<Key> keys{
+        [&](const BlockMeasures& m) { return real(m.size); },
+        [&](const BlockMeasures& m) { return real(m.length); },
+        [&](const BlockMeasures& m) { return real(m.size) * real(m.length); },
+        [&](const BlockMeasures& m) { return real(m.conflicts); },
+        [&](const BlockMeasures& m) { return real(m.conflicts) * real(m.size); },
+        [&](const BlockMeasures& m) { return real(m.crowd); },
+        [&](const BlockMeasures& m) { return -real(m.first); },
+    };
+    for (const Key& key : keys) {
+      const std::vector<double> value = values(key);
+      std::vector<std::int32_t> order = loose_;
+      std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+        const BlockMeasures &x = measures_[a], &y = measures_[b];
+        return std::tuple(value[a], x.size, x.length, b) > std::tuple(value[b], y.size, y.length, a);
+      });
+      for (const Fit fit : {Fit::best, Fit::lowest}) {
+        if (done() || conflicts_ > static_cast<double>(watch_.rest().work)) return;
+        keep(placer_->place(order, offsets_, fit));
+      }
     }
   }
-  constexpr int kMostRounds = 4000, kPatience = 100;
-  core::Random random(1);
-  Packing current = best;
-  int since_best = 0;
-  for (int round = 0; round < kMostRounds && best.height > target && !watch.expired(); ++round) {
-    std::vector<std::int32_t> order = perturb(instance, current, random);
-    const Fit fit = random.next() % 8 == 0 ? (current.fit == Fit::best ? Fit::lowest : Fit::best) : current.fit;
-    const std::int64_t height = placer.place(order, offsets, fit);
-    // Slightly worse packings are walked through for a while, so that a plateau is left again.
-    const std::int64_t slack = random.next() % 4 == 0 ? current.height / 128 : 0;
-    if (height <= current.height + slack) current = {height, offsets, std::move(order), fit};
-    if (current.height < best.height) {
-      best = current;
-      since_best = 0;
-    } else if (++since_best % kPatience == 0) {
-      current = best;
+
+  /// Squeaky wheel optimisation (Joslin and Clements, 1999): blocks that end above the bound are taken earlier the
+  /// next time, that is their keys grow; where that does not help for a while, it starts again near one of `starts`.
+  void improve(const std::vector<std::vector<double>>& starts) {
+    constexpr int kMostRounds = 4000, kPatience = 100;
+    core::Random random(1);
+    std::vector<double> key;
+    std::int64_t lowest = 0;  // since the start
+    int since_lowest = kPatience;
+    std::size_t start = 0;
+    for (int round = 0; round < kMostRounds && !done(); ++round) {
+      if (since_lowest == kPatience) {
+        key = starts[start++ % starts.size()];
+        if (start > starts.size()) {
+          for (double& value : key) value *= std::exp(0.5 * (random.uniform() - 0.5));
+        }
+        lowest = std::numeric_limits<std::int64_t>::max();
+        since_lowest = 0;
+      }
+      const std::int64_t height = build_up(key);
+      ++since_lowest;
+      if (height < lowest) {
+        lowest = height;
+        since_lowest = 0;
+      }
+      for (const std::int32_t b : loose_) {
+        if (top(b) > bound_) key[b] *= 1 + random.uniform();
+      }
     }
   }
-  return best;
-}
+
+  const Instance& instance_;
+  const std::int64_t bound_, target_;
+  core::Stopwatch& watch_;
+  const std::vector<BlockMeasures> measures_;
+  double conflicts_ = 0;
+  std::optional<Placer> placer_;
+  std::vector<std::int32_t> loose_;    ///< blocks that are not fixed
+  std::vector<std::int64_t> offsets_;  ///< of the latest packing
+  Packing best_;
+};
 
 }  // namespace
 
@@ -188,7 +230,7 @@ PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options)
   // Where nothing can fit, any plan will do: the first.
   const std::int64_t target =
       too_small ? std::numeric_limits<std::int64_t>::max() : std::max(options.capacity.value_or(0), bound);
-  const Packing packing = pack(instance, target, loads, watch);
+  const Packing packing = Packer(instance, bound, target, measure(instance, loads), watch).pack();
 
   PlanSolution solution;
   core::Plan& plan = solution.plan;

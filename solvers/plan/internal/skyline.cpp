@@ -1,0 +1,199 @@
+#include "cairn/solvers/plan/internal/skyline.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace cairn::solvers::plan {
+namespace {
+
+constexpr std::int64_t kVisit = 8;  // what a node costs, in comparisons of buffers
+constexpr std::int64_t kInfinite = std::numeric_limits<std::int64_t>::max();
+
+/// Blocks that are still to be placed, by their first step, in a segment tree.
+class Unplaced {
+ public:
+  Unplaced(const Instance& instance, const std::vector<double>& key) : instance_(instance) {
+    for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
+      if (!instance.blocks[b].fixed) by_first_.push_back(static_cast<std::int32_t>(b));
+    }
+    const auto first = [&](std::int32_t b) { return instance.begin(instance.blocks[b])->first; };
+    std::stable_sort(by_first_.begin(), by_first_.end(),
+                     [&](std::int32_t a, std::int32_t b) { return first(a) < first(b); });
+    starts_.resize(instance.steps + 2);
+    for (const std::int32_t b : by_first_) ++starts_[first(b) + 1];
+    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+    while (width_ < by_first_.size()) width_ *= 2;
+    nodes_.resize(2 * width_);
+    for (std::size_t leaf = 0; leaf < by_first_.size(); ++leaf) {
+      const Block& block = instance.blocks[by_first_[leaf]];
+      Node& node = nodes_[width_ + leaf];
+      node.last = (instance.end(block) - 1)->last;
+      node.key = key[by_first_[leaf]];
+      for (const Rectangle& rectangle : instance.of(block)) node.size = std::max(node.size, rectangle.size);
+      node.any = true;
+    }
+    for (std::size_t n = width_ - 1; n > 0; --n) nodes_[n] = merged(nodes_[2 * n], nodes_[2 * n + 1]);
+  }
+
+  bool empty() const { return !nodes_[1].any; }
+
+  /// Takes out a block that lives within [first, last] and, from `level` on, ends at `roof` or below; -1 if none is
+  /// found.
+  std::int32_t take(std::int64_t first, std::int64_t last, std::int64_t level, std::int64_t roof) {
+    window_ = {last, level, roof};
+    best_ = 0;
+    visits_ = 0;
+    search(1, 0, width_, starts_[first], starts_[last + 1]);
+    if (best_ == 0) return -1;
+    nodes_[best_] = {};
+    for (std::size_t n = best_ / 2; n > 0; n /= 2) nodes_[n] = merged(nodes_[2 * n], nodes_[2 * n + 1]);
+    return by_first_[best_ - width_];
+  }
+
+  std::int64_t visits() const { return visits_; }
+
+ private:
+  static constexpr int kMostVisits = 400;
+
+  struct Node {
+    std::int64_t last = kInfinite;  ///< least
+    std::int64_t size = 0;          ///< of the block; in inner nodes the least
+    double key = 0;                 ///< largest
+    bool any = false;
+  };
+  struct Window {
+    std::int64_t last, level, roof;
+  };
+
+  static Node merged(const Node& a, const Node& b) {
+    if (!a.any) return b;
+    if (!b.any) return a;
+    return {std::min(a.last, b.last), std::min(a.size, b.size), std::max(a.key, b.key), true};
+  }
+
+  void search(std::size_t node, std::size_t begin, std::size_t end, std::int64_t from, std::int64_t to) {
+    const Node& n = nodes_[node];
+    if (!n.any || static_cast<std::int64_t>(begin) >= to || static_cast<std::int64_t>(end) <= from) return;
+    if (n.last > window_.last || n.size > window_.roof - window_.level) return;
+    if (best_ != 0 && n.key <= nodes_[best_].key) return;
+    if (++visits_ > kMostVisits) return;
+    if (node >= width_) {
+      const Block& block = instance_.blocks[by_first_[node - width_]];
+      if (n.size <= window_.roof - core::align_up(window_.level, block.alignment)) best_ = node;
+      return;
+    }
+    const std::size_t middle = (begin + end) / 2;
+    if (nodes_[2 * node].key >= nodes_[2 * node + 1].key) {
+      search(2 * node, begin, middle, from, to);
+      search(2 * node + 1, middle, end, from, to);
+    } else {
+      search(2 * node + 1, middle, end, from, to);
+      search(2 * node, begin, middle, from, to);
+    }
+  }
+
+  const Instance& instance_;
+  std::vector<std::int32_t> by_first_;
+  std::vector<std::int64_t> starts_;  ///< of each step, how many blocks start before it
+  std::size_t width_ = 1;
+  std::vector<Node> nodes_;
+  Window window_{};
+  std::size_t best_ = 0;
+  int visits_ = 0;
+};
+
+/// Parts of the time axis, each with the level up to which bytes are used.
+class Skyline {
+ public:
+  explicit Skyline(std::int64_t steps) : level_(steps + 1), last_(steps + 1, -1), first_(steps + 1) {
+    add(0, steps, 0);
+  }
+
+  struct Part {
+    std::int64_t first, last, level;
+  };
+
+  /// The lowest part, the earliest of equals; it is taken out.
+  Part take_lowest() {
+    while (true) {
+      const auto [level, first] = heap_.top();
+      heap_.pop();
+      if (level_[first] != level || last_[first] < 0) continue;
+      const Part part{first, last_[first], level};
+      last_[first] = -1;
+      return part;
+    }
+  }
+
+  /// Of what lies before (after) a part that is taken out; infinite at the ends.
+  std::int64_t level_before(const Part& part) const {
+    return part.first == 0 ? kInfinite : level_[first_[part.first - 1]];
+  }
+  std::int64_t level_after(const Part& part) const {
+    return part.last + 1 == static_cast<std::int64_t>(level_.size()) ? kInfinite : level_[part.last + 1];
+  }
+
+  /// Adds a part where none is; neighbours of its level become one with it.
+  void add(std::int64_t first, std::int64_t last, std::int64_t level) {
+    if (first > last) return;
+    if (first > 0 && last_[first_[first - 1]] == first - 1 && level_[first_[first - 1]] == level)
+      first = first_[first - 1];
+    if (last + 1 < static_cast<std::int64_t>(level_.size()) && last_[last + 1] >= 0 && level_[last + 1] == level) {
+      const std::int64_t after = last + 1;
+      last = last_[after];
+      last_[after] = -1;
+    }
+    level_[first] = level;
+    last_[first] = last;
+    first_[last] = first;
+    heap_.emplace(level, first);
+  }
+
+ private:
+  // By a part's first step: its level, and its last step or -1 where no part starts. By its last step: its first.
+  std::vector<std::int64_t> level_, last_, first_;
+  using Entry = std::pair<std::int64_t, std::int64_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;  ///< level and first step; some are outdated
+};
+
+}  // namespace
+
+std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::vector<double>& key,
+                                          core::Stopwatch& watch) {
+  std::vector<std::int64_t> offsets(instance.blocks.size(), 0);
+  Unplaced unplaced(instance, key);
+  Skyline skyline(instance.steps);
+  std::size_t range = 0;  // the first forbidden one that ends above the level
+  while (!unplaced.empty()) {
+    const Skyline::Part part = skyline.take_lowest();
+    while (range < instance.forbidden.size() && instance.forbidden[range].upper <= part.level) ++range;
+    const bool bounded = range < instance.forbidden.size();
+    const std::int64_t roof = bounded ? instance.forbidden[range].lower : kInfinite;
+    const std::int32_t b = unplaced.take(part.first, part.last, part.level, roof);
+    watch.charge(kVisit * unplaced.visits());
+    if (b < 0) {
+      std::int64_t level = std::min(skyline.level_before(part), skyline.level_after(part));
+      if (bounded) level = std::min(level, instance.forbidden[range].upper);
+      skyline.add(part.first, part.last, level);
+      continue;
+    }
+    const Block& block = instance.blocks[b];
+    offsets[b] = core::align_up(part.level, block.alignment);
+    std::int64_t done = part.first;  // up to here the part is replaced
+    for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
+      // At the step at which one rectangle takes over from another the larger one counts.
+      const bool taken = p + 1 != instance.end(block) && (p + 1)->first == p->last && (p + 1)->size > p->size;
+      const std::int64_t first = std::max(p->first, done), last = taken ? p->last - 1 : p->last;
+      skyline.add(done, first - 1, part.level);
+      if (first <= last) skyline.add(first, last, offsets[b] + p->size);
+      done = std::max(done, last + 1);
+    }
+    skyline.add(done, part.last, part.level);
+  }
+  return offsets;
+}
+
+}  // namespace cairn::solvers::plan
