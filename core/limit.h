@@ -36,6 +36,8 @@ class Stopwatch {
     if (!over()) expired_ = seconds() > limit_.seconds;
     return expired_;
   }
+  /// Whether the time is over or somebody said stop, work left out; the clock is read. Threads may share it.
+  bool passed() const { return interrupted() || seconds() > limit_.seconds; }
   std::int64_t work() const { return done_; }
   /// What is left of the limit, for a solver called by this one.
   Limit rest() const {

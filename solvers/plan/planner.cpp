@@ -32,8 +32,6 @@ PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedul
   return problem;
 }
 
-PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options) { return greedy_plan(problem, options); }
-
 core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options) {
   return find_plan(plan_problem(graph, schedule), options).plan;
 }

@@ -44,6 +44,7 @@ struct PlanOptions {
   /// Work is counted in comparisons of buffers; the default is about a second's worth. The first greedy order is always
   /// placed whole, whatever the limit.
   core::Limit limit{.work = 600'000'000};
+  int threads = 0;  ///< of the exact search; 0: as many as the machine has. No answer within a work limit depends on it
 };
 
 /// A plan and what is known of it. The plan is always whole, if higher than the capacity where status is infeasible or
@@ -65,6 +66,16 @@ PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options 
 /// The least plan, or one that fits: greedy_plan first and, where that misses the bound and the capacity, an exact
 /// search (internal/exact.h) for what is left of the limit. Throws as greedy_plan.
 PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options = {});
+
+/// Buffers that cannot fit into a capacity together.
+struct PlanConflict {
+  std::vector<std::int32_t> buffers;  ///< indices, ascending; empty: it is not proved that the problem does not fit
+  bool irreducible = false;           ///< without any one of them the others fit; false where the limit ended the proof
+};
+
+/// Why a problem does not fit into options.capacity: leaves out buffers as long as the rest is proved not to fit.
+/// O(b) exact searches at most. Throws InputError without a capacity, and as greedy_plan.
+PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions& options);
 
 /// The buffers of a schedule: one for every output that has bytes, for its lifetime, and one for its scratch.
 /// Occurrences of in-place nodes take over their input's storage where that input is not used again. Throws InputError

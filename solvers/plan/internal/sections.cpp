@@ -1,0 +1,128 @@
+#include "cairn/solvers/plan/internal/sections.h"
+
+#include <algorithm>
+
+namespace cairn::solvers::plan {
+namespace {
+
+using Cover = Sections::Cover;
+
+/// Whether every block of `a` is in `b` with at least its size. Both ascend by block.
+bool within(const std::vector<Cover>& a, const std::vector<Cover>& b) {
+  std::size_t at = 0;
+  for (const Cover& cover : a) {
+    while (at < b.size() && b[at].block < cover.block) ++at;
+    if (at == b.size() || b[at].block != cover.block || b[at].size < cover.size) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Sections::Sections(const Instance& instance, std::int64_t most) {
+  struct Event {
+    std::int64_t step;
+    bool start;
+    std::int32_t rectangle, block;
+  };
+  std::vector<Event> events;
+  for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
+    for (const Rectangle& rectangle : instance.of(instance.blocks[b])) {
+      if (rectangle.size == 0) continue;
+      const auto id = static_cast<std::int32_t>(&rectangle - instance.rectangles.data());
+      events.push_back({rectangle.first, true, id, static_cast<std::int32_t>(b)});
+      events.push_back({rectangle.last + 1, false, id, static_cast<std::int32_t>(b)});
+    }
+  }
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return a.step != b.step ? a.step < b.step : a.rectangle < b.rectangle;
+  });
+
+  // What lives in each section, of the blocks' numbers in the instance; where one rectangle of a block takes over from
+  // another the larger counts. A section within the next one is dropped, and so is one within the last that was kept.
+  std::vector<std::vector<Cover>> kept;
+  std::vector<std::int32_t> live;  // rectangles
+  std::int64_t total = 0;
+  for (std::size_t at = 0; at < events.size();) {
+    const std::int64_t step = events[at].step;
+    for (; at < events.size() && events[at].step == step; ++at) {
+      if (events[at].start) {
+        live.push_back(events[at].rectangle);
+      } else {
+        live.erase(std::find(live.begin(), live.end(), events[at].rectangle));
+      }
+    }
+    total += static_cast<std::int64_t>(live.size());
+    if (total > 16 * most) return;
+    if (at < events.size() && std::all_of(live.begin(), live.end(), [&](std::int32_t r) {
+          return instance.rectangles[r].last >= events[at].step;
+        })) {
+      continue;  // all of it lives on into the next section
+    }
+    std::vector<Cover> now;
+    for (const std::int32_t r : live) {
+      const auto block = std::upper_bound(instance.blocks.begin(), instance.blocks.end(), r,
+                                          [](std::int32_t id, const Block& b) { return id < b.first_rectangle; }) -
+                         instance.blocks.begin() - 1;
+      now.push_back({static_cast<std::int32_t>(block), instance.rectangles[r].size});
+    }
+    std::sort(now.begin(), now.end(),
+              [](const Cover& a, const Cover& b) { return a.block != b.block ? a.block < b.block : a.size > b.size; });
+    now.erase(std::unique(now.begin(), now.end(), [](const Cover& a, const Cover& b) { return a.block == b.block; }),
+              now.end());
+    if (!kept.empty() && within(now, kept.back())) continue;
+    while (!kept.empty() && within(kept.back(), now)) kept.pop_back();
+    kept.push_back(std::move(now));
+  }
+  std::int64_t entries = 0;
+  for (const auto& section : kept) entries += static_cast<std::int64_t>(section.size());
+  if (entries > most) return;
+  count = static_cast<std::int32_t>(kept.size());
+
+  std::vector<std::int32_t> index(instance.blocks.size(), -1);
+  for (const auto& section : kept) {
+    for (const Cover& cover : section) {
+      const Block& block = instance.blocks[cover.block];
+      if (block.fixed || index[cover.block] >= 0) continue;
+      index[cover.block] = static_cast<std::int32_t>(movable.size());
+      movable.push_back(cover.block);
+      alignments.push_back(block.alignment);
+      hints.push_back(block.hint.value_or(-1));
+    }
+  }
+
+  std::vector<std::vector<Part>> parts(movable.size());
+  cover_begin_ = obstacle_begin_ = {0};
+  for (std::int32_t t = 0; t < count; ++t) {
+    std::vector<core::AddressRange> obstacles = instance.forbidden;
+    std::int64_t load = 0;
+    for (const Cover& cover : kept[t]) {
+      if (const std::int32_t b = index[cover.block]; b >= 0) {
+        parts[b].push_back({t, cover.size});
+        covers_.push_back({b, cover.size});
+        load += cover.size;
+      } else {
+        const std::int64_t offset = *instance.blocks[cover.block].fixed;
+        obstacles.push_back({offset, offset + cover.size});
+      }
+    }
+    std::sort(obstacles.begin(), obstacles.end(), [](const core::AddressRange& a, const core::AddressRange& b) {
+      return a.lower != b.lower ? a.lower < b.lower : a.upper < b.upper;
+    });
+    loads.push_back(load);
+    obstacles_.insert(obstacles_.end(), obstacles.begin(), obstacles.end());
+    cover_begin_.push_back(static_cast<std::int64_t>(covers_.size()));
+    obstacle_begin_.push_back(static_cast<std::int64_t>(obstacles_.size()));
+  }
+  part_begin_ = {0};
+  for (const auto& list : parts) {
+    bool plain = true;
+    for (std::size_t i = 1; i < list.size(); ++i)
+      plain = plain && list[i].size == list[0].size && list[i].section == list[i - 1].section + 1;
+    plain_.push_back(plain);
+    parts_.insert(parts_.end(), list.begin(), list.end());
+    part_begin_.push_back(static_cast<std::int64_t>(parts_.size()));
+  }
+}
+
+}  // namespace cairn::solvers::plan

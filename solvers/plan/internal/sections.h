@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cairn/solvers/plan/internal/instance.h"
+
+namespace cairn::solvers::plan {
+
+/// An Instance cut in time: two blocks get into each other's way where they hold bytes during the same section. Only
+/// sections that no neighbour contains are kept. Blocks without bytes are left out, and those that are fixed are
+/// obstacles.
+struct Sections {
+  struct Part {
+    std::int32_t section = 0;
+    std::int64_t size = 0;  ///< bytes
+  };
+  struct Cover {
+    std::int32_t block = 0;
+    std::int64_t size = 0;
+  };
+
+  /// Memory and time O(sum over sections of the blocks in them); `count` stays -1 where that would be above `most`.
+  Sections(const Instance& instance, std::int64_t most);
+
+  std::int32_t count = -1;
+  std::vector<std::int32_t> movable;     ///< Instance::blocks that have bytes and no fixed offset, by first section
+  std::vector<std::int64_t> alignments;  ///< theirs
+  std::vector<std::int64_t> hints;       ///< theirs; -1: none
+  std::vector<std::int64_t> loads;       ///< a section: bytes of all its movable blocks
+
+  /// By ascending section, of the block movable[b].
+  std::span<const Part> parts(std::int32_t b) const {
+    return {parts_.data() + part_begin_[b], static_cast<std::size_t>(part_begin_[b + 1] - part_begin_[b])};
+  }
+  /// Indices into `movable` of those that hold bytes in a section.
+  std::span<const Cover> covers(std::int32_t section) const {
+    return {covers_.data() + cover_begin_[section],
+            static_cast<std::size_t>(cover_begin_[section + 1] - cover_begin_[section])};
+  }
+  /// Forbidden addresses and fixed blocks, ascending. They may be empty ranges, and they overlap only where the problem
+  /// has no plan: then `clash` is set.
+  std::span<const core::AddressRange> obstacles(std::int32_t section) const {
+    return {obstacles_.data() + obstacle_begin_[section],
+            static_cast<std::size_t>(obstacle_begin_[section + 1] - obstacle_begin_[section])};
+  }
+  bool has_obstacles() const { return !obstacles_.empty(); }
+
+  /// Neither gaps nor in-place chains of different sizes: one size, and consecutive sections.
+  bool plain(std::int32_t b) const { return plain_[b]; }
+
+ private:
+  std::vector<std::int64_t> part_begin_, cover_begin_, obstacle_begin_;
+  std::vector<Part> parts_;
+  std::vector<Cover> covers_;
+  std::vector<core::AddressRange> obstacles_;
+  std::vector<bool> plain_;
+};
+
+}  // namespace cairn::solvers::plan
