@@ -92,6 +92,16 @@ void add_alignment(CLI::App& app, std::int64_t& alignment) {
       ->check(at_least_one());
 }
 
+std::int64_t parse_size(std::string_view option, const std::string& text) {
+  constexpr std::int64_t kNoBaseline = 0;  // a share of what?
+  try {
+    if (text.find('%') == std::string::npos) return core::parse_budget(text, kNoBaseline);
+  } catch (const core::InputError&) {
+  }
+  throw core::InputError(
+      fmt::format("{} '{}' is no size; give bytes above 0 (2000000) or a size (8GiB, 500MB)", option, text));
+}
+
 void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
   app.add_option(positional, name, positional == "GRAPH" ? "a graph file, or the name of a model" : "the model's name")
       ->required();
@@ -164,25 +174,12 @@ const solvers::SolverInfo& SolverArguments::find() const { return solvers::find_
 bool SolverArguments::names_solver() const { return solver_option_->count() > 0; }
 bool SolverArguments::narrows() const { return order != "free" || max_occurrences > 0 || !own.empty(); }
 
-namespace {
-
-std::int64_t parse_memory(const std::string& text) {
-  constexpr std::int64_t kNoBaseline = 0;  // a share of what?
-  try {
-    if (text.find('%') == std::string::npos) return core::parse_budget(text, kNoBaseline);
-  } catch (const core::InputError&) {
-  }
-  throw core::InputError(fmt::format("--memory '{}' is no size; give bytes (2000000) or a size (8GiB, 500MB)", text));
-}
-
-}  // namespace
-
 solvers::SolveOptions SolverArguments::options() const {
   solvers::SolveOptions options;
   options.seed = seed;
   options.limit.stop = &catch_interrupt();
   if (work_limit > 0) options.limit.work = work_limit;
-  if (!memory.empty()) options.memory_bytes = parse_memory(memory);
+  if (!memory.empty()) options.memory_bytes = parse_size("--memory", memory);
   if (!time_limit.empty()) {
     options.limit.seconds = core::parse_seconds(time_limit);
   } else if (work_limit == 0) {

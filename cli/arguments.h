@@ -43,6 +43,9 @@ void add_budget(CLI::App& app, std::string& budget, const std::string& help);
 /// Adds --alignment.
 void add_alignment(CLI::App& app, std::int64_t& alignment);
 
+/// Bytes above 0, as 1048576 or 1MiB. Throws InputError that names the option.
+std::int64_t parse_size(std::string_view option, const std::string& text);
+
 /// A file named on the command line, and the option that names it.
 struct NamedPath {
   std::string_view option;

@@ -1,12 +1,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
+#include <unordered_map>
+#include <utility>
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/text.h"
+#include "cairn/core/version.h"
+#include "cairn/pipeline/report/html_report.h"
 #include "cairn/pipeline/solve.h"
 
 namespace cairn::cli {
@@ -15,103 +21,274 @@ namespace {
 struct PlanArguments {
   Console console;
   GraphArguments source;
-  std::string schedule, buffers, capacity, output, csv;
+  std::string schedule, buffers, capacity, hints, time_limit, output, csv, report;
+  std::vector<std::string> banks, forbidden;
   std::int64_t alignment = 1;
+  int threads = 0;
+  bool minimize = false;
 
   solvers::PlanOptions options() const {
     solvers::PlanOptions options;
     options.alignment = alignment;
+    options.threads = threads;
+    if (!time_limit.empty()) options.limit = {.seconds = core::parse_seconds(time_limit)};
+    options.limit.stop = &catch_interrupt();
     return options;
   }
 };
 
-Json describe_plan(const core::Plan& plan) {
+// --- what the buffers are to fit into --------------------------------------------------------------------------------
+
+struct Space {
+  std::optional<std::int64_t> capacity;
+  std::vector<core::AddressRange> forbidden;
+};
+
+core::AddressRange parse_range(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto address = [](const std::string& part) { return part == "0" ? 0 : parse_size("--forbid", part); };
+  try {
+    if (colon != std::string::npos) {
+      const core::AddressRange range{address(text.substr(0, colon)), address(text.substr(colon + 1))};
+      if (range.lower < range.upper) return range;
+    }
+  } catch (const core::InputError&) {
+  }
+  throw core::InputError(fmt::format(
+      "--forbid '{}' is no range of addresses; give where it begins and, behind ':', ends, as 4096:8192 or 0:64KiB",
+      text));
+}
+
+Space parse_space(const PlanArguments& arguments) {
+  Space space;
+  for (const std::string& range : arguments.forbidden) space.forbidden.push_back(parse_range(range));
+  if (!arguments.capacity.empty()) space.capacity = parse_size("--capacity", arguments.capacity);
+  if (arguments.banks.empty()) return space;
+  if (space.capacity) throw core::InputError("--capacity is the sum of the banks; drop it, or the banks");
+  // One bank behind the other: nothing may lie across where the next one begins.
+  std::int64_t end = 0;
+  for (const std::string& text : arguments.banks) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 62;
+    const std::int64_t bank = parse_size("--bank", text);
+    if (bank > kMost - end) throw core::InputError(fmt::format("the banks up to '{}' have more than 2^62 bytes", text));
+    if (end > 0) space.forbidden.push_back({end, end});
+    end += bank;
+  }
+  space.capacity = end;
+  return space;
+}
+
+/// Offsets of an earlier plan, by id.
+void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
+  std::unordered_map<std::string, std::int64_t> offsets;
+  for (const core::BufferSpec& spec : core::load_minimalloc_csv(path, {.stop = &catch_interrupt()})) {
+    if (spec.offset) offsets.emplace(spec.id, *spec.offset);
+  }
+  if (offsets.empty())
+    throw core::InputError(
+        fmt::format("{}: no buffer has an offset to take as a hint; give a plan, as 'cairn plan -o' writes it", path));
+  for (core::BufferSpec& spec : specs) {
+    if (const auto found = offsets.find(spec.id); found != offsets.end()) spec.hint = found->second;
+  }
+}
+
+// --- what is said of a plan ------------------------------------------------------------------------------------------
+
+struct Result {
+  solvers::PlanSolution found;
+  double seconds = 0;
+  std::optional<std::int64_t> capacity;
+
+  bool fits() const { return !capacity || found.plan.bytes <= *capacity; }
+  /// As to the capacity, whether or not the planner was told it.
+  solvers::Status status() const {
+    if (capacity && found.lower_bound > *capacity) return solvers::Status::infeasible;
+    if (!fits()) return solvers::Status::not_found;
+    return found.plan.bytes == found.lower_bound ? solvers::Status::optimal : solvers::Status::feasible;
+  }
+  /// In plain words.
+  std::string quality() const {
+    if (found.plan.bytes == found.lower_bound) return "proved least";
+    return fmt::format("at most {:.2f}% above the least, which is {} or more",
+                       increase_pct(found.plan.bytes, found.lower_bound), bytes_text(found.lower_bound));
+  }
+};
+
+Json describe_plan(const Result& result) {
+  const core::Plan& plan = result.found.plan;
   Json json;
+  json["status"] = solvers::to_string(result.status());
   json["buffers"] = plan.buffers.size();
   json["planned_bytes"] = plan.bytes;
+  json["proved_bytes"] = result.found.lower_bound;
+  json["gap_pct"] = increase_pct(plan.bytes, result.found.lower_bound);
   json["lower_bound_bytes"] = plan.lower_bound;
   json["fragmentation_pct"] = increase_pct(plan.bytes, plan.lower_bound);
   json["alignment"] = plan.alignment;
+  json["seconds"] = result.seconds;
+  json["timed_out"] = result.found.timed_out;
   return json;
 }
 
-Rows rows_of(const core::Plan& plan) {
-  return {{"buffers", std::to_string(plan.buffers.size())},
-          {"planned", bytes_text(plan.bytes)},
-          {"lower bound", fmt::format("{}, {:.2f}% below", bytes_text(plan.lower_bound),
-                                      0.0 - increase_pct(plan.lower_bound, plan.bytes))}};
+Rows rows_of(const Result& result) {
+  const core::Plan& plan = result.found.plan;
+  Rows rows = {{"buffers", std::to_string(plan.buffers.size())},
+               {"planned", fmt::format("{}: {}", bytes_text(plan.bytes), result.quality())},
+               {"live at once", fmt::format("{}, {:.2f}% below", bytes_text(plan.lower_bound),
+                                            0.0 - increase_pct(plan.lower_bound, plan.bytes))}};
+  if (result.capacity) rows.push_back({"capacity", bytes_text(*result.capacity) + ": the plan fits"});
+  rows.push_back(
+      {"searched", fmt::format("{:.2f} s{}", result.seconds, result.found.timed_out ? ", to the limit" : "")});
+  return rows;
 }
 
+[[noreturn]] void fail_interrupted(const core::Plan& plan, const std::string& output, Json json) {
+  throw Failure(kInterrupted,
+                fmt::format("interrupted; the best plan so far needs {} bytes{}", plan.bytes,
+                            output.empty() ? std::string() : fmt::format(" and is in {}", output)),
+                std::move(json));
+}
+
+pipeline::PlanReport report_of(const Result& result, std::string name) {
+  pipeline::PlanReport report;
+  report.name = std::move(name);
+  report.version = core::kVersion;
+  report.status = result.quality();
+  report.plan = result.found.plan;
+  report.proved_bytes = result.found.lower_bound;
+  report.capacity_bytes = result.capacity;
+  report.seconds = result.seconds;
+  return report;
+}
+
+// --- the two forms ---------------------------------------------------------------------------------------------------
+
 int plan_schedule(const PlanArguments& arguments) {
-  const core::Graph graph = arguments.source.source().load();
+  const solvers::PlanOptions options = arguments.options();
+  const core::Graph graph = arguments.source.source().load({.stop = &catch_interrupt()});
   const auto file = core::load_schedule(arguments.schedule, graph);
-  const core::Plan plan = pipeline::checked_plan(graph, file.schedule, arguments.options()).plan;
+  const core::Stopwatch watch(options.limit);
+  Result result{pipeline::checked_plan(graph, file.schedule, options), watch.seconds(), {}};
+  const core::Plan& plan = result.found.plan;
   if (!arguments.output.empty()) core::write_file(arguments.output, core::plan_to_json(graph, plan));
   if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
+  if (!arguments.report.empty())
+    core::write_file(arguments.report, pipeline::plan_report(report_of(result, graph.name()), graph, file.schedule));
 
   const auto evaluation = core::evaluate(graph, file.schedule);
-  Json json = describe_plan(plan);
+  Json json = describe_plan(result);
   json["graph"] = graph.name();
   json["fingerprint"] = graph.fingerprint();
   json["steps"] = file.schedule.length();
   json["peak_bytes"] = evaluation.peak;
   json["cost"] = evaluation.cost;
-  auto rows = rows_of(plan);
+  if (catch_interrupt())
+    fail_interrupted(plan, arguments.output.empty() ? arguments.csv : arguments.output, std::move(json));
+  auto rows = rows_of(result);
   rows.push_back({"peak of the schedule", bytes_text(evaluation.peak)});
   arguments.console.print(json, format_table(rows));
   return kDone;
 }
 
-std::int64_t parse_capacity(const std::string& text) {
-  if (text.find('%') != std::string::npos)
-    throw core::InputError(fmt::format("--capacity '{}' must be in bytes, as 1048576 or 1MiB, not a percentage", text));
-  return core::parse_budget(text, 0);
+/// The first few ids of a set of buffers.
+std::string ids_text(const std::vector<std::string>& ids) {
+  constexpr std::size_t kShown = 5;
+  const std::size_t shown = std::min(kShown, ids.size());
+  return fmt::format("{}{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                     shown < ids.size() ? ", ..." : "");
 }
 
 int plan_csv(const PlanArguments& arguments) {
-  std::optional<std::int64_t> capacity;
-  if (!arguments.capacity.empty()) capacity = parse_capacity(arguments.capacity);
-  const auto specs = core::load_minimalloc_csv(arguments.buffers, {.stop = &catch_interrupt()});
+  const Space space = parse_space(arguments);
   solvers::PlanOptions options = arguments.options();
-  options.limit.stop = &catch_interrupt();
-  const core::Plan plan = pipeline::checked_plan(specs, {}, options).plan;
-  Json json = describe_plan(plan);
-  json["capacity_bytes"] = or_null(capacity);
-  json["fits"] = !capacity || plan.bytes <= *capacity;
-  if (capacity && plan.lower_bound > *capacity)
-    throw Failure(kInfeasible,
-                  fmt::format("no plan of '{}' fits into {} bytes: {} bytes are live at once; {} bytes are known to do",
-                              arguments.buffers, *capacity, plan.lower_bound, plan.bytes),
-                  std::move(json));
-  const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
-  if (catch_interrupt()) {
-    if (!output.empty()) core::write_file(output, core::minimalloc_csv(specs, plan));
-    throw Failure(kInterrupted,
-                  fmt::format("interrupted; the best plan so far needs {} bytes{}", plan.bytes,
-                              output.empty() ? std::string() : fmt::format(" and is in {}", output)),
-                  std::move(json));
+  auto specs = core::load_minimalloc_csv(arguments.buffers, {.stop = &catch_interrupt()});
+  if (!arguments.hints.empty()) take_hints(specs, arguments.hints);
+  const std::string contradiction =
+      core::check_fixed_offsets(specs, space.forbidden, arguments.alignment, space.capacity);
+  if (!contradiction.empty()) throw core::InputError(fmt::format("{}: {}", arguments.buffers, contradiction));
+
+  const core::Stopwatch watch(options.limit);
+  if (!arguments.minimize) options.capacity = space.capacity;
+  Result result{pipeline::checked_plan(specs, space.forbidden, options), 0, space.capacity};
+  solvers::PlanConflict conflict;
+  if (result.status() == solvers::Status::infeasible) {
+    solvers::PlanProblem problem = solvers::plan_problem(specs);
+    problem.forbidden = space.forbidden;
+    options.capacity = space.capacity;
+    options.limit = watch.rest();
+    conflict = solvers::irreducible_conflict(problem, options);
+    if (!arguments.minimize) {  // so that the least capacity known to do can be named
+      options.capacity.reset();
+      options.limit = watch.rest();
+      solvers::PlanSolution lowest = pipeline::checked_plan(specs, space.forbidden, options);
+      lowest.lower_bound = std::max(lowest.lower_bound, result.found.lower_bound);
+      if (lowest.plan.bytes <= result.found.plan.bytes) result.found = std::move(lowest);
+    }
   }
-  if (capacity && plan.bytes > *capacity)
+  result.seconds = watch.seconds();
+
+  const core::Plan& plan = result.found.plan;
+  Json json = describe_plan(result);
+  json["capacity_bytes"] = or_null(space.capacity);
+  json["fits"] = result.fits();
+  std::vector<std::string> ids;
+  for (const std::int32_t b : conflict.buffers) ids.push_back(specs[b].id);
+  if (result.status() == solvers::Status::infeasible) {
+    json["conflict"] = ids;
+    json["conflict_irreducible"] = conflict.irreducible;
+  }
+  if (!arguments.report.empty()) {
+    pipeline::PlanReport report = report_of(result, arguments.buffers);
+    report.forbidden = space.forbidden;
+    report.conflict = std::move(conflict.buffers);
+    core::write_file(arguments.report, pipeline::plan_report(report, specs));
+  }
+  if (result.status() == solvers::Status::infeasible)
+    throw Failure(
+        kInfeasible,
+        fmt::format(
+            "no plan of '{}' fits into {} bytes: {}{}; {} bytes are known to do", arguments.buffers, *space.capacity,
+            plan.lower_bound > *space.capacity ? fmt::format("{} bytes are live at once", plan.lower_bound)
+                                               : fmt::format("{} bytes are needed", result.found.lower_bound),
+            ids.empty() ? "" : fmt::format("; {} buffers alone do not fit: {}", ids.size(), ids_text(ids)), plan.bytes),
+        std::move(json));
+  const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
+  if (!output.empty() && (result.fits() || catch_interrupt())) {
+    const std::string text = core::minimalloc_csv(specs, plan);
+    for (const std::string& path : {arguments.output, arguments.csv}) {
+      if (!path.empty()) core::write_file(path, text);
+    }
+  }
+  if (catch_interrupt()) fail_interrupted(plan, output, std::move(json));
+  if (!result.fits())
     throw Failure(kNotFound,
                   fmt::format("found no plan of '{}' within {} bytes, and none is excluded (lower bound {} bytes); {} "
                               "bytes are known to do",
-                              arguments.buffers, *capacity, plan.lower_bound, plan.bytes),
+                              arguments.buffers, *space.capacity, result.found.lower_bound, plan.bytes),
                   std::move(json));
-  if (!output.empty()) core::write_file(output, core::minimalloc_csv(specs, plan));
-  arguments.console.print(json, format_table(rows_of(plan)));
+  arguments.console.print(json, format_table(rows_of(result)));
   return kDone;
 }
 
 int plan(const PlanArguments& arguments) {
-  require_outputs({{"-o", arguments.output}, {"--csv", arguments.csv}},
-                  {arguments.source.input(), {"SCHEDULE", arguments.schedule}, {"--buffers", arguments.buffers}});
+  require_outputs({{"-o", arguments.output}, {"--csv", arguments.csv}, {"--report", arguments.report}},
+                  {arguments.source.input(),
+                   {"SCHEDULE", arguments.schedule},
+                   {"--buffers", arguments.buffers},
+                   {"--hints", arguments.hints}});
   if (!arguments.buffers.empty()) {
     if (!arguments.source.name.empty()) throw core::InputError("give either GRAPH and SCHEDULE or --buffers, not both");
     return plan_csv(arguments);
   }
   if (arguments.source.name.empty() || arguments.schedule.empty())
     throw core::InputError("plan needs GRAPH and SCHEDULE, or --buffers F.csv");
-  if (!arguments.capacity.empty()) throw core::InputError("--capacity goes with --buffers; drop it, or give --buffers");
+  for (const auto& [option, given] : {std::pair{"--capacity", !arguments.capacity.empty()},
+                                      {"--bank", !arguments.banks.empty()},
+                                      {"--forbid", !arguments.forbidden.empty()},
+                                      {"--hints", !arguments.hints.empty()},
+                                      {"--minimize", arguments.minimize}}) {
+    if (given) throw core::InputError(fmt::format("{0} goes with --buffers; drop it, or give --buffers", option));
+  }
   return plan_schedule(arguments);
 }
 
@@ -124,15 +301,32 @@ Subcommand add_plan(CLI::App& root) {
   add_alignment(*app, arguments->alignment);
   app->add_option("-o,--output", arguments->output, "plan to write: JSON for a schedule, CSV for --buffers");
   app->add_option("--csv", arguments->csv, "MiniMalloc CSV with offsets to write");
-  app->add_option("--buffers", arguments->buffers, "MiniMalloc CSV with columns id, lower, upper, size");
-  app->add_option("--capacity", arguments->capacity, "bytes that the buffers must fit into, as 1048576 or 1MiB");
+  app->add_option("--report", arguments->report, "HTML page to write: the load over time, and where every buffer lies");
+  app->add_option("-t,--time-limit", arguments->time_limit,
+                  "wall time of the search, as 10s, 500ms or 2m; absent: a count of work, about a second's");
+  app->add_option("--threads", arguments->threads, "of the search; absent: as many as the machine has")
+      ->check(at_least_one());
+  app->add_option("--buffers", arguments->buffers,
+                  "MiniMalloc CSV with columns id, lower, upper, size; alignment, offset, hint, gaps where there are");
+  app->add_option("--capacity", arguments->capacity,
+                  "bytes that the buffers must fit into, as 1048576 or 1MiB: the search ends once they do");
+  app->add_flag("--minimize", arguments->minimize, "go on to the least height, also within a capacity");
+  const auto repeated = [&](const std::string& option, std::vector<std::string>& values, const std::string& help) {
+    app->add_option(option, values, help)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  repeated("--bank", arguments->banks,
+           "bytes of one of several banks or arenas, first to last; no buffer lies across two; may be repeated");
+  repeated("--forbid", arguments->forbidden,
+           "BEGIN:END of addresses that no buffer may touch, as 4096:8192; may be repeated");
+  app->add_option("--hints", arguments->hints, "earlier plan (CSV): its offsets are tried first, by id");
   arguments->source.add_to(*app);
   app->get_option("GRAPH")->required(false);
   app->add_option("SCHEDULE", arguments->schedule, "schedule file, as 'cairn solve -o' writes it");
   app->footer(
       "Examples:\n"
       "  cairn plan graph.json s.json --alignment 256 -o plan.json --csv plan.csv\n"
-      "  cairn plan --buffers A.1048576.csv --capacity 1048576 -o out.csv");
+      "  cairn plan --buffers A.1048576.csv --capacity 1048576 -o out.csv\n"
+      "  cairn plan --buffers B.csv --bank 512KiB --bank 1MiB --forbid 0:4096 --report b.html");
   return {app, [arguments] { return plan(*arguments); }};
 }
 

@@ -14,11 +14,15 @@ constexpr std::string_view kStyle = R"css(
 :root { color-scheme: light dark;
   --bg: #f7f7f5; --card: #ffffff; --ink: #1d2127; --soft: #68707b; --line: #e2e3e0; --grid: #ecedea;
   --forward: #3f7cbf; --backward: #e08a3c; --recomputed: #b8408f; --kept: #3d9970; --scratch: #98a1ac;
-  --baseline: #9aa2ad; --schedule: #2a6fbb; --budget: #cf3f3f; --good: #2c8a57; --bad: #cf3f3f; }
+  --baseline: #9aa2ad; --schedule: #2a6fbb; --budget: #cf3f3f; --good: #2c8a57; --bad: #cf3f3f;
+  --class0: #5470c6; --class1: #2f93b0; --class2: #35a08a; --class3: #6aa84f; --class4: #c9a227; --class5: #de7e3b;
+  --class6: #c9567c; --class7: #8c64b5; }
 @media (prefers-color-scheme: dark) { :root {
   --bg: #14171b; --card: #1c2026; --ink: #e8eaed; --soft: #98a1ac; --line: #2c323a; --grid: #262b32;
   --forward: #5b9be0; --backward: #e69a55; --recomputed: #d668b1; --kept: #52b788; --scratch: #6d7682;
-  --baseline: #7d8692; --schedule: #6bb0f5; --budget: #ef6b6b; --good: #5cc48d; --bad: #ef6b6b; } }
+  --baseline: #7d8692; --schedule: #6bb0f5; --budget: #ef6b6b; --good: #5cc48d; --bad: #ef6b6b;
+  --class0: #7b93e0; --class1: #4fb0cc; --class2: #55bda6; --class3: #88c46e; --class4: #dcbb4c; --class5: #ec9a5f;
+  --class6: #de7a9b; --class7: #a987cf; } }
 * { box-sizing: border-box; }
 body { margin: 0; padding: 2.5rem 1.25rem; background: var(--bg); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
@@ -56,10 +60,19 @@ svg text { fill: var(--soft); font-size: 11.5px; font-family: inherit; font-vari
 .start-line { stroke: var(--baseline); stroke-width: 1.4; }
 .limit { stroke: var(--budget); stroke-width: 1.4; stroke-dasharray: 6 4; }
 svg text.limit-name { fill: var(--budget); }
+svg :is(.limit-name, .arena-name, .bound-name) { paint-order: stroke; stroke: var(--card); stroke-width: 3px; }
 .cursor { stroke: var(--soft); stroke-dasharray: 2 3; visibility: hidden; }
 .buffer { stroke: var(--card); stroke-width: .5; } .buffer.thin { stroke: none; } .buffer:hover { stroke: var(--ink); stroke-width: 1.6; }
 .forward { fill: var(--forward); } .backward { fill: var(--backward); } .recomputed { fill: var(--recomputed); }
-.kept { fill: var(--kept); } .scratch { fill: var(--scratch); }
+.kept { fill: var(--kept); } .scratch { fill: var(--scratch); } .others { fill: var(--soft); opacity: .45; }
+.class0 { fill: var(--class0); } .class1 { fill: var(--class1); } .class2 { fill: var(--class2); }
+.class3 { fill: var(--class3); } .class4 { fill: var(--class4); } .class5 { fill: var(--class5); }
+.class6 { fill: var(--class6); } .class7 { fill: var(--class7); }
+.conflict { stroke: var(--bad); stroke-width: 1.8; } .faint { opacity: .25; }
+.tight { fill: var(--budget); opacity: .2; pointer-events: none; } .forbidden { fill: var(--ink); opacity: .3; }
+.arena { stroke: var(--schedule); stroke-width: 1.4; } svg text.arena-name { fill: var(--schedule); }
+.bound { stroke: var(--good); stroke-width: 1.4; stroke-dasharray: 2 3; } svg text.bound-name { fill: var(--good); }
+.wall { stroke: var(--ink); stroke-width: 1.6; }
 .front { fill: none; stroke: var(--schedule); stroke-width: 1.4; opacity: .7; }
 .point { fill: var(--schedule); } .point.start { fill: var(--baseline); }
 .point.chosen { fill: var(--card); stroke: var(--schedule); stroke-width: 2.4; }
@@ -198,13 +211,19 @@ std::string axis_lines(const Axes& axes, std::string_view x_name) {
          fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='end'>{}</text>\n", axes.right, axes.bottom + 36, x_name);
 }
 
-std::string budget_line(const Axes& axes, std::optional<std::int64_t> budget_bytes) {
-  if (!budget_bytes || static_cast<double>(*budget_bytes) > axes.y_max) return "";
-  const double y = axes.y(static_cast<double>(*budget_bytes));
+std::string level_line(const Axes& axes, std::int64_t bytes, std::string_view name, std::string_view css,
+                       double share) {
+  if (static_cast<double>(bytes) > axes.y_max) return "";
+  const double y = axes.y(static_cast<double>(bytes));
   return fmt::format(
-      "<line class='limit' x1='{0:.1f}' x2='{1:.1f}' y1='{2:.1f}' y2='{2:.1f}'/><text class='limit-name' x='{1:.1f}' "
-      "y='{3:.1f}' text-anchor='end'>budget {4}</text>\n",
-      axes.left, axes.right, y, y - 5, core::format_bytes(*budget_bytes));
+      "<line class='{0}' x1='{1:.1f}' x2='{2:.1f}' y1='{3:.1f}' y2='{3:.1f}'/><text class='{0}-name' x='{4:.1f}' "
+      "y='{5:.1f}' text-anchor='end'>{6} {7}</text>\n",
+      css, axes.left, axes.right, y, axes.left + share * (axes.right - axes.left), y - 5, name,
+      core::format_bytes(bytes));
+}
+
+std::string budget_line(const Axes& axes, std::optional<std::int64_t> budget_bytes) {
+  return budget_bytes ? level_line(axes, *budget_bytes, "budget", "limit") : "";
 }
 
 std::string svg_open(const Axes& axes, std::string_view id, std::string_view label) {

@@ -12,6 +12,7 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
+#include "cairn/pipeline/report/internal/charts.h"
 #include "cairn/pipeline/report/internal/html.h"
 
 namespace cairn::pipeline {
@@ -19,73 +20,10 @@ namespace {
 
 using namespace html;
 
-// The pointer over the memory chart shows what both schedules hold at that time. `curves` comes before this.
-constexpr std::string_view kScript = R"js(
-const chart = document.getElementById('memory'), tip = document.getElementById('tip');
-const size = b => { const u = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']; let i = 0;
-  while (b >= 1024 && i < 5) { b /= 1024; ++i; } return b.toFixed(i ? 2 : 0) + ' ' + u[i]; };
-const held = (c, t) => { if (t > c.end) return null; let lo = 0, hi = c.t.length;
-  while (hi - lo > 1) { const mid = (lo + hi) >> 1; if (c.t[mid] <= t) lo = mid; else hi = mid; } return c.b[lo]; };
-if (chart) {
-  const cursor = chart.querySelector('.cursor');
-  chart.addEventListener('pointermove', e => {
-    const box = chart.getBoundingClientRect(), x = (e.clientX - box.left) / box.width * frame.width;
-    const t = (x - frame.left) / (frame.right - frame.left) * frame.time;
-    const inside = t >= 0 && t <= frame.time;
-    cursor.style.visibility = tip.style.visibility = inside ? 'visible' : 'hidden';
-    if (!inside) return;
-    cursor.setAttribute('x1', x); cursor.setAttribute('x2', x);
-    tip.textContent = curves.map(c => { const b = held(c, t);
-      return c.name + ': ' + (b === null ? 'done' : size(b)); }).join('\n');
-    tip.style.left = Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8) + 'px';
-    tip.style.top = (e.clientY + 14) + 'px';
-  });
-  chart.addEventListener('pointerleave', () => { cursor.style.visibility = tip.style.visibility = 'hidden'; });
-}
-)js";
-
-constexpr std::size_t kMostPoints = 1600;
-constexpr std::size_t kMostBuffers = 6000;
-
 // --- charts --------------------------------------------------------------------------------------------------------
-
-/// At most about `kMostPoints` entries: of each run of neighbours the lowest and the highest, in their order.
-MemoryCurve thinned(const MemoryCurve& curve) {
-  const std::size_t count = curve.bytes.size();
-  if (count <= kMostPoints) return curve;
-  const std::size_t runs = kMostPoints / 2;
-  MemoryCurve thin;
-  for (std::size_t run = 0; run < runs; ++run) {
-    const auto begin = curve.bytes.begin() + static_cast<std::ptrdiff_t>(run * count / runs);
-    const auto end = curve.bytes.begin() + static_cast<std::ptrdiff_t>((run + 1) * count / runs);
-    auto [low, high] = std::minmax_element(begin, end);
-    for (const auto at : {std::min(low, high), std::max(low, high)}) {
-      // The first point of a run stands for all before it, so the curve has no gap.
-      thin.time.push_back(at == std::min(low, high) ? curve.time[static_cast<std::size_t>(begin - curve.bytes.begin())]
-                                                    : curve.time[static_cast<std::size_t>(at - curve.bytes.begin())]);
-      thin.bytes.push_back(*at);
-      if (low == high) break;
-    }
-  }
-  return thin;
-}
 
 double end_time(const ReportRun& run) {
   return run.cost > 0 ? static_cast<double>(run.cost) : static_cast<double>(run.steps);
-}
-
-std::string step_path(const Axes& axes, const MemoryCurve& curve, double end) {
-  std::string path;
-  for (std::size_t i = 0; i < curve.bytes.size(); ++i) {
-    const double x = axes.x(curve.time[i]), y = axes.y(static_cast<double>(curve.bytes[i]));
-    path += i == 0 ? fmt::format("M{:.1f} {:.1f}", x, y) : fmt::format("H{:.1f}V{:.1f}", x, y);
-  }
-  return path + fmt::format("H{:.1f}", axes.x(end));
-}
-
-std::string curve_data(std::string_view name, const MemoryCurve& curve, double end) {
-  return fmt::format("{{name:'{}',end:{:.17g},t:[{:.17g}],b:[{}]}}", name, end, fmt::join(curve.time, ","),
-                     fmt::join(curve.bytes, ","));
 }
 
 /// The largest value that a chart about bytes must show, with room above.
@@ -114,43 +52,15 @@ std::string memory_chart(const ReportData& data) {
   html += fmt::format("<path class='curve baseline' d='{}'/>\n", step_path(axes, baseline, baseline_end));
   html += fmt::format("<path class='curve schedule' d='{}'/>\n", path);
   html += budget_line(axes, data.budget_bytes);
-  html += fmt::format("<line class='cursor' x1='0' x2='0' y1='{}' y2='{}'/></svg>\n", axes.top, axes.bottom);
-  html += fmt::format("<script>const frame={{width:{},left:{},right:{},time:{:.17g}}},curves=[{},{}];</script>\n",
-                      axes.width, axes.left, axes.right, axes.x_max, curve_data("baseline", baseline, baseline_end),
-                      curve_data("schedule", scheduled, scheduled_end));
+  const std::array<NamedCurve, 2> curves{
+      {{"baseline", &baseline, baseline_end}, {"schedule", &scheduled, scheduled_end}}};
+  html += curve_cursor(axes) + "</svg>\n" + curve_data(axes, curves);
   return html + "</section>\n";
 }
 
-std::string_view kind_name(ReportBuffer::Kind kind) {
-  static constexpr std::array<std::string_view, 5> kNames{"forward", "backward", "recomputed", "kept", "scratch"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-/// Indices of what is drawn, in drawing order.
-std::vector<std::size_t> drawn_buffers(const std::vector<ReportBuffer>& buffers) {
-  std::vector<std::size_t> drawn(buffers.size());
-  std::iota(drawn.begin(), drawn.end(), std::size_t{0});
-  if (drawn.size() <= kMostBuffers) return drawn;
-  const auto area = [&](std::size_t i) {
-    return static_cast<double>(buffers[i].size) * static_cast<double>(buffers[i].last - buffers[i].first + 1);
-  };
-  std::stable_sort(drawn.begin(), drawn.end(), [&](std::size_t a, std::size_t b) { return area(a) > area(b); });
-  drawn.resize(kMostBuffers);
-  std::sort(drawn.begin(), drawn.end());
-  return drawn;
-}
-
-std::string buffer_rectangle(const Axes& axes, const ReportBuffer& buffer) {
-  const double left = axes.x(static_cast<double>(buffer.first));
-  const double right = axes.x(std::min(static_cast<double>(buffer.last + 1), axes.x_max));
-  const double top = axes.y(static_cast<double>(buffer.offset) + static_cast<double>(buffer.size));
-  const double bottom = axes.y(static_cast<double>(buffer.offset));
-  return fmt::format(
-      "<rect class='buffer {}{}' x='{:.2f}' y='{:.2f}' width='{:.2f}' height='{:.2f}'><title>{}\n{}, {}\nsteps {} to "
-      "{}\noffset {}</title></rect>\n",
-      kind_name(buffer.kind), bottom - top < 2 ? " thin" : "", left, top, right - left, bottom - top,
-      escaped(buffer.name), kind_name(buffer.kind), core::format_bytes(buffer.size), buffer.first, buffer.last,
-      grouped(buffer.offset));
+std::string buffer_text(const ReportBuffer& buffer) {
+  return fmt::format("{}\n{}, {}\nsteps {} to {}\noffset {}", escaped(buffer.name), kind_name(buffer.kind),
+                     core::format_bytes(buffer.size), buffer.first, buffer.last, grouped(buffer.offset));
 }
 
 std::string plan_chart(const ReportData& data) {
@@ -161,12 +71,8 @@ std::string plan_chart(const ReportData& data) {
   axes.x_max = static_cast<double>(std::max<std::int64_t>(1, data.scheduled.steps));
   axes.y_max = bytes_top(data.arena_bytes, data);
   std::string html = "<section><h2>Where every tensor lives</h2>";
-  const std::vector<std::size_t> drawn = drawn_buffers(data.buffers);
   html += fmt::format("<p class='note'>Address over time: one rectangle a buffer of the arena ({}).{}</p>",
-                      core::format_bytes(data.arena_bytes),
-                      drawn.size() == data.buffers.size()
-                          ? ""
-                          : fmt::format(" The {} largest of {} are drawn.", drawn.size(), data.buffers.size()));
+                      core::format_bytes(data.arena_bytes), rectangles_note(data.buffers.size()));
   html += "<div class='legend'>";
   for (std::size_t k = 0; k < 5; ++k) {
     const auto kind = static_cast<ReportBuffer::Kind>(k);
@@ -175,7 +81,13 @@ std::string plan_chart(const ReportData& data) {
   }
   html += "</div>\n" + svg_open(axes, "plan", "Address over time of every buffer");
   html += axis_lines(axes, "step");
-  for (const std::size_t i : drawn) html += buffer_rectangle(axes, data.buffers[i]);
+  std::vector<Rectangle> rectangles;
+  for (const ReportBuffer& b : data.buffers) {
+    rectangles.push_back({b.first, std::min(b.last + 1, data.scheduled.steps), b.offset, b.size});
+  }
+  html += rectangles_svg(
+      axes, rectangles, [&](std::size_t i) { return std::string(kind_name(data.buffers[i].kind)); },
+      [&](std::size_t i) { return buffer_text(data.buffers[i]); });
   return html + budget_line(axes, data.budget_bytes) + "</svg></section>\n";
 }
 
@@ -334,7 +246,7 @@ std::string html_report(const ReportData& data) {
                       grouped(data.edges), escaped(data.solver),
                       data.device.empty() ? "" : " \u00b7 " + escaped(data.device));
   html += tiles(data) + memory_chart(data) + plan_chart(data) + pareto_chart(data) + table(data);
-  return html + page_end(data.version, kScript);
+  return html + page_end(data.version, kCurveScript);
 }
 
 }  // namespace cairn::pipeline

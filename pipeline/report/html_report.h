@@ -57,8 +57,9 @@ struct ReportData {
   std::optional<bool> identical;  ///< every output, bit by bit, where both were executed
   ReportRun baseline, scheduled;
 
-  std::vector<ReportBuffer> buffers;  ///< of the schedule's plan; beyond 6000, only the largest by bytes x steps
-  std::int64_t arena_bytes = 0;       ///< height of the plan
+  std::vector<ReportBuffer>
+      buffers;  ///< of the schedule's plan; beyond 6000, the largest by bytes x steps, the others in grey
+  std::int64_t arena_bytes = 0;  ///< height of the plan
 
   struct ParetoPoint {
     std::int64_t peak_bytes = 0;
@@ -70,5 +71,25 @@ struct ReportData {
 /// One self-contained HTML page: no network, light and dark. Curves are thinned to a few thousand points; every peak
 /// stays exact.
 std::string html_report(const ReportData& data);
+
+/// What the page of a plan shows beside its buffers.
+struct PlanReport {
+  std::string name;     ///< of the graph or the file
+  std::string version;  ///< of Cairn; may be empty
+  std::string status;   ///< how good the plan is, in a few words
+  core::Plan plan;
+  std::int64_t proved_bytes = 0;  ///< no plan is lower
+  std::optional<std::int64_t> capacity_bytes;
+  std::vector<core::AddressRange> forbidden;
+  std::vector<std::int32_t> conflict;  ///< places in plan.buffers of a set that does not fit, to be highlighted
+  double seconds = 0;                  ///< of the search
+};
+
+/// One self-contained HTML page of a plan of free-standing buffers: the load over time, with its tight sections (where
+/// it is largest) marked, and address over time, coloured by prefix of id or by size. `plan.buffers[i]` is specs[i],
+/// with `last` = upper - 1. Pages have a few megabytes at most, whatever the number of buffers.
+std::string plan_report(const PlanReport& report, const std::vector<core::BufferSpec>& specs);
+/// The same of a plan of `schedule`, coloured by kind of buffer. Throws InputError on an invalid schedule.
+std::string plan_report(const PlanReport& report, const core::Graph& graph, const core::Schedule& schedule);
 
 }  // namespace cairn::pipeline

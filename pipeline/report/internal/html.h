@@ -37,7 +37,11 @@ struct Axes {
 };
 
 std::string axis_lines(const Axes& axes, std::string_view x_name);
-/// Across the chart at that height; empty without a budget, and where it is above the chart.
+/// Across the chart at that height, in the colour of the class, named above its end; empty where it is above the chart.
+/// `share` of the width, from 0 to 1, is where the name ends.
+std::string level_line(const Axes& axes, std::int64_t bytes, std::string_view name, std::string_view css,
+                       double share = 1);
+/// The budget's; empty without a budget, and where it is above the chart.
 std::string budget_line(const Axes& axes, std::optional<std::int64_t> budget_bytes);
 std::string svg_open(const Axes& axes, std::string_view id, std::string_view label);
 

@@ -1,0 +1,294 @@
+#include "cairn/core/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "cairn/core/formats/files.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
+#include "cairn/tests/solvers/plan_cases.h"
+
+namespace {
+
+using namespace cairn;
+using Words = std::vector<std::string>;
+using Json = nlohmann::json;
+using test::check_error;
+using test::Folder;
+using test::run_command;
+
+const std::string kExample = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n";
+
+Json json_of(Words words, int code = 0) {
+  words.insert(words.begin(), "plan");
+  words.push_back("--json");
+  const test::Outcome outcome = run_command(words);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == code);
+  return outcome.json();
+}
+
+/// The plan that a CSV holds, each buffer at its fixed offset.
+core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
+  core::Plan plan;
+  for (const core::BufferSpec& spec : specs) {
+    const auto place = static_cast<core::NodeId>(plan.buffers.size());
+    plan.buffers.push_back(
+        {.node = place, .first = spec.lower, .last = spec.upper - 1, .size = spec.size, .offset = spec.offset.value()});
+    plan.bytes = std::max(plan.bytes, *spec.offset + spec.size);
+  }
+  return plan;
+}
+
+/// A rectangle of bytes and times cut into buffers: full to the last byte at all times, so that its least height is
+/// known, and with too many of them to be found while a test waits.
+constexpr std::int64_t kHardHeight = 1 << 20;
+std::string hard_problem() {
+  tests::Random random(7);
+  std::string csv = "id,lower,upper,size\n";
+  int id = 0;
+  for (const auto& b : tests::full_problem(random, tests::FullKind::partition, kHardHeight, 4000))
+    csv += fmt::format("{},{},{},{}\n", id++, b.first, b.end, b.upper - b.lower);
+  return csv;
+}
+
+}  // namespace
+
+TEST_CASE("plan says how good a plan is") {
+  const Folder folder;
+  const std::string csv = folder.write("b.csv", kExample);
+  const Json json = json_of({"--buffers", csv, "--capacity", "12"});
+  CHECK(json["status"] == "optimal");
+  CHECK(json["planned_bytes"] == 12);
+  CHECK(json["proved_bytes"] == 12);
+  CHECK(json["lower_bound_bytes"] == 12);
+  CHECK(json["gap_pct"] == 0);
+  CHECK(json["timed_out"] == false);
+  CHECK(json["seconds"].get<double>() >= 0);
+  CHECK(json["capacity_bytes"] == 12);
+  CHECK(json["fits"] == true);
+  const test::Outcome table = run_command({"plan", "--buffers", csv});
+  CHECK(table.out.find("12 B (12 bytes): proved least") != std::string::npos);
+
+  for (const Words& words : {Words{"--minimize"},
+                             {"--minimize", "--capacity", "20"},
+                             {"--bank", "12"},
+                             {"--minimize", "--capacity", "12B", "--time-limit", "10s"}}) {
+    Words all{"--buffers", csv};
+    all.insert(all.end(), words.begin(), words.end());
+    CHECK(json_of(all)["planned_bytes"] == 12);
+  }
+}
+
+TEST_CASE("a capacity that is proved too small is exit code 3 with the buffers that conflict") {
+  const Folder folder;
+  const std::string csv = folder.write("b.csv", kExample + "b6,30,31,1\n"), report = folder / "r.html";
+  for (const bool minimize : {false, true}) {
+    Words words{"--buffers", csv, "--capacity", "11", "--report", report, "-o", folder / "no.csv"};
+    if (minimize) words.push_back("--minimize");
+    const Json json = json_of(words, 3);
+    CHECK(json["status"] == "infeasible");
+    CHECK(json["fits"] == false);
+    CHECK(json["planned_bytes"] == 12);
+    CHECK(json["proved_bytes"] == 12);
+    CHECK(json["conflict_irreducible"] == true);
+    // Three that are live at once: the one that lives before b2 or b2, with b3 and b5.
+    const auto ids = json["conflict"].get<std::set<std::string>>();
+    CHECK((ids == std::set<std::string>{"b1", "b3", "b5"} || ids == std::set<std::string>{"b2", "b3", "b5"}));
+    CHECK(test::read_text(report).find(" conflict") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(folder / "no.csv"));
+  }
+  check_error(run_command({"plan", "--buffers", csv, "--capacity", "11"}), 3,
+              {"fits into 11 bytes: 12 bytes are live at once", "3 buffers alone do not fit: b", "12 bytes are known"});
+}
+
+TEST_CASE("a plan that is neither found nor excluded is exit code 4") {
+  const Folder folder;
+  const std::string csv = folder.write("hard.csv", hard_problem()), capacity = std::to_string(kHardHeight);
+  const Json json = json_of({"--buffers", csv, "--capacity", capacity, "--time-limit", "50ms"}, 4);
+  CHECK(json["status"] == "not_found");
+  CHECK(json["fits"] == false);
+  CHECK(json["timed_out"] == true);
+  CHECK(json["proved_bytes"] == kHardHeight);
+  CHECK(json["planned_bytes"].get<std::int64_t>() > kHardHeight);
+  check_error(run_command({"plan", "--buffers", csv, "--capacity", capacity, "-t", "50ms"}), 4,
+              {"found no plan", capacity, "none is excluded"});
+  const test::Outcome table = run_command({"plan", "--buffers", csv, "-t", "50ms"});
+  CHECK(table.code == 0);
+  CHECK(table.out.find("above the least, which is 1.00 MiB (1048576 bytes) or more") != std::string::npos);
+}
+
+TEST_CASE("Ctrl-C in plan writes the best plan and exits with 130") {
+  const Folder folder;
+  const std::string csv = folder.write("hard.csv", hard_problem()), output = folder / "out.csv";
+  for (const Words& more : {Words{"--minimize"}, Words{"--capacity", std::to_string(kHardHeight)}}) {
+    Words words{"plan", "--buffers", csv, "--time-limit", "10m", "-o", output, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    test::Child child(words);
+    child.wait_for_interrupt_handler();
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    child.interrupt();
+    const test::Outcome outcome = child.wait();
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 130);
+    CHECK(outcome.err.find("interrupted; the best plan so far needs") != std::string::npos);
+    const core::Plan plan = plan_in(core::load_minimalloc_csv(output));
+    CHECK(core::check_specs(core::load_minimalloc_csv(csv), {}, plan) == "");
+    CHECK(outcome.json()["planned_bytes"] == plan.bytes);
+    std::filesystem::remove(output);
+  }
+}
+
+TEST_CASE("plan honours every column, and its output is a problem again") {
+  const Folder folder;
+  const std::string csv = folder.write(
+      "b.csv",
+      "id,start,end,size,alignment,offset,hint,gaps\n"
+      "a,0,29,4096,256,0,,5-11 16-19\nb,5,11,4096,256,,,\nc,2,27,2048,64,8192,-1,\nd,10,39,1000,64,,4096,22-29\n");
+  const std::string output = folder / "out.csv", again = folder / "again.csv";
+  const Json json = json_of({"--buffers", csv, "-o", output});
+  CHECK(json["planned_bytes"] == 10240);
+  CHECK(json["status"] == "optimal");
+  const auto specs = core::load_minimalloc_csv(csv), placed = core::load_minimalloc_csv(output);
+  REQUIRE(placed.size() == 4);
+  CHECK(core::check_specs(specs, {}, plan_in(placed)) == "");
+  CHECK(placed[0].gaps == specs[0].gaps);
+  CHECK(placed[1].offset == 0);
+  CHECK(placed[1].alignment == 256);
+  json_of({"--buffers", output, "-o", again});
+  CHECK(test::read_text(again) == test::read_text(output));
+}
+
+TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks") {
+  const Folder folder;
+  const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,9,6\nb,0,9,6\nc,0,9,3\n");
+  const std::string output = folder / "out.csv";
+  json_of({"--buffers", csv, "--bank", "8", "--bank", "10", "-o", output});
+  CHECK(core::check_specs(core::load_minimalloc_csv(csv), std::vector<core::AddressRange>{{8, 8}},
+                          plan_in(core::load_minimalloc_csv(output))) == "");
+  // 20 bytes are enough in one piece, but not in pieces of 5.
+  CHECK(json_of({"--buffers", csv, "--capacity", "20"})["fits"] == true);
+  const auto pieces =
+      run_command({"plan", "--buffers", csv, "--bank", "5", "--bank", "5", "--bank", "5", "--bank", "5"});
+  CHECK((pieces.code == 3 || pieces.code == 4));
+
+  const Json json = json_of({"--buffers", csv, "--forbid", "0:6", "--forbid", "12:14", "-o", output});
+  CHECK(json["planned_bytes"] == 23);
+  CHECK(core::check_specs(core::load_minimalloc_csv(csv), std::vector<core::AddressRange>{{0, 6}, {12, 14}},
+                          plan_in(core::load_minimalloc_csv(output))) == "");
+}
+
+TEST_CASE("hints are the offsets of an earlier plan, by id") {
+  const Folder folder;
+  const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,9,6\nb,0,9,6\nnew,0,9,3\n");
+  const std::string earlier = folder.write("p.csv", "offset,id,lower,upper,size\n3,b,0,9,6\n9,a,0,9,6\n0,old,0,9,3\n");
+  const std::string output = folder / "out.csv";
+  CHECK(json_of({"--buffers", csv, "--hints", earlier, "-o", output})["planned_bytes"] == 15);
+  CHECK(core::check_specs(core::load_minimalloc_csv(csv), {}, plan_in(core::load_minimalloc_csv(output))) == "");
+  check_error(run_command({"plan", "--buffers", csv, "--hints", csv}), 2, {"b.csv", "no buffer has an offset"});
+  check_error(run_command({"plan", "--buffers", csv, "--hints", folder / "none.csv"}), 2, {"none.csv"});
+  check_error(run_command({"plan", "--buffers", csv, "--hints", earlier, "-o", earlier}), 2, {"-o", "--hints"});
+}
+
+TEST_CASE("bad input of plan is one line and exit code 2") {
+  const Folder folder;
+  const std::string csv = folder.write("b.csv", kExample);
+  const auto check_option = [&](const Words& words, const Words& fragments) {
+    Words all{"plan", "--buffers", csv};
+    all.insert(all.end(), words.begin(), words.end());
+    check_error(run_command(all), 2, fragments);
+  };
+  const auto check_rows = [&](const std::string& text, const Words& fragments, const Words& words = {}) {
+    const std::string bad = folder.write("bad.csv", text);
+    Words all{"plan", "--buffers", bad};
+    all.insert(all.end(), words.begin(), words.end());
+    Words parts = fragments;
+    parts.push_back("bad.csv");
+    check_error(run_command(all), 2, parts);
+  };
+  const std::string head = "id,lower,upper,size", fixed = head + ",offset\n";
+  SECTION("capacity") {
+    for (const std::string capacity : {"0", "-1", "0MiB", "much", "99999999999GiB"})
+      check_option({"--capacity", capacity}, {"--capacity '" + capacity + "'", "above 0"});
+  }
+  SECTION("banks") {
+    check_option({"--bank", "0"}, {"--bank '0'"});
+    check_option({"--bank", "8", "--capacity", "16"}, {"--capacity", "sum of the banks"});
+    check_option({"--bank", "4000000000GiB", "--bank", "1GiB"}, {"2^62"});
+  }
+  SECTION("forbidden ranges") {
+    for (const std::string range : {"4096", "8:4", "8:8", "-4:8", "a:b", ":", "1:", "1:2:3", "5%:7"})
+      check_option({"--forbid=" + range}, {"--forbid '" + range + "' is no range of addresses", "4096:8192"});
+  }
+  SECTION("time limit") { check_option({"--time-limit", "soon"}, {"soon"}); }
+  SECTION("rows") {
+    check_rows(head + "\na,0,2,1\nb,3,3,1\n", {"line 3", "upper (3) must be above lower (3)"});
+    check_rows(head + "\na,0,2,-1\n", {"line 2", "size is -1"});
+    check_rows("id,lower,size\na,0,2\n", {"line 1", "'upper' is missing"});
+    check_rows(head + "\na,0,2,4611686018427387000\nb,5,6,4611686018427387000\n", {"line 3", "2^62"});
+    check_rows(head + ",alignment\na,0,2,8,0\n", {"line 2", "alignment is 0"});
+    check_rows(fixed + "a,0,2,8,-8\n", {"line 2", "offset is -8"});
+    check_rows(head + ",gaps\na,0,9,8,7-12\n", {"line 2", "'7-12'", "lifetime 0-9"});
+    check_rows(head + ",gaps\na,0,9,8,5-7@0:16\n", {"line 2", "windows", "not supported"});
+  }
+  SECTION("offsets that contradict each other") {
+    check_rows(fixed + "first,0,5,8,0\nfree,0,9,8,\nsecond,4,9,8,7\n", {"'first'", "'second'", "overlap"});
+    check_rows(fixed + "a,0,5,8,0\nhigh,0,5,8,12\n", {"'high'", "beyond the capacity of 16"}, {"--capacity", "16"});
+    check_rows(fixed + "high,0,5,8,99\n", {"'high'", "beyond the capacity of 16"}, {"--capacity", "16", "--minimize"});
+    check_rows(fixed + "a,0,5,8,12\n", {"'a'", "wall at 16"}, {"--bank", "16", "--bank", "16"});
+    check_rows(fixed + "a,0,5,8,12\n", {"'a'", "forbidden bytes [16, 32)"}, {"--forbid", "16:32"});
+    check_rows(fixed + "a,0,5,8,12\n", {"'a'", "not aligned to 8"}, {"--alignment", "8"});
+  }
+  SECTION("options of --buffers without it") {
+    const std::string graph = folder.write("g.json", test::diamond_graph());
+    for (const Words& words :
+         {Words{"--capacity", "9"}, {"--bank", "9"}, {"--forbid", "0:9"}, {"--hints", csv}, {"--minimize"}}) {
+      Words all{"plan", graph, "s.json"};
+      all.insert(all.end(), words.begin(), words.end());
+      check_error(run_command(all), 2, {words[0], "--buffers"});
+    }
+  }
+}
+
+TEST_CASE("the page of a plan") {
+  const Folder folder;
+  const std::string page = folder / "p.html";
+  const auto count = [](const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  SECTION("of buffers, a rectangle each and between gaps") {
+    const std::string csv =
+        folder.write("b.csv", "id,lower,upper,size,gaps\n<a>,0,20,64,5-7\nact_1,0,9,32,\nw,5,7,64,\n");
+    json_of({"--buffers", csv, "--capacity", "200", "--forbid", "150:180", "--report", page});
+    const std::string text = test::read_text(page);
+    CHECK(count(text, "<rect class='buffer") == 4);
+    CHECK(count(text, "&lt;a&gt;\n64 B") == 2);
+    CHECK(count(text, "<rect class='forbidden'") == 1);
+    CHECK(count(text, "<path class='tight'") == 2);
+    CHECK(count(text, "capacity 200 B") == 2);
+    CHECK(text.find("http") == std::string::npos);
+    CHECK(text.find("</html>") != std::string::npos);
+  }
+  SECTION("of a schedule") {
+    const std::string graph = folder.write("g.json", test::diamond_graph()), schedule = folder / "s.json";
+    REQUIRE(run_command({"solve", graph, "--solver", "none", "-q", "-o", schedule}).code == 0);
+    const Json json = json_of({graph, schedule, "--report", page, "--time-limit", "1s"});
+    CHECK(json["status"] == "optimal");
+    CHECK(json["proved_bytes"] == 60);
+    const std::string text = test::read_text(page);
+    CHECK(count(text, "<rect class='buffer") == 4);
+    CHECK(text.find("proved least") != std::string::npos);
+  }
+  SECTION("of very many buffers stays small") {
+    std::string csv = "id,lower,upper,size\n";
+    for (int i = 0; i < 50'000; ++i) csv += fmt::format("{},{},{},{}\n", i, i, i + 1 + i % 40, 1 + i % 97);
+    json_of({"--buffers", folder.write("b.csv", csv), "--report", page, "--capacity", "1GiB"});
+    CHECK(std::filesystem::file_size(page) < 4'000'000);
+    CHECK(test::read_text(page).find("6000 largest of 50000") != std::string::npos);
+  }
+}
