@@ -190,11 +190,14 @@ int plan_schedule(const PlanArguments& arguments) {
   return kDone;
 }
 
-/// The first few ids of a set of buffers.
-std::string ids_text(const std::vector<std::string>& ids) {
+/// "; 3 buffers alone do not fit: a, b, c", with the first few ids of many.
+std::string conflict_text(const std::vector<std::string>& ids) {
   constexpr std::size_t kShown = 5;
+  if (ids.empty()) return "";
+  if (ids.size() == 1) return fmt::format("; buffer {} alone does not fit", ids[0]);
   const std::size_t shown = std::min(kShown, ids.size());
-  return fmt::format("{}{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+  return fmt::format("; {} buffers alone do not fit: {}{}", ids.size(),
+                     fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
                      shown < ids.size() ? ", ..." : "");
 }
 
@@ -246,11 +249,11 @@ int plan_csv(const PlanArguments& arguments) {
   if (result.status() == solvers::Status::infeasible)
     throw Failure(
         kInfeasible,
-        fmt::format(
-            "no plan of '{}' fits into {} bytes: {}{}; {} bytes are known to do", arguments.buffers, *space.capacity,
-            plan.lower_bound > *space.capacity ? fmt::format("{} bytes are live at once", plan.lower_bound)
-                                               : fmt::format("{} bytes are needed", result.found.lower_bound),
-            ids.empty() ? "" : fmt::format("; {} buffers alone do not fit: {}", ids.size(), ids_text(ids)), plan.bytes),
+        fmt::format("no plan of '{}' fits into {} bytes: {}{}; {} bytes are known to do", arguments.buffers,
+                    *space.capacity,
+                    plan.lower_bound > *space.capacity ? fmt::format("{} bytes are live at once", plan.lower_bound)
+                                                       : fmt::format("{} bytes are needed", result.found.lower_bound),
+                    conflict_text(ids), plan.bytes),
         std::move(json));
   const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
   if (!output.empty() && (result.fits() || catch_interrupt())) {

@@ -112,9 +112,9 @@ std::string tiles(const PlanReport& report) {
   std::string html = "<div class='tiles'>";
   html += tile("Arena", core::format_bytes(plan.bytes), escaped(report.status),
                plan.bytes == report.proved_bytes ? "good" : "");
-  html += tile("Live at once", core::format_bytes(plan.lower_bound),
-               plan.bytes == plan.lower_bound ? "the arena has no byte more"
-                                              : change(plan.lower_bound, plan.bytes) + " in the arena");
+  html += tile(
+      "Live at once", core::format_bytes(plan.lower_bound),
+      plan.bytes == plan.lower_bound ? "the arena has no byte more" : "arena: " + change(plan.lower_bound, plan.bytes));
   if (report.capacity_bytes) {
     const bool fits = plan.bytes <= *report.capacity_bytes;
     html += tile("Capacity", core::format_bytes(*report.capacity_bytes),
@@ -231,11 +231,8 @@ constexpr std::size_t kClasses = 8;  // of colour
 
 /// "conv" of "conv2_1/weights": the letters that an id begins with.
 std::string_view prefix_of(std::string_view id) {
-  std::size_t length = 0;
-  while (length < id.size() && (std::isalpha(static_cast<unsigned char>(id[length])) != 0 || id[length] == '_'))
-    ++length;
-  while (length > 0 && id[length - 1] == '_') --length;
-  return id.substr(0, length);
+  const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  return id.substr(0, static_cast<std::size_t>(std::find_if_not(id.begin(), id.end(), letter) - id.begin()));
 }
 
 /// Colours buffers by the prefix of their id where there are few, by their size otherwise.

@@ -173,7 +173,7 @@ TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks
   CHECK(json_of({"--buffers", csv, "--capacity", "20"})["fits"] == true);
   const auto pieces =
       run_command({"plan", "--buffers", csv, "--bank", "5", "--bank", "5", "--bank", "5", "--bank", "5"});
-  CHECK((pieces.code == 3 || pieces.code == 4));
+  CHECK(pieces.code == 3);
 
   const Json json = json_of({"--buffers", csv, "--forbid", "0:6", "--forbid", "12:14", "-o", output});
   CHECK(json["planned_bytes"] == 23);
@@ -217,7 +217,7 @@ TEST_CASE("bad input of plan is one line and exit code 2") {
   SECTION("banks") {
     check_option({"--bank", "0"}, {"--bank '0'"});
     check_option({"--bank", "8", "--capacity", "16"}, {"--capacity", "sum of the banks"});
-    check_option({"--bank", "4000000000GiB", "--bank", "1GiB"}, {"2^62"});
+    check_option({"--bank", "4000000000GiB", "--bank", "4000000000GiB"}, {"2^62"});
   }
   SECTION("forbidden ranges") {
     for (const std::string range : {"4096", "8:4", "8:8", "-4:8", "a:b", ":", "1:", "1:2:3", "5%:7"})
@@ -264,13 +264,13 @@ TEST_CASE("the page of a plan") {
   SECTION("of buffers, a rectangle each and between gaps") {
     const std::string csv =
         folder.write("b.csv", "id,lower,upper,size,gaps\n<a>,0,20,64,5-7\nact_1,0,9,32,\nw,5,7,64,\n");
-    json_of({"--buffers", csv, "--capacity", "200", "--forbid", "150:180", "--report", page});
+    json_of({"--buffers", csv, "--capacity", "150", "--forbid", "100:120", "--report", page});
     const std::string text = test::read_text(page);
     CHECK(count(text, "<rect class='buffer") == 4);
     CHECK(count(text, "&lt;a&gt;\n64 B") == 2);
     CHECK(count(text, "<rect class='forbidden'") == 1);
     CHECK(count(text, "<path class='tight'") == 2);
-    CHECK(count(text, "capacity 200 B") == 2);
+    CHECK(count(text, "capacity 150 B") == 2);
     CHECK(text.find("http") == std::string::npos);
     CHECK(text.find("</html>") != std::string::npos);
   }
