@@ -8,7 +8,8 @@ namespace cairn::solvers::plan {
 namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kRemembered = std::size_t{1} << 18;  // failed parts, 16 bytes each
+constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;  // tried out on problems filled to the last byte
+constexpr std::size_t kRemembered = std::size_t{1} << 18;              // failed parts, 16 bytes each
 
 std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -76,12 +77,19 @@ void Search::undo(std::size_t mark) {
   }
 }
 
-void Search::mark(std::int32_t b, Side side) {
+void Search::mark(std::int32_t section, Side side) {
   const auto s = static_cast<std::size_t>(side);
+  if (is_dirty_[s][section]) return;
+  is_dirty_[s][section] = 1;
+  dirty_[s].push_back(section);
+}
+
+/// The sections whose `low` or `high` this block's range determines, perhaps alone.
+void Search::mark_held(std::int32_t b, Side side) {
   for (const auto& part : sections_.parts(b)) {
-    if (is_dirty_[s][part.section]) continue;
-    is_dirty_[s][part.section] = 1;
-    dirty_[s].push_back(part.section);
+    const bool held =
+        side == Side::bottom ? low_[part.section] == least_[b] : high_[part.section] == most_[b] + part.size;
+    if (held) mark(part.section, side);
   }
 }
 
@@ -103,9 +111,9 @@ bool Search::raise(std::int32_t b, std::int64_t offset) {
   }
   work_ += 2;
   if (offset > most_[b]) return false;
+  mark_held(b, Side::bottom);
   set(least_[b], offset);
   rehash(b);
-  mark(b, Side::bottom);
   return true;
 }
 
@@ -128,9 +136,9 @@ bool Search::lower(std::int32_t b, std::int64_t offset) {
   }
   work_ += 2;
   if (offset < least_[b]) return false;
+  mark_held(b, Side::top);
   set(most_[b], offset);
   rehash(b);
-  mark(b, Side::top);
   return true;
 }
 
@@ -162,6 +170,7 @@ bool Search::level(std::int32_t b, Side side) const {
 
 /// Fixes a block that lies level.
 void Search::place(std::int32_t b, Side side) {
+  mark_held(b, side == Side::bottom ? Side::top : Side::bottom);
   set(placed_[b], 1);
   offset_[b] = side == Side::bottom ? least_[b] : most_[b];
   for (const auto& part : sections_.parts(b)) {
@@ -171,9 +180,8 @@ void Search::place(std::int32_t b, Side side) {
       set(high_[part.section], offset_[b]);
     }
     set(open_count_[part.section], open_count_[part.section] - 1);
+    mark(part.section, side);
   }
-  mark(b, Side::bottom);
-  mark(b, Side::top);
 }
 
 /// Brings the ranges of open blocks in line with the sections that changed, and these with the ranges; false where
@@ -388,7 +396,7 @@ Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
       answers += count_[i];
       if (answers == 0 || uneven_[i] || !valley_[plateau_[i]] || (side == Side::top && slack_[t] > 0)) continue;
       double score = answers;
-      if (slack_[t] > 0) score += 1.5 + slack_weight_ * static_cast<double>(slack_[t]) / static_cast<double>(capacity_);
+      if (slack_[t] > 0) score += 1.5 + kSlackWeight * static_cast<double>(slack_[t]) / static_cast<double>(capacity_);
       if (noise_ > 0) score *= 1 + noise(noise_);
       if (score < best_score) {
         best_score = score;
@@ -426,11 +434,11 @@ std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
     const double length = static_cast<double>(last_[b] - first_[b] + 1) / sections_.count;
     const double size = static_cast<double>(size_[b]) / static_cast<double>(capacity_);
     double score = order_ == 0 ? length : order_ == 1 ? length * size : order_ == 2 ? size : length + size;
-    if (first_[b] == from) score *= contact_;
-    if (last_[b] == to) score *= contact_;
-    if (first_[b] == from && size_[b] == left) score *= contact_ * contact_;
-    if (last_[b] == to && size_[b] == right) score *= contact_ * contact_;
-    if (restarts_ > 0) score *= 1 + noise(0.65);
+    if (first_[b] == from) score *= kContact;
+    if (last_[b] == to) score *= kContact;
+    if (first_[b] == from && size_[b] == left) score *= kContact * kContact;
+    if (last_[b] == to && size_[b] == right) score *= kContact * kContact;
+    if (restarts_ > 0) score *= 1 + noise(kOrderNoise);
     if (score > best_score) {
       best_score = score;
       best = b;
@@ -450,9 +458,9 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
     is_cut_ = false;
     order_ = static_cast<int>((restarts_ + strategy_) % 4);
     noise_ = restarts_ == 0 ? 0 : 1;
-    contact_ = strategy_ % 2 == 0 ? 7 : 1.6;
-    slack_weight_ = 30;
-    node_limit_ = nodes_ + 500 + restarts_ / 8;
+    // Most problems are solved within a few hundred nodes or not for long; some need a few thousand. Growing, so that
+    // it is complete in the end.
+    node_limit_ = nodes_ + (strategy_ % 2 == 0 ? 500 : 3000) + restarts_ / 8;
     const Result result = search_parts(0, open_.size());
     ++restarts_;
     if (result == Result::solved) return Verdict::fits;
@@ -475,6 +483,10 @@ bool Search::open_all() {
   for (const std::int32_t b : open_) {
     most_[b] = capacity_ + 1;
     possible = possible && raise(b, 0) && lower(b, capacity_ - size_[b]);
+  }
+  for (std::int32_t t = 0; t < sections_.count; ++t) {
+    mark(t, Side::bottom);
+    mark(t, Side::top);
   }
   return possible && settle();
 }

@@ -74,7 +74,8 @@ class Search {
   void place(std::int32_t b, Side side);
   bool raise(std::int32_t b, std::int64_t offset);
   bool lower(std::int32_t b, std::int64_t offset);
-  void mark(std::int32_t b, Side side);
+  void mark(std::int32_t section, Side side);
+  void mark_held(std::int32_t b, Side side);
   bool settle();
   bool settle(std::int32_t section, Side side);
   void forget_marks();
@@ -111,7 +112,7 @@ class Search {
   std::vector<char> valley_, uneven_;
 
   core::Random random_;
-  double noise_ = 0, contact_ = 0, slack_weight_ = 0;
+  double noise_ = 0;
   int order_ = 0;
   std::int64_t restarts_ = 0, nodes_ = 0, work_ = 0, node_limit_ = 0, work_limit_ = 0, next_check_ = 0;
   const std::atomic<std::int64_t>* most_work_ = nullptr;
