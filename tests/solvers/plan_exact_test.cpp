@@ -367,5 +367,101 @@ TEST_CASE("problems of known height are full from the first byte to the last") {
   }
 }
 
+PlanOptions with_capacity(PlanOptions options, std::int64_t capacity) {
+  options.capacity = capacity;
+  return options;
+}
+
+TEST_CASE("plans are as low as exhaustive search finds, and proved so, or shown not to fit") {
+  int contradictions = 0;
+  int over_max_live = 0;
+  tests::for_each_seed(20000, [&](Random& random) {
+    const PlanCase test = tests::random_plan_case(random, 9);
+    const PlanProblem& problem = test.problem;
+    const ExhaustiveSearch search(problem, test.options);
+    const std::optional<std::int64_t> least = search.least();
+    if (!least) {
+      ++contradictions;
+      REQUIRE_THROWS_AS(find_plan(problem, test.options), core::InputError);
+      return;
+    }
+    const PlanSolution lowest = find_plan(problem, test.options);
+    REQUIRE(fault(problem, test.options, lowest.plan) == "");
+    REQUIRE(lowest.plan.lower_bound == search.max_live());
+    REQUIRE(lowest.plan.bytes == *least);
+    REQUIRE(lowest.lower_bound == *least);
+    REQUIRE(lowest.status == Status::optimal);
+    if (*least == search.max_live()) return;
+    ++over_max_live;
+
+    const PlanSolution none = find_plan(problem, with_capacity(test.options, *least - 1));
+    REQUIRE(fault(problem, test.options, none.plan) == "");
+    REQUIRE(none.status == Status::infeasible);
+    REQUIRE(none.lower_bound == *least);
+    if (over_max_live % 4 != 0) return;
+    const PlanSolution tight = find_plan(problem, with_capacity(test.options, *least));
+    REQUIRE(fault(problem, test.options, tight.plan) == "");
+    REQUIRE(tight.plan.bytes == *least);
+    REQUIRE((tight.status == Status::optimal || tight.status == Status::feasible));
+  });
+  CHECK(contradictions > 100);
+  CHECK(over_max_live > 2000);
+}
+
+/// The problem of some of the buffers, ascending; what takes over a buffer that is left out stands for itself.
+PlanProblem only(const PlanProblem& problem, const std::vector<std::int32_t>& buffers) {
+  PlanProblem part;
+  part.forbidden = problem.forbidden;
+  for (const std::int32_t i : buffers) {
+    part.buffers.push_back(problem.buffers[i]);
+    part.rules.push_back(problem.rules[i]);
+    const auto before = std::find(buffers.begin(), buffers.end(), problem.takes_over[i]);
+    part.takes_over.push_back(before == buffers.end() ? -1 : static_cast<std::int32_t>(before - buffers.begin()));
+  }
+  return part;
+}
+
+TEST_CASE("an irreducible conflict does not fit, and fits without any one of its buffers") {
+  int reduced = 0;
+  tests::for_each_seed(2000, [&](Random& random) {
+    const PlanCase test = tests::random_plan_case(random, 9);
+    const std::optional<std::int64_t> least = ExhaustiveSearch(test.problem, test.options).least();
+    if (!least || *least == 0) return;
+    const PlanOptions options =
+        with_capacity(test.options, *least - 1 - random.below(std::min<std::int64_t>(*least, 3)));
+    const PlanConflict found = irreducible_conflict(test.problem, options);
+    const std::vector<std::int32_t>& conflict = found.buffers;
+    REQUIRE(found.irreducible);
+    const auto needs = [&](const std::vector<std::int32_t>& buffers) {
+      return ExhaustiveSearch(only(test.problem, buffers), options).least().value();
+    };
+    REQUIRE_FALSE(conflict.empty());
+    REQUIRE(std::is_sorted(conflict.begin(), conflict.end()));
+    REQUIRE(needs(conflict) > *options.capacity);
+    for (const std::int32_t left_out : conflict) {
+      std::vector<std::int32_t> others;
+      std::copy_if(conflict.begin(), conflict.end(), std::back_inserter(others), [&](auto i) { return i != left_out; });
+      REQUIRE((others.empty() || needs(others) <= *options.capacity));
+    }
+    reduced += conflict.size() < test.problem.buffers.size();
+  });
+  CHECK(reduced > 1000);
+}
+
+TEST_CASE("small problems of known height are planned at that height") {
+  constexpr std::int64_t kHeight = 1024;
+  for (const tests::FullKind kind : tests::kFullKinds) {
+    tests::for_each_seed(12, [&](Random& random) {
+      CAPTURE(kind);
+      const PlanProblem problem = tests::without_places(
+          tests::full_problem(random, kind, kHeight, static_cast<std::size_t>(random.between(30, 80))));
+      const PlanSolution found = find_plan(problem, {.limit = {.work = 2'000'000'000}});
+      REQUIRE(fault(problem, {}, found.plan) == "");
+      REQUIRE(found.plan.bytes == kHeight);
+      REQUIRE(found.status == Status::optimal);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace cairn::solvers
