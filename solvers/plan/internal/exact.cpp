@@ -1,6 +1,7 @@
 #include "cairn/solvers/plan/internal/exact.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <tuple>
 
@@ -9,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;  // tried out on problems filled to the last byte
-constexpr std::size_t kRemembered = std::size_t{1} << 18;              // failed parts, 16 bytes each
+constexpr std::size_t kRemembered = std::size_t{1} << 18;              // failed parts at most, 16 bytes each
 
 std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -59,7 +60,7 @@ Search::Search(const Sections& sections, std::int64_t capacity, int strategy)
     open_count_.push_back(static_cast<std::int64_t>(sections.covers(t).size()));
   }
   for (auto& dirty : is_dirty_) dirty.assign(sections.count, 0);
-  failed_.assign(kRemembered, {});
+  failed_.assign(std::min(kRemembered, std::bit_ceil(64 * blocks * blocks + 1)), {});  // small problems are many
 }
 
 /// Bytes of obstacles in [from, to).
@@ -304,7 +305,7 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
   std::optional<Key> entry;
   const auto fail = [&] {
     undo(mark);
-    if (entry) failed_[entry->a % kRemembered] = *entry;
+    if (entry) failed_[entry->a % failed_.size()] = *entry;
     return Result::failed;
   };
   for (;;) {
@@ -315,7 +316,7 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
       return Result::cut;
     }
     const Key now = key(begin, end);
-    if (failed_[now.a % kRemembered] == now) return fail();
+    if (failed_[now.a % failed_.size()] == now) return fail();
     if (!entry) entry = now;
     const Cell cell = pick_cell(begin, end);
     const std::int32_t b = pick_block(cell, begin, end);
