@@ -137,7 +137,7 @@ Axes axes_of(const PlanReport& report, const Drawing& drawing) {
     upper = std::max(upper, r.upper);
   }
   if (lower < upper && lower > upper / 8) axes.x_min = real(lower);
-  axes.x_max = std::max(axes.x_min + 1, real(upper));
+  axes.x_max = std::max({axes.x_min + 1, axes.x_min * (1 + 1e-9), real(upper)});  // apart, even where times are huge
   std::int64_t most = report.plan.bytes;
   if (report.capacity_bytes && *report.capacity_bytes < 2 * most) most = std::max(most, *report.capacity_bytes);
   axes.y_max = std::max(1.0, 1.06 * real(most));

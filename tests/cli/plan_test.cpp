@@ -284,6 +284,30 @@ TEST_CASE("the page of a plan") {
     CHECK(count(text, "<rect class='buffer") == 4);
     CHECK(text.find("proved least") != std::string::npos);
   }
+  SECTION("whose load is largest at max-live, in-place buffers counted once") {
+    const Words model{"resnet18", "--batch", "1", "--image", "32"};
+    const std::string schedule = folder / "s.json";
+    Words solve{"solve", "--solver", "none", "-q", "-o", schedule}, plan{"--report", page, "--alignment", "16"};
+    solve.insert(solve.end(), model.begin(), model.end());
+    REQUIRE(run_command(solve).code == 0);
+    plan.insert(plan.end(), model.begin(), model.end());
+    plan.push_back(schedule);
+    const Json json = json_of(plan);
+    const std::string text = test::read_text(page);
+    const std::size_t begin = text.find("b:[") + 3;
+    const auto loads = Json::parse("[" + text.substr(begin, text.find(']', begin) - begin) + "]");
+    CHECK(*std::max_element(loads.begin(), loads.end()) == json["lower_bound_bytes"]);
+  }
+  SECTION("of buffers at the end of time, of none, and of some without bytes") {
+    for (const std::string rows :
+         {"", "a,4611686018427387904,9223372036854775807,9\nb,4611686018427387904,4611686018427387905,9\n",
+          "a,0,1,0\n"}) {
+      json_of({"--buffers", folder.write("b.csv", "id,lower,upper,size\n" + rows), "--report", page});
+      const std::string text = test::read_text(page);
+      CHECK(text.find("</html>") != std::string::npos);
+      for (const std::string odd : {"nan", "inf"}) CHECK(text.find("'" + odd) == std::string::npos);
+    }
+  }
   SECTION("of very many buffers stays small") {
     std::string csv = "id,lower,upper,size\n";
     for (int i = 0; i < 50'000; ++i) csv += fmt::format("{},{},{},{}\n", i, i, i + 1 + i % 40, 1 + i % 97);
