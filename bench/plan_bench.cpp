@@ -1,0 +1,113 @@
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "cairn/bench/random_layered.h"
+#include "cairn/core/random.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/plan/internal/incremental.h"
+#include "cairn/solvers/plan/planner.h"
+
+namespace {
+
+using namespace cairn;
+
+/// The training graph of a U-Net's shape: sizes halve towards the middle of the forward half, whose second quarter
+/// reads its mirror in the first; every backward node reads its forward one. A quarter of the nodes has scratch.
+core::Graph nested(core::NodeId nodes) {
+  constexpr core::NodeId kLevels = 8;
+  std::mt19937_64 random(1);
+  const core::NodeId half = nodes / 2;
+  core::GraphBuilder builder("nested");
+  for (core::NodeId v = 0; v < nodes; ++v) {
+    const core::NodeId mirror = v < half ? v : nodes - 1 - v;
+    core::Node node;
+    node.size = static_cast<std::int64_t>(1 + random() % 16) << (20 - std::min(mirror, half - mirror) * kLevels / half);
+    node.cost = 1;
+    if (random() % 4 == 0) node.scratch = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(node.size));
+    builder.add(std::move(node));
+  }
+  for (core::NodeId v = 1; v < nodes; ++v) {
+    builder.add_input(v, v - 1);
+    const core::NodeId mirror = v < half ? half - 1 - v : nodes - 1 - v;
+    if (mirror < v - 1 && (v >= half || v % 8 == 0)) builder.add_input(v, mirror);
+  }
+  return builder.build();
+}
+
+solvers::PlanProblem problem_of(const core::Graph& graph) {
+  return solvers::plan_problem(graph, core::baseline_schedule(graph));
+}
+
+solvers::PlanProblem chain_problem(core::NodeId nodes) {
+  return problem_of(bench::training_chain(nodes, std::int64_t{2} * nodes));
+}
+solvers::PlanProblem nested_problem(core::NodeId nodes) { return problem_of(nested(nodes)); }
+solvers::PlanProblem layered_problem(core::NodeId nodes) {
+  return problem_of(bench::random_layered(nodes, std::int64_t{3} * nodes));
+}
+
+/// The first plan of greedy_plan, with which a limit of no work ends. Counters: bytes above the bound, in percent.
+void plan_once(benchmark::State& state, solvers::PlanProblem (*make)(core::NodeId)) {
+  const solvers::PlanProblem problem = make(static_cast<core::NodeId>(state.range(0)));
+  solvers::PlanSolution solution;
+  for (auto _ : state) solution = solvers::greedy_plan(problem, {.limit = {.work = 0}});
+  const auto bound = static_cast<double>(solution.lower_bound);
+  state.counters["above_bound_pct"] = 100 * (static_cast<double>(solution.plan.bytes) / bound - 1);
+  state.counters["buffers"] = static_cast<double>(problem.buffers.size());
+}
+BENCHMARK_CAPTURE(plan_once, chain, chain_problem)->Arg(1000)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(plan_once, nested, nested_problem)
+    ->Arg(1000)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(plan_once, layered, layered_problem)
+    ->Arg(1000)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMillisecond);
+
+/// As a search tries a recomputation: a buffer ends after its first steps, another one is there for its last, the
+/// height is asked, and all is taken back.
+void replan_locally(benchmark::State& state, solvers::PlanProblem (*make)(core::NodeId)) {
+  constexpr std::int64_t kSpacing = 1 << 20;
+  const solvers::PlanProblem problem = make(static_cast<core::NodeId>(state.range(0)));
+  solvers::plan::IncrementalPlan plan(problem, {.limit = {.work = 0}}, kSpacing);
+  std::vector<std::size_t> long_lived;
+  for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
+    if (problem.buffers[b].last - problem.buffers[b].first >= 3) long_lived.push_back(b);
+  }
+  core::Random random(1);
+  for (auto _ : state) {
+    const std::size_t b = long_lived[random.next() % long_lived.size()];
+    const core::Buffer& buffer = problem.buffers[b];
+    const std::int64_t first = buffer.first * kSpacing, last = buffer.last * kSpacing;
+    plan.apply({{},
+                {{plan.block_of(b), {{{first, first + kSpacing, buffer.size}}, 1, {}}}},
+                {{{{last - kSpacing - kSpacing / 2, last, buffer.size}}, 1, {}}}});
+    benchmark::DoNotOptimize(plan.height());
+    plan.undo();
+  }
+}
+BENCHMARK_CAPTURE(replan_locally, chain, chain_problem)
+    ->Arg(1000)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(replan_locally, nested, nested_problem)
+    ->Arg(1000)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(replan_locally, layered, layered_problem)
+    ->Arg(1000)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMicrosecond);
+
+}  // namespace

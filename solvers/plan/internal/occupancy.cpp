@@ -1,0 +1,183 @@
+#include "cairn/solvers/plan/internal/occupancy.h"
+
+#include <algorithm>
+
+namespace cairn::solvers::plan {
+
+Occupancy::Occupancy(const std::vector<std::int64_t>& times) {
+  for (std::size_t i = kSectionTimes; i < times.size(); i += kSectionTimes) {
+    if (starts_.empty() || starts_.back() < times[i]) starts_.push_back(times[i]);
+  }
+  while (width_ < starts_.size() + 1) width_ *= 2;
+  nodes_.resize(2 * width_);
+  partial_.resize(starts_.size() + 1);
+}
+
+std::size_t Occupancy::section_of(std::int64_t time) const {
+  return static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), time) - starts_.begin());
+}
+
+template <class Between, class Above>
+void Occupancy::climb(const Rectangle& rectangle, const Between& between, const Above& above) const {
+  std::size_t l = width_ + section_of(rectangle.first), r = width_ + section_of(rectangle.last);
+  while (true) {
+    above(l);
+    if (l != r) above(r);
+    if (l == 1) return;
+    if (l != r && l + 1 != r) {
+      if (l % 2 == 0) between(l + 1);
+      if (r % 2 == 1) between(r - 1);
+    }
+    l /= 2;
+    r /= 2;
+  }
+}
+
+void Occupancy::insert(const Rectangle& rectangle, std::int64_t offset, std::int32_t owner) {
+  if (rectangle.size == 0) return;
+  const std::int64_t upper = offset + rectangle.size;
+  const std::size_t first = section_of(rectangle.first), last = section_of(rectangle.last);
+  for (const std::size_t section : {first, last}) {
+    partial_[section].push_back({rectangle.first, rectangle.last, offset, upper, owner});
+    crowd_ = std::max(crowd_, partial_[section].size());
+    if (first == last) break;
+  }
+  climb(
+      rectangle,
+      [&](std::size_t n) {
+        Node& node = nodes_[n];
+        const auto at = std::partition_point(node.items.begin(), node.items.end(),
+                                             [&](const Item& item) { return item.lower < offset; });
+        node.items.insert(at, {offset, upper, owner});
+        node.all_along.add(offset, upper);
+        node.used.add(offset, upper);
+      },
+      [&](std::size_t n) { nodes_[n].used.add(offset, upper); });
+}
+
+void Occupancy::erase(const Rectangle& rectangle, std::int64_t offset, std::int32_t owner) {
+  if (rectangle.size == 0) return;
+  const std::int64_t upper = offset + rectangle.size;
+  const std::size_t first = section_of(rectangle.first), last = section_of(rectangle.last);
+  for (const std::size_t section : {first, last}) {
+    auto& list = partial_[section];
+    const auto at = std::find_if(list.begin(), list.end(), [&](const Partial& p) {
+      return p.owner == owner && p.first == rectangle.first && p.last == rectangle.last;
+    });
+    *at = list.back();
+    list.pop_back();
+    if (first == last) break;
+  }
+  climb(
+      rectangle,
+      [&](std::size_t n) {
+        Node& node = nodes_[n];
+        node.items.erase(std::partition_point(node.items.begin(), node.items.end(),
+                                              [&](const Item& item) { return item.lower < offset; }));
+        node.all_along.subtract(offset, upper);
+        refresh(n, offset, upper);
+      },
+      [&](std::size_t n) { refresh(n, offset, upper); });
+}
+
+void Occupancy::refresh(std::size_t n, std::int64_t lower, std::int64_t upper) {
+  Node& node = nodes_[n];
+  node.used.subtract(lower, upper);
+  node.used.add(node.all_along, lower, upper);
+  if (n < width_) {
+    node.used.add(nodes_[2 * n].used, lower, upper);
+    node.used.add(nodes_[2 * n + 1].used, lower, upper);
+    return;
+  }
+  for (const Partial& p : partial_[n - width_]) {
+    if (p.lower < upper && p.upper > lower) node.used.add(std::max(lower, p.lower), std::min(upper, p.upper));
+  }
+}
+
+std::int64_t Occupancy::lowest_free(std::span<const Rectangle> rectangles, std::int64_t alignment,
+                                    const std::vector<core::AddressRange>& forbidden, std::int64_t limit) const {
+  struct Cursor {
+    const core::AddressRange *at, *end;  // all before ends at or below the offset
+    std::int64_t size;
+  };
+  std::vector<Cursor> cursors;
+  const auto look_at = [&](const std::vector<core::AddressRange>& ranges, std::int64_t size) {
+    if (!ranges.empty()) cursors.push_back({ranges.data(), ranges.data() + ranges.size(), size});
+  };
+  std::int64_t size = 0;
+  std::vector<AddressSet> partial(rectangles.size());
+  for (std::size_t i = 0; i < rectangles.size(); ++i) {
+    const Rectangle& rectangle = rectangles[i];
+    if (rectangle.size == 0) continue;
+    size = std::max(size, rectangle.size);
+    const std::size_t first = section_of(rectangle.first), last = section_of(rectangle.last);
+    for (const std::size_t section : {first, last}) {
+      for (const Partial& p : partial_[section]) {
+        if (p.first <= rectangle.last && p.last >= rectangle.first) partial[i].add(p.lower, p.upper);
+      }
+      if (first == last) break;
+    }
+    look_at(partial[i].ranges(), rectangle.size);
+    climb(
+        rectangle, [&](std::size_t n) { look_at(nodes_[n].used.ranges(), rectangle.size); },
+        [&](std::size_t n) { look_at(nodes_[n].all_along.ranges(), rectangle.size); });
+  }
+  if (size > 0) look_at(forbidden, size);
+  std::int64_t offset = 0;
+  std::size_t in_a_row = 0;  // cursors that have nothing against the offset
+  for (std::size_t i = 0; in_a_row < cursors.size(); i = i + 1 == cursors.size() ? 0 : i + 1) {
+    Cursor& c = cursors[i];
+    ++in_a_row;
+    const auto above = [&](const core::AddressRange& r) { return r.upper <= offset; };
+    if (c.at != c.end && above(*c.at)) c.at = std::partition_point(c.at + 1, c.end, above);
+    while (c.at != c.end && c.at->lower < offset + c.size) {
+      offset = core::align_up(std::max(offset, c.at->upper), alignment);
+      if (offset > limit - size) return -1;
+      while (c.at != c.end && above(*c.at)) ++c.at;
+      in_a_row = 1;
+    }
+  }
+  return offset <= limit - size ? offset : -1;
+}
+
+std::optional<std::vector<std::int32_t>> Occupancy::owners(const Rectangle& rectangle, std::int64_t lower,
+                                                           std::int64_t upper, std::size_t most) const {
+  std::vector<std::int32_t> found;
+  climb(
+      rectangle, [&](std::size_t n) { collect_below(n, rectangle, lower, upper, most, found); },
+      [&](std::size_t n) {
+        if (n < width_) {
+          collect_here(n, lower, upper, most, found);
+        } else {
+          collect_below(n, rectangle, lower, upper, most, found);
+        }
+      });
+  if (found.size() > most) return std::nullopt;
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+void Occupancy::collect_here(std::size_t n, std::int64_t lower, std::int64_t upper, std::size_t most,
+                             std::vector<std::int32_t>& found) const {
+  const std::vector<Item>& items = nodes_[n].items;
+  auto item = std::partition_point(items.begin(), items.end(), [&](const Item& i) { return i.upper <= lower; });
+  for (; item != items.end() && item->lower < upper && found.size() <= most; ++item) found.push_back(item->owner);
+}
+
+void Occupancy::collect_below(std::size_t n, const Rectangle& rectangle, std::int64_t lower, std::int64_t upper,
+                              std::size_t most, std::vector<std::int32_t>& found) const {
+  if (found.size() > most || !nodes_[n].used.meets(lower, upper)) return;
+  collect_here(n, lower, upper, most, found);
+  if (n < width_) {
+    collect_below(2 * n, rectangle, lower, upper, most, found);
+    collect_below(2 * n + 1, rectangle, lower, upper, most, found);
+    return;
+  }
+  for (const Partial& p : partial_[n - width_]) {
+    if (p.lower < upper && p.upper > lower && p.first <= rectangle.last && p.last >= rectangle.first)
+      found.push_back(p.owner);
+  }
+}
+
+}  // namespace cairn::solvers::plan

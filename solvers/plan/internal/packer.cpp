@@ -1,0 +1,212 @@
+#include "cairn/solvers/plan/internal/packer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "cairn/core/random.h"
+#include "cairn/solvers/plan/internal/placer.h"
+#include "cairn/solvers/plan/internal/skyline.h"
+
+namespace cairn::solvers::plan {
+namespace {
+
+struct BlockMeasures {
+  std::int64_t size, length, conflicts, crowd, first;
+};
+
+/// What the greedy orders sort by. `crowd` is the largest load during the block's life.
+std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<std::int64_t>& loads) {
+  std::vector<std::int64_t> starts, ends;
+  for (const Rectangle& p : instance.rectangles) {
+    starts.push_back(p.first);
+    ends.push_back(p.last);
+  }
+  std::sort(starts.begin(), starts.end());
+  std::sort(ends.begin(), ends.end());
+
+  // Range maximum by a sparse table: log2 rows.
+  std::vector<std::vector<std::int64_t>> table{loads};
+  for (std::size_t width = 1; 2 * width <= loads.size(); width *= 2) {
+    const auto& below = table.back();
+    std::vector<std::int64_t> row(loads.size() - 2 * width + 1);
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = std::max(below[i], below[i + width]);
+    table.push_back(std::move(row));
+  }
+  const auto range_max = [&](std::int64_t first, std::int64_t last) {
+    int row = 0;
+    while ((std::int64_t{2} << row) <= last - first + 1) ++row;
+    return std::max(table[row][first], table[row][last + 1 - (std::int64_t{1} << row)]);
+  };
+
+  std::vector<BlockMeasures> measures;
+  measures.reserve(instance.blocks.size());
+  for (const Block& block : instance.blocks) {
+    const Rectangle* begin = instance.begin(block);
+    const Rectangle* end = instance.end(block);
+    const std::int64_t first = begin->first, last = (end - 1)->last;
+    std::int64_t size = 0;
+    for (const Rectangle* p = begin; p != end; ++p) size = std::max(size, p->size);
+    const auto started = std::upper_bound(starts.begin(), starts.end(), last) - starts.begin();
+    const auto ended = std::lower_bound(ends.begin(), ends.end(), first) - ends.begin();
+    measures.push_back({size, last - first + 1, started - ended, range_max(first, last), first});
+  }
+  return measures;
+}
+
+/// Looks for low packings, and ends at the first of at most `target` bytes.
+class Packer {
+ public:
+  /// `bound`: no packing is lower.
+  Packer(const Instance& instance, std::int64_t bound, std::int64_t target, std::vector<BlockMeasures> measures,
+         core::Stopwatch& watch)
+      : instance_(instance), bound_(bound), target_(target), watch_(watch), measures_(std::move(measures)) {
+    for (const BlockMeasures& m : measures_) conflicts_ += static_cast<double>(m.conflicts);
+    placer_.emplace(instance, conflicts_, watch);
+    for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
+      if (!instance.blocks[b].fixed) loose_.push_back(static_cast<std::int32_t>(b));
+    }
+  }
+
+  Packing pack() {
+    if (instance_.blocks.empty()) return {0, {}};
+    const auto length = [](const BlockMeasures& m) { return static_cast<double>(m.length); };
+    const auto area = [&](const BlockMeasures& m) { return length(m) * static_cast<double>(m.size); };
+    const auto crowd = [&](const BlockMeasures& m) { return length(m) * static_cast<double>(m.crowd); };
+    if (std::any_of(instance_.blocks.begin(), instance_.blocks.end(), usable_hint)) place_hinted(values(length));
+    for (const Key& key : {Key(length), Key(area), Key(crowd)}) {
+      if (done()) return std::move(best_);
+      build_up(values(key));
+    }
+    place_orders();
+    improve({values(length), values(area)});
+    return std::move(best_);
+  }
+
+ private:
+  using Key = std::function<double(const BlockMeasures&)>;
+
+  bool done() {
+    const bool any = !best_.offsets.empty();
+    return any && (best_.height <= target_ || watch_.expired());
+  }
+
+  void keep(std::int64_t height) {
+    if (height < best_.height) best_ = {height, offsets_};
+  }
+
+  std::vector<double> values(const Key& key) const {
+    std::vector<double> values;
+    values.reserve(measures_.size());
+    for (const BlockMeasures& m : measures_) values.push_back(key(m));
+    return values;
+  }
+
+  /// Loose blocks by the offsets in which skyline_offsets has them.
+  std::vector<std::int32_t> order_of_skyline(const std::vector<double>& key) {
+    offsets_ = skyline_offsets(instance_, key, watch_);
+    std::vector<std::int32_t> order = loose_;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int32_t a, std::int32_t b) { return offsets_[a] < offsets_[b]; });
+    return order;
+  }
+
+  void place_hinted(const std::vector<double>& key) {
+    std::vector<std::int32_t> order = order_of_skyline(key);
+    std::stable_partition(order.begin(), order.end(), [&](std::int32_t b) { return usable_hint(instance_.blocks[b]); });
+    keep(placer_->place(order, offsets_, Fit::lowest, true));
+  }
+
+  /// The skyline's packing; where blocks are fixed, one in the order of its offsets.
+  std::int64_t build_up(const std::vector<double>& key) {
+    std::int64_t height = 0;
+    if (loose_.size() < instance_.blocks.size()) {
+      height = placer_->place(order_of_skyline(key), offsets_, Fit::lowest);
+    } else {
+      offsets_ = skyline_offsets(instance_, key, watch_);
+      for (std::size_t b = 0; b < offsets_.size(); ++b) height = std::max(height, top(b));
+    }
+    keep(height);
+    return height;
+  }
+
+  std::int64_t top(std::size_t b) const { return offsets_[b] + measures_[b].size; }
+
+  /// Best-fit and first-fit over the greedy orders, as far as the limit allows.
+  void place_orders() {
+    const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+    const std::vector<Key> keys{
+        [&](const BlockMeasures& m) { return real(m.size); },
+        [&](const BlockMeasures& m) { return real(m.length); },
+        [&](const BlockMeasures& m) { return real(m.size) * real(m.length); },
+        [&](const BlockMeasures& m) { return real(m.conflicts); },
+        [&](const BlockMeasures& m) { return real(m.conflicts) * real(m.size); },
+        [&](const BlockMeasures& m) { return real(m.crowd); },
+        [&](const BlockMeasures& m) { return -real(m.first); },
+    };
+    for (const Key& key : keys) {
+      const std::vector<double> value = values(key);
+      std::vector<std::int32_t> order = loose_;
+      std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+        const BlockMeasures &x = measures_[a], &y = measures_[b];
+        return std::tuple(value[a], x.size, x.length, b) > std::tuple(value[b], y.size, y.length, a);
+      });
+      for (const Fit fit : {Fit::best, Fit::lowest}) {
+        if (done() || conflicts_ > static_cast<double>(watch_.rest().work)) return;
+        keep(placer_->place(order, offsets_, fit));
+      }
+    }
+  }
+
+  /// Squeaky wheel optimisation (Joslin and Clements, 1999): blocks that end above the bound are taken earlier the
+  /// next time, that is their keys grow; where that does not help for a while, it starts again near one of `starts`.
+  void improve(const std::vector<std::vector<double>>& starts) {
+    constexpr int kMostRounds = 4000, kPatience = 100;
+    core::Random random(1);
+    std::vector<double> key;
+    std::int64_t lowest = 0;  // since the start
+    int since_lowest = kPatience;
+    std::size_t start = 0;
+    for (int round = 0; round < kMostRounds && !done(); ++round) {
+      if (since_lowest == kPatience) {
+        key = starts[start++ % starts.size()];
+        if (start > starts.size()) {
+          for (double& value : key) value *= std::exp(0.5 * (random.uniform() - 0.5));
+        }
+        lowest = std::numeric_limits<std::int64_t>::max();
+        since_lowest = 0;
+      }
+      const std::int64_t height = build_up(key);
+      ++since_lowest;
+      if (height < lowest) {
+        lowest = height;
+        since_lowest = 0;
+      }
+      for (const std::int32_t b : loose_) {
+        if (top(b) > bound_) key[b] *= 1 + random.uniform();
+      }
+    }
+  }
+
+  const Instance& instance_;
+  const std::int64_t bound_, target_;
+  core::Stopwatch& watch_;
+  const std::vector<BlockMeasures> measures_;
+  double conflicts_ = 0;
+  std::optional<Placer> placer_;
+  std::vector<std::int32_t> loose_;    ///< blocks that are not fixed
+  std::vector<std::int64_t> offsets_;  ///< of the latest packing
+  Packing best_;
+};
+
+}  // namespace
+
+Packing pack(const Instance& instance, std::int64_t bound, std::int64_t target, const std::vector<std::int64_t>& loads,
+             core::Stopwatch& watch) {
+  return Packer(instance, bound, target, measure(instance, loads), watch).pack();
+}
+
+}  // namespace cairn::solvers::plan
