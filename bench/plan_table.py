@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Where the arena of a schedule is higher than max-live, the bytes that are live at once at its worst step.
 
-usage: plan_table.py CAIRN [--data DIR] [--time-limit 3s] [--models a,b] [--plan-time-limit 5s] [--all]
+usage: plan_table.py CAIRN [--data DIR] [--time-limit 2s] [--models a,b] [--plan-time-limit 5s] [--all]
 
 Every model, and every graph file below DIR, is solved by `none`, `tw` and `auto` at 100, 70, 50 and 35% of its baseline
 peak; random layered graphs of 100 and 250 nodes at 80 and 60%. Each schedule is planned at alignment 1, those of models
@@ -82,8 +82,8 @@ class Table:
         if code != 0:
             sys.exit(f"{' '.join(command)}: {plan['error']}")
         planned = plan["planned_bytes"]
-        bound = plan["lower_bound_bytes"]
-        max_live = plan.get("max_live_bytes", bound)
+        bound = plan["proved_bytes"]
+        max_live = plan["lower_bound_bytes"]
         gap = 100 * (planned - max_live) / max(1, max_live)
         fits = planned <= solved["budget_bytes"]
         self.plans += 1
@@ -112,7 +112,7 @@ def main():
     parser.add_argument("cairn")
     parser.add_argument("--data", metavar="DIR", help="graph files, at any depth")
     parser.add_argument("--models", help="those instead of all, comma between; '' for none")
-    parser.add_argument("--time-limit", default="3s", help="of each solver")
+    parser.add_argument("--time-limit", default="2s", help="of each solver")
     parser.add_argument("--plan-time-limit", help="of each plan")
     parser.add_argument("--all", action="store_true", help="a row for every plan")
     args = parser.parse_args()
