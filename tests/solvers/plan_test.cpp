@@ -214,6 +214,30 @@ TEST_CASE("a hint that is free is taken") {
   CHECK(plan.buffers[1].offset == 0);
 }
 
+TEST_CASE("rules hold among thousands of buffers that live at once") {
+  constexpr std::int64_t kDepth = 20'000;
+  tests::Random random(34);
+  solvers::PlanProblem problem;
+  for (std::int64_t i = 0; i < kDepth; ++i) {
+    problem.buffers.push_back({.first = i, .last = 2 * kDepth - i, .size = random.between(1, 100)});
+  }
+  problem.rules.resize(kDepth);
+  problem.rules[7].offset = 500;
+  problem.rules[8].hint = 1000;
+  problem.rules[9].hint = 510;  // is not free
+  problem.forbidden = {{200, 300}, {2000, 2000}};
+  const auto found = solvers::greedy_plan(problem, {.limit = {.work = 0}});
+  CHECK(check_overlaps(found.plan) == "");
+  CHECK(found.plan.buffers[7].offset == 500);
+  CHECK(found.plan.buffers[8].offset == 1000);
+  CHECK(found.plan.bytes <= found.lower_bound + 400);
+  for (const Buffer& buffer : found.plan.buffers) {
+    for (const AddressRange& range : problem.forbidden) {
+      if (buffer.offset < range.upper) REQUIRE(buffer.offset + buffer.size <= range.lower);
+    }
+  }
+}
+
 TEST_CASE("buffers lie in banks, never across the wall between them") {
   solvers::PlanProblem problem{
       {{.first = 0, .last = 1, .size = 6}, {.first = 0, .last = 1, .size = 6}, {.first = 0, .last = 1, .size = 4}},

@@ -140,6 +140,17 @@ std::int64_t Occupancy::lowest_free(std::span<const Rectangle> rectangles, std::
   return offset <= limit - size ? offset : -1;
 }
 
+bool Occupancy::is_free(std::span<const Rectangle> rectangles, std::int64_t offset,
+                        const std::vector<core::AddressRange>& forbidden) const {
+  return std::all_of(rectangles.begin(), rectangles.end(), [&](const Rectangle& rectangle) {
+    const std::int64_t end = offset + rectangle.size;
+    const auto range = std::partition_point(forbidden.begin(), forbidden.end(),
+                                            [&](const core::AddressRange& r) { return r.upper <= offset; });
+    return rectangle.size == 0 ||
+           ((range == forbidden.end() || range->lower >= end) && owners(rectangle, offset, end, 0).has_value());
+  });
+}
+
 std::optional<std::vector<std::int32_t>> Occupancy::owners(const Rectangle& rectangle, std::int64_t lower,
                                                            std::int64_t upper, std::size_t most) const {
   std::vector<std::int32_t> found;

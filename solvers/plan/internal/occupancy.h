@@ -30,6 +30,10 @@ class Occupancy {
   std::int64_t lowest_free(std::span<const Rectangle> rectangles, std::int64_t alignment,
                            const std::vector<core::AddressRange>& forbidden, std::int64_t limit) const;
 
+  /// Whether no rectangle meets an inserted one or a forbidden range at this offset.
+  bool is_free(std::span<const Rectangle> rectangles, std::int64_t offset,
+               const std::vector<core::AddressRange>& forbidden) const;
+
   /// Owners of what meets the addresses [lower, upper) while the rectangle lives, each once, ascending; none if the
   /// search meets more than `most`, some of them again.
   std::optional<std::vector<std::int32_t>> owners(const Rectangle& rectangle, std::int64_t lower, std::int64_t upper,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cairn/core/random.h"
+#include "cairn/solvers/plan/internal/occupancy.h"
 #include "cairn/solvers/plan/internal/placer.h"
 #include "cairn/solvers/plan/internal/skyline.h"
 
@@ -114,17 +115,50 @@ class Packer {
     return order;
   }
 
+  /// First-fit; where too many live at once to be looked through, through the ranges of addresses they use.
+  std::int64_t place_lowest(const std::vector<std::int32_t>& order, bool hints) {
+    constexpr double kMostConflicts = 1e8;
+    if (conflicts_ < kMostConflicts) return placer_->place(order, offsets_, Fit::lowest, hints);
+    constexpr std::int64_t kSearch = 2000;  // what it costs, in comparisons
+    std::vector<std::int64_t> times;
+    for (const Rectangle& rectangle : instance_.rectangles) {
+      times.push_back(rectangle.first);
+      times.push_back(rectangle.last);
+    }
+    std::sort(times.begin(), times.end());
+    Occupancy occupancy(times);
+    std::int64_t height = 0;
+    const auto put = [&](std::int32_t b, std::int64_t offset) {
+      offsets_[b] = offset;
+      height = std::max(height, top(b));
+      for (const Rectangle& rectangle : instance_.of(instance_.blocks[b])) occupancy.insert(rectangle, offset, b);
+      watch_.charge(kSearch);
+    };
+    for (std::int32_t b = 0; b < static_cast<std::int32_t>(instance_.blocks.size()); ++b) {
+      if (instance_.blocks[b].fixed) put(b, *instance_.blocks[b].fixed);
+    }
+    for (const std::int32_t b : order) {
+      const Block& block = instance_.blocks[b];
+      const bool hinted =
+          hints && usable_hint(block) && occupancy.is_free(instance_.of(block), *block.hint, instance_.forbidden);
+      put(b, hinted ? *block.hint
+                    : occupancy.lowest_free(instance_.of(block), block.alignment, instance_.forbidden,
+                                            std::numeric_limits<std::int64_t>::max()));
+    }
+    return height;
+  }
+
   void place_hinted(const std::vector<double>& key) {
     std::vector<std::int32_t> order = order_of_skyline(key);
     std::stable_partition(order.begin(), order.end(), [&](std::int32_t b) { return usable_hint(instance_.blocks[b]); });
-    keep(placer_->place(order, offsets_, Fit::lowest, true));
+    keep(place_lowest(order, true));
   }
 
   /// The skyline's packing; where blocks are fixed, one in the order of its offsets.
   std::int64_t build_up(const std::vector<double>& key) {
     std::int64_t height = 0;
     if (loose_.size() < instance_.blocks.size()) {
-      height = placer_->place(order_of_skyline(key), offsets_, Fit::lowest);
+      height = place_lowest(order_of_skyline(key), false);
     } else {
       offsets_ = skyline_offsets(instance_, key, watch_);
       for (std::size_t b = 0; b < offsets_.size(); ++b) height = std::max(height, top(b));
