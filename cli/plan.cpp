@@ -94,7 +94,7 @@ void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
 
 // --- what is said of a plan ------------------------------------------------------------------------------------------
 
-struct Result {
+struct Planned {
   solvers::PlanSolution found;
   double seconds = 0;
   std::optional<std::int64_t> capacity;
@@ -114,7 +114,7 @@ struct Result {
   }
 };
 
-Json describe_plan(const Result& result) {
+Json describe_plan(const Planned& result) {
   const core::Plan& plan = result.found.plan;
   Json json;
   json["status"] = solvers::to_string(result.status());
@@ -130,7 +130,7 @@ Json describe_plan(const Result& result) {
   return json;
 }
 
-Rows rows_of(const Result& result) {
+Rows rows_of(const Planned& result) {
   const core::Plan& plan = result.found.plan;
   Rows rows = {{"buffers", std::to_string(plan.buffers.size())},
                {"planned", fmt::format("{}: {}", bytes_text(plan.bytes), result.quality())},
@@ -149,7 +149,7 @@ Rows rows_of(const Result& result) {
                 std::move(json));
 }
 
-pipeline::PlanReport report_of(const Result& result, std::string name) {
+pipeline::PlanReport report_of(const Planned& result, std::string name) {
   pipeline::PlanReport report;
   report.name = std::move(name);
   report.version = core::kVersion;
@@ -168,7 +168,7 @@ int plan_schedule(const PlanArguments& arguments) {
   const core::Graph graph = arguments.source.source().load({.stop = &catch_interrupt()});
   const auto file = core::load_schedule(arguments.schedule, graph);
   const core::Stopwatch watch(options.limit);
-  Result result{pipeline::checked_plan(graph, file.schedule, options), watch.seconds(), {}};
+  Planned result{pipeline::checked_plan(graph, file.schedule, options), watch.seconds(), {}};
   const core::Plan& plan = result.found.plan;
   if (!arguments.output.empty()) core::write_file(arguments.output, core::plan_to_json(graph, plan));
   if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
@@ -212,7 +212,7 @@ int plan_csv(const PlanArguments& arguments) {
 
   const core::Stopwatch watch(options.limit);
   if (!arguments.minimize) options.capacity = space.capacity;
-  Result result{pipeline::checked_plan(specs, space.forbidden, options), 0, space.capacity};
+  Planned result{pipeline::checked_plan(specs, space.forbidden, options), 0, space.capacity};
   solvers::PlanConflict conflict;
   if (result.status() == solvers::Status::infeasible) {
     solvers::PlanProblem problem = solvers::plan_problem(specs);

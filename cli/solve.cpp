@@ -31,19 +31,32 @@ struct Result {
   bool plan_fits(const pipeline::Problem& problem) const { return !problem.budget || plan->bytes <= *problem.budget; }
 };
 
-/// Plans the schedule and writes both. The schedule is written first, as planning a long one takes seconds.
-Result finish(const core::Graph& graph, core::Schedule schedule, const SolveArguments& arguments) {
+/// Plans what was found and writes both; found.solution.schedule may become one whose plan fits. The schedule is
+/// written first, as planning a long one takes seconds.
+Result finish(const pipeline::Problem& problem, const solvers::SolverInfo& solver, pipeline::Solved& found,
+              const SolveArguments& arguments) {
   constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
-  Result result{std::move(schedule), {}, {}};
-  if (!arguments.output.empty())
-    core::write_file(arguments.output, core::schedule_to_json(graph, result.schedule, arguments.search.solver));
-  solvers::PlanOptions options;
-  options.alignment = arguments.alignment;
-  if (catch_interrupt()) options.limit.work = 0;
-  result.evaluation = core::evaluate(graph, result.schedule);
-  if (catch_interrupt() && result.schedule.length() > kQuicklyPlanned) return result;
-  result.plan = pipeline::checked_plan(graph, result.schedule, options).plan;
-  if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(graph, *result.plan));
+  const auto write = [&] {
+    if (!arguments.output.empty())
+      core::write_file(arguments.output, core::schedule_to_json(problem.graph, found.solution.schedule, solver.name));
+  };
+  write();
+  pipeline::FitOptions options{arguments.search.options(), {.alignment = arguments.alignment}};
+  options.plan.limit.stop = &catch_interrupt();
+  Result result{found.solution.schedule, core::evaluate(problem.graph, found.solution.schedule), {}};
+  if (catch_interrupt()) {
+    if (result.schedule.length() > kQuicklyPlanned) return result;
+    options.plan.limit.work = 0;
+    result.plan = pipeline::checked_plan(problem.graph, result.schedule, options.plan).plan;
+  } else {
+    result.plan = pipeline::plan_within_budget(problem, solver, options, found).plan;
+    if (found.solution.schedule.steps != result.schedule.steps) {
+      result.schedule = found.solution.schedule;
+      result.evaluation = found.evaluation;
+      write();
+    }
+  }
+  if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(problem.graph, *result.plan));
   return result;
 }
 
@@ -122,8 +135,8 @@ int solve(const SolveArguments& arguments) {
   std::optional<Result> result;
   if (success || interrupted) {
     // Interrupted before anything was found: the baseline is the best schedule known.
-    const bool none = found.solution.schedule.steps.empty();
-    result = finish(problem.graph, none ? core::baseline_schedule(problem.graph) : found.solution.schedule, arguments);
+    if (found.solution.schedule.steps.empty()) found.solution.schedule = core::baseline_schedule(problem.graph);
+    result = finish(problem, solver, found, arguments);
   }
   const std::int64_t least = pipeline::least_feasible(problem, found.solution, arguments.search.options());
   Json json = to_json(problem, arguments, found, result, least);

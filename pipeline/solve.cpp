@@ -89,7 +89,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   without_guards.guard_bytes = 0;
   const core::Stopwatch watch(search.limit);
   const std::int64_t least_cut = std::max(fit.budget / 200, options.plan.alignment);
-  std::int64_t solver_budget = fit.budget;
+  std::int64_t solver_budget = fit.budget - options.first_cut;
   while (fit.rounds < options.max_rounds && solver_budget > 0 && !watch.interrupted()) {
     ++fit.rounds;
     search.budget = solver_budget;
@@ -99,7 +99,13 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       if (!fit.plan) fit.solution = std::move(solution);
       break;
     }
-    core::Plan plan = solvers::plan_memory(problem.graph, solution.schedule, without_guards);
+    without_guards.capacity = fit.budget;
+    auto [schedule, found] = solvers::plan_some_order(problem.graph, solution.schedule, without_guards);
+    if (schedule.steps != solution.schedule.steps) {
+      solution.schedule = std::move(schedule);
+      solution.peak = core::evaluate(rounded.graph, solution.schedule).peak;
+    }
+    core::Plan& plan = found.plan;
     const std::int64_t excess = plan.bytes - fit.budget;
     if (!fit.plan || plan.bytes < fit.plan->bytes) {
       fit.solution = std::move(solution);
@@ -110,6 +116,39 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   }
   fit.seconds = watch.seconds();
   return fit;
+}
+
+solvers::PlanSolution plan_within_budget(const Problem& problem, const solvers::SolverInfo& solver,
+                                         const FitOptions& options, Solved& found) {
+  solvers::PlanOptions planning = options.plan;
+  planning.capacity = problem.budget;
+  auto [schedule, plan] = solvers::plan_some_order(problem.graph, found.solution.schedule, planning);
+  const auto take = [&](core::Schedule better) {
+    found.solution.schedule = std::move(better);
+    found.evaluation = core::evaluate(problem.graph, found.solution.schedule);
+    found.solution.peak = found.evaluation.peak;
+    found.solution.cost = found.evaluation.cost;
+  };
+  if (schedule.steps != found.solution.schedule.steps) take(std::move(schedule));
+  if (problem.budget && plan.plan.bytes > *problem.budget) {
+    FitOptions rest = options;
+    const double seconds = options.search.limit.seconds;
+    rest.search.limit.seconds = std::max(seconds - found.seconds, seconds / 4);
+    rest.first_cut = std::max(plan.plan.bytes - *problem.budget, *problem.budget / 200);
+    Fit fit = fit_to_budget(problem, problem.rounded_up(options.plan.alignment), solver, rest);
+    found.seconds += fit.seconds;
+    if (fit.fits()) {
+      take(std::move(fit.solution.schedule));
+      found.solution.best_seconds = found.seconds;
+      if (found.solution.status == solvers::Status::optimal && found.solution.cost > found.solution.cost_bound.value)
+        found.solution.status = solvers::Status::feasible;
+      planning.limit.work = 0;
+      plan = solvers::find_plan(solvers::plan_problem(problem.graph, found.solution.schedule), planning);
+      if (plan.plan.bytes > fit.plan->bytes) plan.plan = *std::move(fit.plan);
+    }
+  }
+  require_right(core::check_plan(problem.graph, found.solution.schedule, plan.plan));
+  return plan;
 }
 
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,

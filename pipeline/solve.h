@@ -56,6 +56,7 @@ struct FitOptions {
   solvers::SolveOptions search;                    ///< its budget is not read
   solvers::PlanOptions plan = {.alignment = 256};  ///< guards come beside the budget
   int max_rounds = 8;                              ///< how often the solver may be called
+  std::int64_t first_cut = 0;                      ///< bytes; its first budget is lower by so much
 };
 
 /// A schedule whose plan, not only its peak, is to fit into a budget.
@@ -75,6 +76,12 @@ struct Fit {
 /// a budget. The schedule is as the solver gave it: evaluate_again() checks it.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options);
+
+/// The plan of what was found. Where it needs more than the problem's budget, other orders are tried (plan_some_order),
+/// then lower budgets (fit_to_budget, for the rest of the search's wall time, a quarter of it at least); what fits
+/// replaces `found`, whose bounds stay. Throws DefectError as checked_plan.
+solvers::PlanSolution plan_within_budget(const Problem& problem, const solvers::SolverInfo& solver,
+                                         const FitOptions& options, Solved& found);
 
 /// A schedule with its plan, and who made it: all that an execution needs.
 struct Decision {

@@ -15,6 +15,7 @@ using plan::Sections;
 using plan::Verdict;
 
 constexpr std::int64_t kMostCovers = std::int64_t{1} << 22;  // for the exact search; 16 bytes each
+constexpr std::size_t kMostBlocks = 4'000;                   // likewise: it nests as deep
 constexpr std::int64_t kUnit = 3;  // a unit of the search takes as long as so many comparisons
 
 struct Answer {
@@ -97,7 +98,7 @@ class Finder {
   PlanSolution find() && {
     if (best_.status != Status::optimal && best_.status != Status::infeasible && !enough() && !watch_.expired_now()) {
       sections_.emplace(instance_, kMostCovers);
-      if (sections_->count >= 0) improve();
+      if (sections_->count >= 0 && sections_->movable.size() <= kMostBlocks) improve();
     }
     best_.work = watch_.work();
     const std::int64_t bytes = best_.plan.bytes;

@@ -86,6 +86,19 @@ PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedul
 /// >= upper.
 PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs);
 
+/// A schedule with its plan.
+struct PlannedOrder {
+  core::Schedule schedule;
+  PlanSolution plan;
+};
+
+/// The least plan of a schedule. Where that is above options.capacity (by default the schedule's peak with sizes
+/// rounded up to the alignment) although the peak is not, other orders of the same steps are tried in which every step
+/// reads what it reads now, and memory stays within the capacity: cost and recomputations are the same. Returns the
+/// order with the lowest plan that was found. Schedules of over 20,000 steps are planned as they are. Throws as
+/// plan_problem.
+PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options);
+
 /// find_plan of plan_problem.
 core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options = {});
 /// The same; `Plan::buffers[i]` is specs[i], with `last` = upper - 1.

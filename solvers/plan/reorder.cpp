@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <utility>
+
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/plan/planner.h"
+
+namespace cairn::solvers {
+namespace {
+
+/// Moves a few steps to where every step still reads what it reads now and memory stays within `most` bytes.
+void shuffle(core::EditableSchedule& schedule, std::int64_t most, core::Random& random) {
+  constexpr std::int32_t kFarthest = 100;  // steps
+  constexpr int kTries = 100;
+  const auto moves = static_cast<int>(1 + random.next() % 6);
+  const auto length = static_cast<std::uint64_t>(schedule.length());
+  for (int done = 0, tries = 0; done < moves && tries < kTries; ++tries) {
+    const auto step = schedule.at(static_cast<std::int32_t>(random.next() % length));
+    const auto legal = schedule.legal(step);
+    const std::int32_t here = schedule.place(step), first = std::max(legal.first, here - kFarthest),
+                       last = std::min(legal.last, here + kFarthest);
+    const auto to = static_cast<std::int32_t>(first + random.next() % static_cast<std::uint64_t>(last - first + 1));
+    if (to == here) continue;
+    schedule.evaluate_move(step, to);
+    bool within = true;
+    for (std::int32_t place = std::min(here, to); within && place <= std::max(here, to); ++place)
+      within = schedule.moved_during(place) <= most;
+    if (!within) continue;
+    schedule.move();
+    ++done;
+  }
+}
+
+}  // namespace
+
+PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options) {
+  constexpr std::int64_t kLongest = 20'000, kWorkOfOne = 20'000'000;
+  core::Stopwatch watch(options.limit);
+  const core::Graph aligned = core::align_sizes(graph, options.alignment);
+  const std::int64_t capacity = options.capacity.value_or(core::evaluate(aligned, schedule).peak);
+  PlanOptions own = options;
+  own.capacity.reset();
+  own.limit = watch.share(0.3);
+  PlannedOrder best{schedule, find_plan(plan_problem(graph, schedule), own)};
+  watch.charge(best.plan.work);
+  const auto missed = [&] { return best.plan.plan.bytes > capacity && best.plan.plan.lower_bound <= capacity; };
+  if (!missed() || schedule.length() > kLongest) return best;
+
+  own.capacity = capacity;
+  core::EditableSchedule trial(aligned);
+  core::Random random(1);
+  trial.assign(schedule.steps);
+  while (missed() && !watch.expired_now()) {
+    shuffle(trial, capacity, random);
+    core::Schedule order{trial.steps()};
+    own.limit = watch.rest();
+    own.limit.work = std::min(own.limit.work, kWorkOfOne);
+    PlanSolution plan = find_plan(plan_problem(graph, order), own);
+    watch.charge(plan.work + order.length());
+    if (plan.plan.bytes <= best.plan.plan.bytes) {
+      best = {std::move(order), std::move(plan)};
+    } else {
+      trial.assign(best.schedule.steps);
+    }
+  }
+  return best;
+}
+
+}  // namespace cairn::solvers
