@@ -41,8 +41,8 @@ struct PlanOptions {
   std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, for the arena's sentinels
   /// Bytes that the buffers are to fit into: the search ends as soon as they do. Absent: as low as possible.
   std::optional<std::int64_t> capacity;
-  /// Work is counted in comparisons of buffers; the default is about a second's worth. The first greedy order is always
-  /// placed whole, whatever the limit.
+  /// Work is counted in comparisons of buffers; the default is about a second's worth. The first greedy plan is always
+  /// made whole, whatever the limit.
   core::Limit limit{.work = 600'000'000};
   int threads = 0;  ///< of the exact search; 0: as many as the machine has. No answer within a work limit depends on it
 };
@@ -57,10 +57,12 @@ struct PlanSolution {
   bool timed_out = false;        ///< the limit ended the search
 };
 
-/// Greedy best-fit over several orders (by size, lifetime, area, conflicts, start), the lowest kept, then a local
-/// search over orders that moves the buffers at the top to the front. O(orders * b * (conflicts + log b)).
-/// Deterministic under a limit of work. A capacity below max-live ends it after the first order. Throws InputError on a
-/// malformed problem, an alignment, guard or capacity out of range, or sizes that add up to over 2^62.
+/// Plans built up along the skyline (internal/skyline.h), the lowest kept; where they miss the bound, best-fit and
+/// first-fit over several orders (by size, lifetime, area, conflicts, start), and a search that builds up again with
+/// those buffers earlier that were too high. O(b log b) for the first plan; where some are fixed or hinted, times the
+/// ranges of addresses in use. Deterministic under a limit of work. A capacity below the bound ends it after the first
+/// plan. Throws InputError on a malformed problem, an alignment, guard or capacity out of range, sizes that add up to
+/// over 2^62, or fixed offsets that overlap or are forbidden.
 PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
 /// The least plan, or one that fits: greedy_plan first and, where that misses the bound and the capacity, an exact
