@@ -133,7 +133,7 @@ def quantiles(times):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("--write", metavar="DIR")
     parser.add_argument("--solve", metavar="CAIRN")
     parser.add_argument("--keep", metavar="DIR", help="where the instances are written that were not solved")

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -16,6 +18,7 @@ using plan::Verdict;
 
 constexpr std::int64_t kMostCovers = std::int64_t{1} << 22;  // for the exact search; 16 bytes each
 constexpr std::size_t kMostBlocks = 4'000;                   // likewise: it nests as deep
+constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
 constexpr std::int64_t kUnit = 3;  // a unit of the search takes as long as so many comparisons
 
 struct Answer {
@@ -115,24 +118,25 @@ class Finder {
  private:
   bool enough() const { return options_.capacity && best_.plan.bytes <= *options_.capacity; }
 
-  /// The offsets below `capacity`, for a part of what is left of the limit.
-  Verdict fit(std::int64_t capacity, double part) {
-    const bool everywhere_alike = options_.limit.work < std::numeric_limits<std::int64_t>::max() / 2;
+  /// Looks for offsets below `capacity`, with at most `work` of what is left of the limit.
+  Verdict fit(std::int64_t capacity, std::int64_t work) {
+    const bool everywhere_alike = options_.limit.work < kEndless;
     const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     const int threads = options_.threads > 0 ? options_.threads : cores;
     const int strategies = everywhere_alike ? 2 : std::clamp(threads, 2, 8);
-    return core::within(watch_, part, [&](core::Stopwatch& watch) {
-      Portfolio portfolio(*sections_, capacity, strategies, threads);
-      Answer answer;
-      for (std::int64_t work = 10'000'000; answer.verdict == Verdict::unknown && !watch.expired_now();
-           work += work / 2) {
-        const std::int64_t rest = watch.rest().work / kUnit / strategies;
-        if (rest <= 0) break;
-        answer = portfolio.run(std::min(work, rest), watch);
-      }
-      if (answer.verdict == Verdict::fits) take(answer.offsets);
-      return answer.verdict;
-    });
+    core::Limit limit = watch_.rest();
+    limit.work = std::min(limit.work, work);
+    core::Stopwatch watch(limit);
+    Portfolio portfolio(*sections_, capacity, strategies, threads);
+    Answer answer;
+    for (std::int64_t part = 10'000'000; answer.verdict == Verdict::unknown && !watch.expired_now(); part += part / 2) {
+      const std::int64_t rest = watch.rest().work / kUnit / strategies;
+      if (rest <= 0) break;
+      answer = portfolio.run(std::min(part, rest), watch);
+    }
+    watch_.charge(watch.work());
+    if (answer.verdict == Verdict::fits) take(answer.offsets);
+    return answer.verdict;
   }
 
   void take(const std::vector<std::int64_t>& offsets) {
@@ -151,40 +155,29 @@ class Finder {
 
   void improve() {
     if (options_.capacity) {
-      if (fit(*options_.capacity, 1) == Verdict::impossible)
+      if (fit(*options_.capacity, kEndless) == Verdict::impossible)
         best_.lower_bound = std::max(best_.lower_bound, *options_.capacity + 1);
       return;
     }
-    // From the bound upwards, where the answer most often lies; then between it and the best plan, the nearer to the
-    // plan the longer nothing is found; and again with more of what is left.
+    // At the bound, where the answer most often lies; then nearer and nearer to the best plan; and again with twice the
+    // effort. Where the bound is shown to be too low it rises in steps that double.
+    constexpr double kLevels[] = {0, 0.125, 0.25, 0.5, 0.75, 1};
     const std::int64_t unit = granularity(instance_);
-    const auto round_up = [&](std::int64_t bytes) { return (bytes + unit - 1) / unit * unit; };
-    best_.lower_bound = round_up(best_.lower_bound);
-    constexpr std::int64_t kTooLittle = 20'000'000;
-    double part = 0.4, above = 0;
-    std::int64_t step = 0, before = -1;
+    best_.lower_bound = (best_.lower_bound + unit - 1) / unit * unit;
+    std::int64_t effort = 15'000'000, step = 0, before = -1;
+    std::size_t level = 0;
     while (best_.plan.bytes > best_.lower_bound && !watch_.expired_now() && watch_.work() > before) {
       before = watch_.work();
-      if (watch_.rest().work < kTooLittle) part = 1;
       const std::int64_t room = best_.plan.bytes - unit - best_.lower_bound;
-      const auto share = static_cast<std::int64_t>(above * static_cast<double>(room));
-      const std::int64_t capacity = best_.lower_bound + std::min(room, std::max(step, share) / unit * unit);
-      const bool last = capacity == best_.lower_bound + room;
-      switch (fit(capacity, part)) {
-        case Verdict::fits:
-          step = 0;
-          above = above / 2;
-          break;
-        case Verdict::impossible:
-          best_.lower_bound = capacity + unit;
-          step = std::max(2 * step, unit);
-          break;
-        case Verdict::unknown:
-          above = last ? 0 : (1 + std::max(above, 0.5)) / 2;
-          step = 0;
-          part = 0.25;
-          break;
-      }
+      const auto above = static_cast<std::int64_t>(kLevels[level] * static_cast<double>(room));
+      const std::int64_t capacity = best_.lower_bound + std::min(room, std::max(step, above) / unit * unit);
+      const Verdict verdict = fit(capacity, level == 0 ? 4 * effort : effort);
+      step = verdict == Verdict::impossible ? std::max(2 * step, unit) : 0;
+      if (verdict == Verdict::impossible) best_.lower_bound = capacity + unit;
+      if (verdict != Verdict::unknown) continue;
+      if (++level < std::size(kLevels)) continue;
+      level = 0;
+      if (effort < kEndless / 8) effort *= 2;
     }
   }
 
