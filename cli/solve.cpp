@@ -102,7 +102,7 @@ std::string table(const pipeline::Problem& problem, const SolveArguments& argume
                                       bytes_text(problem.baseline.peak))});
   std::string planned = bytes_text(result.plan->bytes);
   if (!result.plan_fits(problem))
-    planned += fmt::format(": {:.1f}% above the budget; cairn run searches for a plan that fits",
+    planned += fmt::format(": {:.1f}% above the budget, and no schedule was found whose plan fits",
                            increase_pct(result.plan->bytes, *problem.budget));
   rows.push_back({"planned", planned});
   rows.push_back({"lower bound", bytes_text(problem.lower_bound) + scope_text(found.solution.scope)});
@@ -130,15 +130,15 @@ int solve(const SolveArguments& arguments) {
   }
 
   problem.lower_bound = std::max(problem.lower_bound, found.solution.peak_bound.value);
-  const bool interrupted = catch_interrupt();
   const bool success = found.within(problem.budget);
   std::optional<Result> result;
-  if (success || interrupted) {
+  if (success || catch_interrupt()) {
     // Interrupted before anything was found: the baseline is the best schedule known.
     if (found.solution.schedule.steps.empty()) found.solution.schedule = core::baseline_schedule(problem.graph);
     result = finish(problem, solver, found, arguments);
   }
   const std::int64_t least = pipeline::least_feasible(problem, found.solution, arguments.search.options());
+  const bool interrupted = catch_interrupt() && result;
   Json json = to_json(problem, arguments, found, result, least);
   if (interrupted)
     throw Failure(kInterrupted, "interrupted; " + best_so_far(problem, result->evaluation.peak, arguments.output),

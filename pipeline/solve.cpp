@@ -90,7 +90,8 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   const core::Stopwatch watch(search.limit);
   const std::int64_t least_cut = std::max(fit.budget / 200, options.plan.alignment);
   std::int64_t solver_budget = fit.budget - options.first_cut;
-  while (fit.rounds < options.max_rounds && solver_budget > 0 && !watch.interrupted()) {
+  const auto time_left = [&] { return fit.rounds == 0 || watch.seconds() < options.search.limit.seconds; };
+  while (fit.rounds < options.max_rounds && solver_budget > 0 && !watch.interrupted() && time_left()) {
     ++fit.rounds;
     search.budget = solver_budget;
     search.limit.seconds = (options.search.limit.seconds - watch.seconds()) / 2;
@@ -122,6 +123,8 @@ solvers::PlanSolution plan_within_budget(const Problem& problem, const solvers::
                                          const FitOptions& options, Solved& found) {
   solvers::PlanOptions planning = options.plan;
   planning.capacity = problem.budget;
+  const double seconds = options.search.limit.seconds;
+  planning.limit.seconds = std::min(planning.limit.seconds, std::max(seconds - found.seconds, seconds / 4));
   auto [schedule, plan] = solvers::plan_some_order(problem.graph, found.solution.schedule, planning);
   const auto take = [&](core::Schedule better) {
     found.solution.schedule = std::move(better);
@@ -132,7 +135,6 @@ solvers::PlanSolution plan_within_budget(const Problem& problem, const solvers::
   if (schedule.steps != found.solution.schedule.steps) take(std::move(schedule));
   if (problem.budget && plan.plan.bytes > *problem.budget) {
     FitOptions rest = options;
-    const double seconds = options.search.limit.seconds;
     rest.search.limit.seconds = std::max(seconds - found.seconds, seconds / 4);
     rest.first_cut = std::max(plan.plan.bytes - *problem.budget, *problem.budget / 200);
     Fit fit = fit_to_budget(problem, problem.rounded_up(options.plan.alignment), solver, rest);

@@ -40,8 +40,6 @@ namespace {
 constexpr std::size_t kMostPoints = 1600;
 constexpr std::size_t kMostRectangles = 6000;
 
-double real(std::int64_t value) { return static_cast<double>(value); }
-
 struct Box {
   double left, right, top, bottom;
 };

@@ -20,8 +20,6 @@ namespace {
 
 using namespace html;
 
-double real(std::int64_t value) { return static_cast<double>(value); }
-
 /// What both kinds of plans are drawn from.
 struct Drawing {
   std::string_view time;  ///< its unit: "step" or "time"

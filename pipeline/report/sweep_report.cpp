@@ -12,8 +12,6 @@ namespace {
 
 using namespace html;
 
-double real(std::int64_t value) { return static_cast<double>(value); }
-
 /// A vertical line with a name at its top.
 std::string mark(const Axes& axes, std::string_view css, std::string_view name, std::int64_t bytes) {
   const double x = axes.x(real(bytes));

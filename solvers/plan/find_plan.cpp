@@ -16,8 +16,8 @@ using plan::Search;
 using plan::Sections;
 using plan::Verdict;
 
-constexpr std::int64_t kMostCovers = std::int64_t{1} << 22;  // for the exact search; 16 bytes each
-constexpr std::size_t kMostBlocks = 4'000;                   // likewise: it nests as deep
+constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;            // for the exact search; 16 bytes each
+constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;  // likewise: it nests as deep as there are blocks
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
 constexpr std::int64_t kUnit = 3;  // a unit of the search takes as long as so many comparisons
 
@@ -91,17 +91,24 @@ class Finder {
  public:
   Finder(const PlanProblem& problem, const PlanOptions& options)
       : options_(options), instance_(problem, options), watch_(options.limit) {
+    std::int64_t movable = 0;
+    for (const plan::Block& block : instance_.blocks) movable += !block.fixed;
+    searchable_ = movable <= kMostBlocks && static_cast<std::int64_t>(instance_.rectangles.size()) <= kMostRectangles;
     PlanOptions quick = options;
     constexpr std::int64_t kQuickWork = 5'000'000;
-    quick.limit.work = std::min(options.limit.work / 8, kQuickWork);
+    if (searchable_) quick.limit.work = std::min(options.limit.work / 8, kQuickWork);
     best_ = greedy_plan(problem, quick);
     watch_.charge(best_.work);
   }
 
   PlanSolution find() && {
-    if (best_.status != Status::optimal && best_.status != Status::infeasible && !enough() && !watch_.expired_now()) {
+    if (searchable_ && best_.status != Status::optimal && best_.status != Status::infeasible && !enough() &&
+        !watch_.expired_now()) {
       sections_.emplace(instance_, kMostCovers);
-      if (sections_->count >= 0 && sections_->movable.size() <= kMostBlocks) improve();
+      if (sections_->count >= 0) {
+        improve();
+        best_.timed_out = best_.plan.bytes > best_.lower_bound && !enough();
+      }
     }
     best_.work = watch_.work();
     const std::int64_t bytes = best_.plan.bytes;
@@ -110,8 +117,7 @@ class Finder {
     } else {
       best_.status = bytes <= best_.lower_bound ? Status::optimal : Status::feasible;
     }
-    best_.timed_out =
-        best_.status != Status::optimal && best_.status != Status::infeasible && !enough() && watch_.expired_now();
+    if (best_.status == Status::infeasible) best_.timed_out = false;
     return std::move(best_);
   }
 
@@ -168,7 +174,8 @@ class Finder {
     std::size_t level = 0;
     while (best_.plan.bytes > best_.lower_bound && !watch_.expired_now() && watch_.work() > before) {
       before = watch_.work();
-      const std::int64_t room = best_.plan.bytes - unit - best_.lower_bound;
+      // A plan that follows hints need not be as high as one whose blocks lie on one another.
+      const std::int64_t room = (best_.plan.bytes - 1) / unit * unit - best_.lower_bound;
       const auto above = static_cast<std::int64_t>(kLevels[level] * static_cast<double>(room));
       const std::int64_t capacity = best_.lower_bound + std::min(room, std::max(step, above) / unit * unit);
       const Verdict verdict = fit(capacity, level == 0 ? 4 * effort : effort);
@@ -184,6 +191,7 @@ class Finder {
   const PlanOptions& options_;
   plan::Instance instance_;
   core::Stopwatch watch_;
+  bool searchable_ = false;
   std::optional<Sections> sections_;
   PlanSolution best_;
 };

@@ -51,17 +51,19 @@ PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& sch
   core::EditableSchedule trial(aligned);
   core::Random random(1);
   trial.assign(schedule.steps);
+  PlannedOrder current = best;  // as low as the best, which stays the first of its height
   while (missed() && !watch.expired_now()) {
     shuffle(trial, capacity, random);
-    core::Schedule order{trial.steps()};
+    PlannedOrder next{{trial.steps()}, {}};
     own.limit = watch.rest();
     own.limit.work = std::min(own.limit.work, kWorkOfOne);
-    PlanSolution plan = find_plan(plan_problem(graph, order), own);
-    watch.charge(plan.work + order.length());
-    if (plan.plan.bytes <= best.plan.plan.bytes) {
-      best = {std::move(order), std::move(plan)};
+    next.plan = find_plan(plan_problem(graph, next.schedule), own);
+    watch.charge(next.plan.work + next.schedule.length());
+    if (next.plan.plan.bytes <= current.plan.plan.bytes) {
+      current = std::move(next);
+      if (current.plan.plan.bytes < best.plan.plan.bytes) best = current;
     } else {
-      trial.assign(best.schedule.steps);
+      trial.assign(current.schedule.steps);
     }
   }
   return best;

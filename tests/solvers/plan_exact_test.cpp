@@ -448,6 +448,32 @@ TEST_CASE("an irreducible conflict does not fit, and fits without any one of its
   CHECK(reduced > 1000);
 }
 
+TEST_CASE("hints cost neither height nor truth") {
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    INFO("seed " << seed);
+    tests::Random random(seed);
+    const std::int64_t unit = random.between(2, 8);
+    PlanProblem problem;
+    for (std::int64_t b = random.between(3, 12); b > 0; --b) {
+      const std::int64_t first = random.below(8);
+      problem.buffers.push_back(
+          {.first = first, .last = first + random.below(4), .size = unit * random.between(1, 12)});
+    }
+    const PlanSolution without = find_plan(problem);
+    problem.rules.resize(problem.buffers.size());
+    for (PlacementRules& rules : problem.rules)
+      if (random.chance(70)) rules.hint = random.below(unit * 40);
+    PlanOptions options;
+    options.limit.work = random.chance(50) ? 600'000'000 : random.below(5000);
+    const PlanSolution with = find_plan(problem, options);
+    REQUIRE(without.status == Status::optimal);
+    REQUIRE(with.lower_bound <= without.plan.bytes);
+    REQUIRE((with.status != Status::optimal || with.plan.bytes == without.plan.bytes));
+    options.capacity = without.plan.bytes;
+    REQUIRE(find_plan(problem, options).status != Status::infeasible);
+  }
+}
+
 TEST_CASE("small problems of known height are planned at that height") {
   constexpr std::int64_t kHeight = 1024;
   for (const tests::FullKind kind : tests::kFullKinds) {

@@ -9,6 +9,8 @@
 
 namespace cairn::pipeline::html {
 
+inline double real(std::int64_t value) { return static_cast<double>(value); }
+
 /// Everything before the page's first section; `graph` is its title and need not be safe.
 std::string page_begin(std::string_view graph);
 /// Everything after its last one, with a script.

@@ -22,8 +22,10 @@ std::int64_t align_down(std::int64_t offset, std::int64_t alignment) {
   return offset >= 0 ? offset - offset % alignment : -1;
 }
 
-bool meets(const core::AddressRange& obstacle, std::int64_t offset, std::int64_t size) {
-  return offset < obstacle.upper && offset + size > obstacle.lower;
+/// The first obstacle that ends above an offset; they are disjoint and ascend.
+auto first_above(std::span<const core::AddressRange> obstacles, std::int64_t offset) {
+  return std::upper_bound(obstacles.begin(), obstacles.end(), offset,
+                          [](std::int64_t value, const core::AddressRange& range) { return value < range.upper; });
 }
 
 }  // namespace
@@ -66,8 +68,9 @@ Search::Search(const Sections& sections, std::int64_t capacity, int strategy)
 /// Bytes of obstacles in [from, to).
 std::int64_t Search::obstructed(std::int32_t section, std::int64_t from, std::int64_t to) const {
   std::int64_t bytes = 0;
-  for (const core::AddressRange& obstacle : sections_.obstacles(section))
-    bytes += std::max<std::int64_t>(0, std::min(obstacle.upper, to) - std::max(obstacle.lower, from));
+  const auto obstacles = sections_.obstacles(section);
+  for (auto at = first_above(obstacles, from); at != obstacles.end() && at->lower < to; ++at)
+    bytes += std::min(at->upper, to) - std::max(at->lower, from);
   return bytes;
 }
 
@@ -103,12 +106,13 @@ bool Search::raise(std::int32_t b, std::int64_t offset) {
     if (alignment > 1 && offset % alignment != 0) offset += alignment - offset % alignment;
     if (!sections_.has_obstacles()) break;
     for (const auto& part : sections_.parts(b)) {
-      for (const core::AddressRange& obstacle : sections_.obstacles(part.section)) {
-        if (!meets(obstacle, offset, part.size)) continue;
-        offset = obstacle.upper;
+      const auto obstacles = sections_.obstacles(part.section);
+      for (auto at = first_above(obstacles, offset); at != obstacles.end() && at->lower < offset + part.size; ++at) {
+        offset = at->upper;
         again = true;
       }
     }
+    work_ += static_cast<std::int64_t>(sections_.parts(b).size());
   }
   work_ += 2;
   if (offset > most_[b]) return false;
@@ -128,12 +132,15 @@ bool Search::lower(std::int32_t b, std::int64_t offset) {
     if (!sections_.has_obstacles()) break;
     for (const auto& part : sections_.parts(b)) {
       const auto obstacles = sections_.obstacles(part.section);
-      for (auto obstacle = obstacles.rbegin(); obstacle != obstacles.rend(); ++obstacle) {
-        if (!meets(*obstacle, offset, part.size)) continue;
-        offset = obstacle->lower - part.size;
+      auto at =
+          std::lower_bound(obstacles.begin(), obstacles.end(), offset + part.size,
+                           [](const core::AddressRange& range, std::int64_t value) { return range.lower < value; });
+      for (; at != obstacles.begin() && std::prev(at)->upper > offset; --at) {
+        offset = std::prev(at)->lower - part.size;
         again = true;
       }
     }
+    work_ += static_cast<std::int64_t>(sections_.parts(b).size());
   }
   work_ += 2;
   if (offset < least_[b]) return false;
@@ -461,7 +468,7 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
     noise_ = restarts_ == 0 ? 0 : 1;
     // Most problems are solved within a few hundred nodes or not for long; some need a few thousand. Growing, so that
     // it is complete in the end.
-    node_limit_ = nodes_ + (strategy_ % 2 == 0 ? 500 : 3000) + restarts_ / 8;
+    node_limit_ = nodes_ + static_cast<std::int64_t>(open_.size()) + (strategy_ % 2 == 0 ? 500 : 3000) + restarts_ / 8;
     const Result result = search_parts(0, open_.size());
     ++restarts_;
     if (result == Result::solved) return Verdict::fits;

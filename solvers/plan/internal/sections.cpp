@@ -42,7 +42,7 @@ Sections::Sections(const Instance& instance, std::int64_t most) {
   // another the larger counts. A section within the next one is dropped, and so is one within the last that was kept.
   std::vector<std::vector<Cover>> kept;
   std::vector<std::int32_t> live;  // rectangles
-  std::int64_t total = 0;
+  std::int64_t entries = 0;
   for (std::size_t at = 0; at < events.size();) {
     const std::int64_t step = events[at].step;
     for (; at < events.size() && events[at].step == step; ++at) {
@@ -52,8 +52,6 @@ Sections::Sections(const Instance& instance, std::int64_t most) {
         live.erase(std::find(live.begin(), live.end(), events[at].rectangle));
       }
     }
-    total += static_cast<std::int64_t>(live.size());
-    if (total > 16 * most) return;
     if (at < events.size() && std::all_of(live.begin(), live.end(), [&](std::int32_t r) {
           return instance.rectangles[r].last >= events[at].step;
         })) {
@@ -72,11 +70,12 @@ Sections::Sections(const Instance& instance, std::int64_t most) {
               now.end());
     if (!kept.empty() && within(now, kept.back())) continue;
     while (!kept.empty() && within(kept.back(), now)) kept.pop_back();
+    entries += static_cast<std::int64_t>(now.size());
+    if (entries > most) return;
     kept.push_back(std::move(now));
   }
-  std::int64_t entries = 0;
-  for (const auto& section : kept) entries += static_cast<std::int64_t>(section.size());
-  if (entries > most) return;
+  const auto forbidden = static_cast<std::int64_t>(instance.forbidden.size());
+  if (entries + forbidden * static_cast<std::int64_t>(kept.size()) > most) return;
   count = static_cast<std::int32_t>(kept.size());
 
   std::vector<std::int32_t> index(instance.blocks.size(), -1);
@@ -87,7 +86,6 @@ Sections::Sections(const Instance& instance, std::int64_t most) {
       index[cover.block] = static_cast<std::int32_t>(movable.size());
       movable.push_back(cover.block);
       alignments.push_back(block.alignment);
-      hints.push_back(block.hint.value_or(-1));
     }
   }
 

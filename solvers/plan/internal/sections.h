@@ -21,13 +21,13 @@ struct Sections {
     std::int64_t size = 0;
   };
 
-  /// Memory and time O(sum over sections of the blocks in them); `count` stays -1 where that would be above `most`.
+  /// Memory and time O(sum over sections of the blocks and obstacles in them); `count` stays -1 where that would be
+  /// above `most`.
   Sections(const Instance& instance, std::int64_t most);
 
   std::int32_t count = -1;
   std::vector<std::int32_t> movable;     ///< Instance::blocks that have bytes and no fixed offset, by first section
   std::vector<std::int64_t> alignments;  ///< theirs
-  std::vector<std::int64_t> hints;       ///< theirs; -1: none
   std::vector<std::int64_t> loads;       ///< a section: bytes of all its movable blocks
 
   /// By ascending section, of the block movable[b].
@@ -39,8 +39,7 @@ struct Sections {
     return {covers_.data() + cover_begin_[section],
             static_cast<std::size_t>(cover_begin_[section + 1] - cover_begin_[section])};
   }
-  /// Forbidden addresses and fixed blocks, ascending. They may be empty ranges, and they overlap only where the problem
-  /// has no plan: then `clash` is set.
+  /// Forbidden addresses and fixed blocks, disjoint and ascending. They may be empty ranges.
   std::span<const core::AddressRange> obstacles(std::int32_t section) const {
     return {obstacles_.data() + obstacle_begin_[section],
             static_cast<std::size_t>(obstacle_begin_[section + 1] - obstacle_begin_[section])};
