@@ -223,7 +223,7 @@ TEST_CASE("solve says where the plan does not fit although the peak does") {
   const Json json = run_json(words);
   CHECK(json["planned_bytes"] == 768);
   CHECK(json["plan_fits"] == false);
-  CHECK(test::run_command(words).out.find("50.0% above the budget; cairn run") != std::string::npos);
+  CHECK(test::run_command(words).out.find("50.0% above the budget, and no schedule") != std::string::npos);
 }
 
 TEST_CASE("the same seed and work limit give the same schedule") {

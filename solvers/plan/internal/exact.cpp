@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <map>
-#include <tuple>
+#include <span>
 
 namespace cairn::solvers::plan {
 namespace {

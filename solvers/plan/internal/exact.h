@@ -21,15 +21,13 @@ enum class Verdict : std::uint8_t { fits, impossible, unknown };
 /// placed from below end at `low`, those from above begin at `high`; what is between them in a section, less the loads
 /// of its open blocks, is its slack. If there is a plan, there is one in which every block lies on another one, on an
 /// obstacle or at 0 (push all down), so the search
-///   - picks a section whose byte at `low` only blocks can hold that lie level on what is below them (in the lowest
-///   place
-///     there is always one), and asks which block holds it, or none;
-///   - raises every open block to the highest `low` below it, and `low` to the lowest of the open blocks above it,
-///   which
-///     costs slack; below zero there is no plan;
-///   - excludes a block from the byte in question by raising it to the next top on which it could lie;
-///   - falls apart where no open block spans two sections: the parts are searched one by one, and a part that fails is
-///     remembered by its blocks and their ranges of offsets, for all restarts.
+/// - picks a section whose byte at `low` only blocks can hold that lie level on what is below them (in the lowest place
+///   there is always one), and asks which block holds it, or none;
+/// - raises every open block to the highest `low` below it, and `low` to the lowest of the open blocks above it, which
+///   costs slack; below zero there is no plan;
+/// - excludes a block from the byte in question by raising it to the next top on which it could lie;
+/// - falls apart where no open block spans two sections: the parts are searched one by one, and a part that fails is
+///   remembered by its blocks and their ranges of offsets, for all restarts.
 /// The section with the fewest answers goes first, those with much slack last; the answer that touches most walls of
 /// its valley first; both with noise, anew at every restart.
 class Search {
