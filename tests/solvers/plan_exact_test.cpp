@@ -374,8 +374,8 @@ PlanOptions with_capacity(PlanOptions options, std::int64_t capacity) {
 
 TEST_CASE("plans are as low as exhaustive search finds, and proved so, or shown not to fit") {
   int contradictions = 0;
-  int over_max_live = 0;
-  tests::for_each_seed(20000, [&](Random& random) {
+  int over_max_live = 0, compared = 0;
+  tests::for_each_seed(23000, [&](Random& random) {
     const PlanCase test = tests::random_plan_case(random, 9);
     const PlanProblem& problem = test.problem;
     const ExhaustiveSearch search(problem, test.options);
@@ -391,6 +391,7 @@ TEST_CASE("plans are as low as exhaustive search finds, and proved so, or shown 
     REQUIRE(lowest.plan.bytes == *least);
     REQUIRE(lowest.lower_bound == *least);
     REQUIRE(lowest.status == Status::optimal);
+    ++compared;
     if (*least == search.max_live()) return;
     ++over_max_live;
 
@@ -406,6 +407,7 @@ TEST_CASE("plans are as low as exhaustive search finds, and proved so, or shown 
   });
   CHECK(contradictions > 100);
   CHECK(over_max_live > 2000);
+  CHECK(compared >= 20000);
 }
 
 /// The problem of some of the buffers, ascending; what takes over a buffer that is left out stands for itself.
