@@ -51,6 +51,8 @@ solvers::PlanProblem layered_problem(core::NodeId nodes) {
   return problem_of(bench::random_layered(nodes, std::int64_t{3} * nodes));
 }
 
+void sizes(benchmark::internal::Benchmark* bench) { bench->Arg(1000)->Arg(10'000)->Arg(100'000); }
+
 /// The first plan of greedy_plan, with which a limit of no work ends. Counters: bytes above the bound, in percent.
 void plan_once(benchmark::State& state, solvers::PlanProblem (*make)(core::NodeId)) {
   const solvers::PlanProblem problem = make(static_cast<core::NodeId>(state.range(0)));
@@ -60,17 +62,9 @@ void plan_once(benchmark::State& state, solvers::PlanProblem (*make)(core::NodeI
   state.counters["above_bound_pct"] = 100 * (static_cast<double>(solution.plan.bytes) / bound - 1);
   state.counters["buffers"] = static_cast<double>(problem.buffers.size());
 }
-BENCHMARK_CAPTURE(plan_once, chain, chain_problem)->Arg(1000)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(plan_once, nested, nested_problem)
-    ->Arg(1000)
-    ->Arg(10'000)
-    ->Arg(100'000)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(plan_once, layered, layered_problem)
-    ->Arg(1000)
-    ->Arg(10'000)
-    ->Arg(100'000)
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(plan_once, chain, chain_problem)->Apply(sizes)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(plan_once, nested, nested_problem)->Apply(sizes)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(plan_once, layered, layered_problem)->Apply(sizes)->Unit(benchmark::kMillisecond);
 
 /// As a search tries a recomputation: a buffer ends after its first steps, another one is there for its last, the
 /// height is asked, and all is taken back.
@@ -94,20 +88,8 @@ void replan_locally(benchmark::State& state, solvers::PlanProblem (*make)(core::
     plan.undo();
   }
 }
-BENCHMARK_CAPTURE(replan_locally, chain, chain_problem)
-    ->Arg(1000)
-    ->Arg(10'000)
-    ->Arg(100'000)
-    ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(replan_locally, nested, nested_problem)
-    ->Arg(1000)
-    ->Arg(10'000)
-    ->Arg(100'000)
-    ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(replan_locally, layered, layered_problem)
-    ->Arg(1000)
-    ->Arg(10'000)
-    ->Arg(100'000)
-    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(replan_locally, chain, chain_problem)->Apply(sizes)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(replan_locally, nested, nested_problem)->Apply(sizes)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(replan_locally, layered, layered_problem)->Apply(sizes)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -12,25 +12,17 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
+
+from solvers_table import run
 
 SOLVERS = ["none", "tw", "auto"]
 BUDGETS = ["100%", "70%", "50%", "35%"]
 LAYERED_BUDGETS = ["80%", "60%"]
 COLUMNS = ["graph", "solver", "budget", "alignment", "steps", "max-live", "planned", "gap", "bound", "within budget",
            "seconds"]
-
-
-def run(command):
-    """The exit code and the JSON object of a command."""
-    done = subprocess.run(command, capture_output=True, text=True)
-    try:
-        return done.returncode, json.loads(done.stdout)
-    except json.JSONDecodeError:
-        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
 def random_layered(path, nodes, width, seed):
@@ -108,7 +100,7 @@ class Table:
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("cairn")
     parser.add_argument("--data", metavar="DIR", help="graph files, at any depth")
     parser.add_argument("--models", help="those instead of all, comma between; '' for none")

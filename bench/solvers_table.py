@@ -14,6 +14,7 @@ import tempfile
 
 
 def run(command):
+    """The exit code and the JSON object of a command."""
     done = subprocess.run(command, capture_output=True, text=True)
     try:
         return done.returncode, json.loads(done.stdout)
@@ -36,7 +37,7 @@ def row(cairn, graph, solver, budget, time_limit, schedule):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("cairn")
     parser.add_argument("graphs", nargs="+")
     parser.add_argument("--budgets", default="80%,50%")

@@ -49,7 +49,7 @@ Result finish(const pipeline::Problem& problem, const solvers::SolverInfo& solve
     options.plan.limit.work = 0;
     result.plan = pipeline::checked_plan(problem.graph, result.schedule, options.plan).plan;
   } else {
-    result.plan = pipeline::plan_within_budget(problem, solver, options, found).plan;
+    result.plan = pipeline::plan_within_budget(problem, solver, options, found);
     if (found.solution.schedule.steps != result.schedule.steps) {
       result.schedule = found.solution.schedule;
       result.evaluation = found.evaluation;

@@ -119,13 +119,14 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   return fit;
 }
 
-solvers::PlanSolution plan_within_budget(const Problem& problem, const solvers::SolverInfo& solver,
-                                         const FitOptions& options, Solved& found) {
+core::Plan plan_within_budget(const Problem& problem, const solvers::SolverInfo& solver, const FitOptions& options,
+                              Solved& found) {
   solvers::PlanOptions planning = options.plan;
   planning.capacity = problem.budget;
   const double seconds = options.search.limit.seconds;
   planning.limit.seconds = std::min(planning.limit.seconds, std::max(seconds - found.seconds, seconds / 4));
-  auto [schedule, plan] = solvers::plan_some_order(problem.graph, found.solution.schedule, planning);
+  auto [schedule, planned] = solvers::plan_some_order(problem.graph, found.solution.schedule, planning);
+  core::Plan& plan = planned.plan;
   const auto take = [&](core::Schedule better) {
     found.solution.schedule = std::move(better);
     found.evaluation = core::evaluate(problem.graph, found.solution.schedule);
@@ -133,10 +134,10 @@ solvers::PlanSolution plan_within_budget(const Problem& problem, const solvers::
     found.solution.cost = found.evaluation.cost;
   };
   if (schedule.steps != found.solution.schedule.steps) take(std::move(schedule));
-  if (problem.budget && plan.plan.bytes > *problem.budget) {
+  if (problem.budget && plan.bytes > *problem.budget) {
     FitOptions rest = options;
     rest.search.limit.seconds = std::max(seconds - found.seconds, seconds / 4);
-    rest.first_cut = std::max(plan.plan.bytes - *problem.budget, *problem.budget / 200);
+    rest.first_cut = std::max(plan.bytes - *problem.budget, *problem.budget / 200);
     Fit fit = fit_to_budget(problem, problem.rounded_up(options.plan.alignment), solver, rest);
     found.seconds += fit.seconds;
     if (fit.fits()) {
@@ -144,13 +145,11 @@ solvers::PlanSolution plan_within_budget(const Problem& problem, const solvers::
       found.solution.best_seconds = found.seconds;
       if (found.solution.status == solvers::Status::optimal && found.solution.cost > found.solution.cost_bound.value)
         found.solution.status = solvers::Status::feasible;
-      planning.limit.work = 0;
-      plan = solvers::find_plan(solvers::plan_problem(problem.graph, found.solution.schedule), planning);
-      if (plan.plan.bytes > fit.plan->bytes) plan.plan = *std::move(fit.plan);
+      plan = *std::move(fit.plan);
     }
   }
-  require_right(core::check_plan(problem.graph, found.solution.schedule, plan.plan));
-  return plan;
+  require_right(core::check_plan(problem.graph, found.solution.schedule, plan));
+  return std::move(plan);
 }
 
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,

@@ -80,8 +80,8 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
 /// The plan of what was found. Where it needs more than the problem's budget, other orders are tried (plan_some_order),
 /// then lower budgets (fit_to_budget, for the rest of the search's wall time, a quarter of it at least); what fits
 /// replaces `found`, whose bounds stay. Throws DefectError as checked_plan.
-solvers::PlanSolution plan_within_budget(const Problem& problem, const solvers::SolverInfo& solver,
-                                         const FitOptions& options, Solved& found);
+core::Plan plan_within_budget(const Problem& problem, const solvers::SolverInfo& solver, const FitOptions& options,
+                              Solved& found);
 
 /// A schedule with its plan, and who made it: all that an execution needs.
 struct Decision {

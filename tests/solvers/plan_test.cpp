@@ -47,14 +47,19 @@ TEST_CASE("guards keep buffers apart and count in the bound") {
   CHECK(std::abs(plan.buffers[0].offset - plan.buffers[1].offset) == 24);
 }
 
+Buffer random_buffer(tests::Random& random) {
+  Buffer buffer;
+  buffer.first = random.between(0, 12);
+  buffer.last = buffer.first + random.between(0, 8);
+  buffer.size = random.between(0, 30);
+  return buffer;
+}
+
 /// Buffers that live at random times, with some that take over another's storage.
 solvers::PlanProblem random_problem(tests::Random& random) {
   solvers::PlanProblem problem;
   for (std::int64_t i = random.between(1, 14); i > 0; --i) {
-    Buffer buffer;
-    buffer.first = random.between(0, 12);
-    buffer.last = buffer.first + random.between(0, 8);
-    buffer.size = random.between(0, 30);
+    const Buffer buffer = random_buffer(random);
     std::int32_t before = static_cast<std::int32_t>(problem.buffers.size());
     while (--before >= 0) {
       const Buffer& other = problem.buffers[before];
@@ -162,10 +167,7 @@ std::string broken_rule(const solvers::PlanProblem& problem, const Plan& plan) {
 solvers::PlanProblem problem_with_rules(tests::Random& random) {
   solvers::PlanProblem problem;
   for (std::int64_t i = random.between(1, 14); i > 0; --i) {
-    Buffer buffer;
-    buffer.first = random.between(0, 12);
-    buffer.last = buffer.first + random.between(0, 8);
-    buffer.size = random.between(0, 30);
+    const Buffer buffer = random_buffer(random);
     solvers::PlacementRules rules;
     rules.alignment = random.chance(50) ? 1 : random.between(2, 8);
     if (buffer.last - buffer.first >= 2 && random.chance(40)) {

@@ -136,17 +136,8 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
 
 std::vector<std::int64_t> Instance::load() const {
   std::vector<std::int64_t> delta(steps + 2, 0);
-  for (const Block& block : blocks) {
-    for (const Rectangle* p = begin(block); p != end(block); ++p) {
-      delta[p->first] += p->size;
-      delta[p->last + 1] -= p->size;
-      if (p != begin(block) && (p - 1)->last == p->first) {
-        const std::int64_t shared = std::min(p->size, (p - 1)->size);
-        delta[p->first] -= shared;
-        delta[p->first + 1] += shared;
-      }
-    }
-  }
+  for (const Block& block : blocks)
+    for_each_change(of(block), [&](std::int64_t step, std::int64_t bytes) { delta[step] += bytes; });
   std::partial_sum(delta.begin(), delta.end(), delta.begin());
   delta.pop_back();
   return delta;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -15,6 +16,23 @@ struct Rectangle {
   std::int64_t first = 0, last = 0;  ///< closed range of steps
   std::int64_t size = 0;             ///< aligned, guard included
 };
+
+/// Tells `change(step, bytes)` by how much the bytes in memory rise, or fall, at which steps because of a block's
+/// rectangles, in order of time; where one takes over from the one before it, both are live at once in one place.
+template <class Change>
+void for_each_change(std::span<const Rectangle> rectangles, const Change& change) {
+  const Rectangle* before = nullptr;
+  for (const Rectangle& rectangle : rectangles) {
+    change(rectangle.first, rectangle.size);
+    change(rectangle.last + 1, -rectangle.size);
+    if (before != nullptr && before->last == rectangle.first) {
+      const std::int64_t shared = std::min(before->size, rectangle.size);
+      change(rectangle.first, -shared);
+      change(rectangle.first + 1, shared);
+    }
+    before = &rectangle;
+  }
+}
 
 /// What shares one offset: a buffer, which gaps may cut into several rectangles, or in-place buffers of which each
 /// takes over where the one before ends. Its rectangles are consecutive in Instance::rectangles and ascend in time; two
@@ -43,7 +61,7 @@ struct Instance {
   const Rectangle* begin(const Block& b) const { return rectangles.data() + b.first_rectangle; }
   const Rectangle* end(const Block& b) const { return begin(b) + b.count; }
 
-  /// Bytes live at every step; where a rectangle takes over from the one before it, both are live at once in one place.
+  /// Bytes live at every step.
   std::vector<std::int64_t> load() const;
 };
 

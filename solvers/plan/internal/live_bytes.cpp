@@ -17,19 +17,8 @@ std::size_t LiveBytes::section_of(std::int64_t time) const {
   return static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), time) - starts_.begin());
 }
 
-/// A rectangle that takes over from the one before it is live at once with it for one step, in one place.
 void LiveBytes::apply(std::span<const Rectangle> block, std::int64_t sign) {
-  const Rectangle* before = nullptr;
-  for (const Rectangle& rectangle : block) {
-    change(rectangle.first, rectangle.size, sign);
-    change(rectangle.last + 1, -rectangle.size, sign);
-    if (before != nullptr && before->last == rectangle.first) {
-      const std::int64_t shared = std::min(before->size, rectangle.size);
-      change(rectangle.first, -shared, sign);
-      change(rectangle.first + 1, shared, sign);
-    }
-    before = &rectangle;
-  }
+  for_each_change(block, [&](std::int64_t time, std::int64_t bytes) { change(time, bytes, sign); });
 }
 
 /// Notes a change, or, with a negative sign, takes out one that was noted.
