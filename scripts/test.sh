@@ -14,6 +14,9 @@ fail() {
 }
 
 scripts/install_deps.sh || fail "what Cairn needs could not be installed"
+# Into the build, so that what this user has installed stays as it is.
+export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
+scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
 mkdir -p "$build"
 if ! cmake --preset "$preset" -D CAIRN_WERROR=ON >"$build/configure.log" 2>&1; then
   cat "$build/configure.log"

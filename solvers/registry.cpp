@@ -144,6 +144,7 @@ const SolverOption& find_option(const SolverInfo& solver, std::string_view name)
 
 bool SolverInfo::honours(const Scope& asked) const {
   return (asked.order == OrderRule::free || can.input_order) &&
+         (asked.order != OrderRule::stages || !can.recomputes || scope.order == OrderRule::stages) &&
          (asked.max_occurrences == 0 || !can.recomputes || can.max_occurrences);
 }
 

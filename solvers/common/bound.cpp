@@ -23,18 +23,23 @@ std::string_view to_string(Status status) {
 
 bool Scope::contains(const Scope& inner) const {
   const bool often = max_occurrences == 0 || (inner.max_occurrences > 0 && inner.max_occurrences <= max_occurrences);
-  return often && (order == OrderRule::free || order == inner.order);
+  return often && order <= inner.order;
 }
 
 bool Scope::contains(const core::Graph& graph, const core::Schedule& schedule) const {
   if (*this == kAnySchedule) return true;
   std::vector<std::int32_t> occurrences(static_cast<std::size_t>(graph.node_count()), 0);
-  std::size_t firsts = 0;
+  std::vector<std::int32_t> rank(occurrences.size(), 0);
+  for (std::size_t i = 0; i < rank.size(); ++i) rank[graph.input_order()[i]] = static_cast<std::int32_t>(i);
+  std::int32_t firsts = 0, last = -1;  // first runs so far; the rank of the step before in this stage
   for (const core::NodeId v : schedule.steps) {
     if (++occurrences[v] > max_occurrences && max_occurrences > 0) return false;
-    if (occurrences[v] == 1 && graph.input_order()[firsts++] != v && order == OrderRule::input) return false;
+    const bool first = occurrences[v] == 1;
+    if (first && rank[v] != firsts++ && order != OrderRule::free) return false;
+    if (order == OrderRule::stages && rank[v] <= last) return false;
+    last = first ? -1 : rank[v];
   }
-  return true;
+  return order != OrderRule::stages || last == -1;
 }
 
 Scope intersection(const Scope& a, const Scope& b) {
@@ -47,7 +52,8 @@ std::string describe(const Scope& scope) {
   if (scope.max_occurrences == 1) occurrences = "without recomputation";
   if (scope.max_occurrences > 1) occurrences = fmt::format("at most {} occurrences of a node", scope.max_occurrences);
   if (scope.order == OrderRule::free) return occurrences.empty() ? "any schedule" : occurrences;
-  return occurrences.empty() ? "input order kept" : "input order kept, " + occurrences;
+  const std::string kept = scope.order == OrderRule::input ? "input order kept" : "input order kept in every stage";
+  return occurrences.empty() ? kept : kept + ", " + occurrences;
 }
 
 }  // namespace cairn::solvers

@@ -21,6 +21,9 @@ std::string_view to_string(Status status);
 enum class OrderRule : std::uint8_t {
   free,   ///< any topological order
   input,  ///< nodes run for the first time in the order of Graph::input_order
+  /// The same, and what runs again between two first runs does so in that order, once: the stages of Checkmate (Jain et
+  /// al. 2020). Narrower than `input`: a stage cannot free a value and compute it again.
+  stages,
 };
 
 /// A set of schedules: those that keep the order rule and in which no node stands more often than allowed.
@@ -40,7 +43,8 @@ inline constexpr Scope kWithoutRecomputation{OrderRule::free, 1};
 
 /// The schedules that are in both.
 Scope intersection(const Scope& a, const Scope& b);
-/// "any schedule", "without recomputation", "input order kept", "at most 3 occurrences of a node", or both of them.
+/// "any schedule", "without recomputation", "input order kept", "input order kept in every stage", "at most 3
+/// occurrences of a node", or both of them.
 std::string describe(const Scope& scope);
 
 /// No schedule in `scope` has less than `value`: bytes of peak, or units of cost. Where a budget was asked for, a bound

@@ -17,7 +17,8 @@ Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, cons
       peak_bound_{core::peak_lower_bound(graph), kAnySchedule} {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) cost_bound_.value += graph.cost(v);
   // There is one schedule that keeps the input order and recomputes nothing.
-  if (scope_ == Scope{OrderRule::input, 1}) raise_lower_bound(evaluator_.evaluate(core::baseline_schedule(graph)).peak);
+  if (scope_.order != OrderRule::free && scope_.max_occurrences == 1)
+    raise_lower_bound(evaluator_.evaluate(core::baseline_schedule(graph)).peak);
 }
 
 bool Incumbent::fits(std::int64_t peak) const { return !options_.budget || peak <= *options_.budget; }

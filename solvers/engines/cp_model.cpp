@@ -1,0 +1,214 @@
+#include "cairn/solvers/engines/internal/cp_model.h"
+
+#include <numeric>
+#include <stdexcept>
+
+#include "cairn/solvers/engines/internal/wire_format.h"
+
+namespace cairn::solvers {
+namespace {
+
+/// Field numbers of cp_model.proto, by message.
+namespace model_field {
+constexpr int kVariables = 2, kConstraints = 3, kObjective = 4, kHint = 6;                          // CpModelProto
+constexpr int kVariableDomain = 2;                                                                  // variable
+constexpr int kEnforcement = 2, kOr = 3, kLinear = 12, kAllDifferent = 13, kInterval = 19;          // constraint
+constexpr int kNoOverlap = 20, kCumulative = 22, kReservoir = 24, kAtMostOne = 26;                  // constraint
+constexpr int kTermVariables = 1, kTermFactors = 2, kLinearDomain = 3, kOffset = 3;                 // linear, affine
+constexpr int kFirst = 1, kStart = 4, kEnd = 5, kSize = 6;                                          // lists; interval
+constexpr int kCapacity = 1, kIntervals = 2, kDemands = 3;                                          // cumulative
+constexpr int kLeast = 1, kMost = 2, kTimes = 3, kActive = 5, kChanges = 6, kObjectiveFactors = 4;  // reservoir
+}  // namespace model_field
+
+using Affine = CpModel::Affine;
+
+MessageWriter affine_message(const Affine& value) {
+  MessageWriter message;
+  if (value.variable != Affine::kNone) {
+    message.list<std::int32_t>(model_field::kTermVariables, {{value.variable}});
+    message.list<std::int64_t>(model_field::kTermFactors, {{1}});
+  }
+  if (value.offset != 0) message.whole(model_field::kOffset, value.offset);
+  return message;
+}
+
+void write_terms(MessageWriter& message, std::span<const LinearTerm> terms, int factors) {
+  std::vector<std::int32_t> variables;
+  std::vector<std::int64_t> values;
+  for (const LinearTerm& term : terms) {
+    variables.push_back(term.variable);
+    values.push_back(term.factor);
+  }
+  message.list<std::int32_t>(model_field::kTermVariables, variables);
+  message.list<std::int64_t>(factors, values);
+}
+
+/// Adds a constraint of one kind to the list of all.
+void write_constraint(std::string& all, int kind, const MessageWriter& constraint,
+                      std::span<const CpModel::Literal> if_all = {}) {
+  MessageWriter message, entry;
+  message.list<std::int32_t>(model_field::kEnforcement, if_all);
+  message.message(kind, constraint);
+  entry.message(model_field::kConstraints, message);
+  all += entry.str();
+}
+
+}  // namespace
+
+CpModel::Variable CpModel::add_variable(std::int64_t lower, std::int64_t upper) {
+  MessageWriter variable, entry;
+  variable.list<std::int64_t>(model_field::kVariableDomain, {{lower, upper}});
+  entry.message(model_field::kVariables, variable);
+  variable_protos_ += entry.str();
+  return variables_++;
+}
+
+CpModel::Variable CpModel::add_variable(std::span<const std::int64_t> values) {
+  std::vector<std::int64_t> domain;  // closed ranges
+  for (const std::int64_t value : values) {
+    if (!domain.empty() && domain.back() + 1 == value) {
+      domain.back() = value;
+    } else {
+      domain.insert(domain.end(), {value, value});
+    }
+  }
+  MessageWriter variable, entry;
+  variable.list<std::int64_t>(model_field::kVariableDomain, domain);
+  entry.message(model_field::kVariables, variable);
+  variable_protos_ += entry.str();
+  return variables_++;
+}
+
+void CpModel::add_linear(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper,
+                         std::span<const Literal> if_all) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  MessageWriter linear;
+  write_terms(linear, terms, model_field::kTermFactors);
+  linear.list<std::int64_t>(model_field::kLinearDomain, {{lower <= -LinearModel::kInfinity ? kLeast : lower,
+                                                          upper >= LinearModel::kInfinity ? kMost : upper}});
+  write_constraint(constraint_protos_, model_field::kLinear, linear, if_all);
+  ++constraints_;
+}
+
+void CpModel::add_or(std::span<const Literal> literals, std::span<const Literal> if_all) {
+  MessageWriter list;
+  list.list<std::int32_t>(model_field::kFirst, literals);
+  write_constraint(constraint_protos_, model_field::kOr, list, if_all);
+  ++constraints_;
+}
+
+void CpModel::add_at_most_one(std::span<const Literal> literals) {
+  MessageWriter list;
+  list.list<std::int32_t>(model_field::kFirst, literals);
+  write_constraint(constraint_protos_, model_field::kAtMostOne, list);
+  ++constraints_;
+}
+
+void CpModel::add_all_different(std::span<const Affine> values) {
+  MessageWriter list;
+  for (const Affine& value : values) list.message(model_field::kFirst, affine_message(value));
+  write_constraint(constraint_protos_, model_field::kAllDifferent, list);
+  ++constraints_;
+}
+
+CpModel::Interval CpModel::add_interval(Affine start, Affine size, Affine end, std::span<const Literal> present) {
+  MessageWriter interval;
+  interval.message(model_field::kStart, affine_message(start));
+  interval.message(model_field::kEnd, affine_message(end));
+  interval.message(model_field::kSize, affine_message(size));
+  // The engine wants the relation between the three stated, unless it is plain.
+  std::vector<LinearTerm> terms;
+  const auto add = [&](const Affine& value, std::int64_t factor) {
+    if (value.variable == Affine::kNone) return;
+    for (LinearTerm& term : terms) {
+      if (term.variable == value.variable) {
+        term.factor += factor;
+        return;
+      }
+    }
+    terms.push_back({value.variable, factor});
+  };
+  add(start, 1);
+  add(size, 1);
+  add(end, -1);
+  std::erase_if(terms, [](const LinearTerm& term) { return term.factor == 0; });
+  const std::int64_t right = end.offset - start.offset - size.offset;
+  if (!terms.empty() || right != 0) add_linear(terms, right, right, present);
+  if (size.variable != Affine::kNone) add_linear({{{size.variable, 1}}}, -size.offset, LinearModel::kInfinity, present);
+  write_constraint(constraint_protos_, model_field::kInterval, interval, present);
+  return constraints_++;
+}
+
+void CpModel::add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands,
+                             Affine capacity) {
+  MessageWriter cumulative;
+  cumulative.message(model_field::kCapacity, affine_message(capacity));
+  cumulative.list<std::int32_t>(model_field::kIntervals, intervals);
+  for (const std::int64_t demand : demands)
+    cumulative.message(model_field::kDemands, affine_message(Affine::constant(demand)));
+  write_constraint(constraint_protos_, model_field::kCumulative, cumulative);
+  ++constraints_;
+}
+
+void CpModel::add_no_overlap(std::span<const Interval> intervals) {
+  MessageWriter list;
+  list.list<std::int32_t>(model_field::kFirst, intervals);
+  write_constraint(constraint_protos_, model_field::kNoOverlap, list);
+  ++constraints_;
+}
+
+void CpModel::add_reservoir(std::span<const Change> changes, std::int64_t least) {
+  MessageWriter reservoir;
+  std::vector<Literal> active;
+  std::int64_t most = 0;
+  reservoir.whole(model_field::kLeast, least);
+  for (const Change& change : changes) {
+    reservoir.message(model_field::kTimes, affine_message(change.time));
+    active.push_back(change.active);
+    most += std::max<std::int64_t>(change.by, 0);
+  }
+  reservoir.whole(model_field::kMost, most);
+  reservoir.list<std::int32_t>(model_field::kActive, active);
+  for (const Change& change : changes)
+    reservoir.message(model_field::kChanges, affine_message(Affine::constant(change.by)));
+  write_constraint(constraint_protos_, model_field::kReservoir, reservoir);
+  ++constraints_;
+}
+
+void CpModel::minimize(std::span<const LinearTerm> terms) {
+  MessageWriter objective;
+  write_terms(objective, terms, model_field::kObjectiveFactors);
+  objective_proto_ = objective.str();
+}
+
+std::string CpModel::serialize(std::span<const std::int64_t> hint) const {
+  MessageWriter tail;
+  if (!objective_proto_.empty()) tail.bytes(model_field::kObjective, objective_proto_);
+  if (!hint.empty()) {
+    std::vector<std::int32_t> variables(hint.size());
+    std::iota(variables.begin(), variables.end(), 0);
+    MessageWriter assignment;
+    assignment.list<std::int32_t>(1, variables);
+    assignment.list<std::int64_t>(2, hint);
+    tail.message(model_field::kHint, assignment);
+  }
+  return variable_protos_ + constraint_protos_ + tail.str();
+}
+
+CpModel cp_model_of(const LinearModel& model) {
+  CpModel cp;
+  std::vector<LinearTerm> objective;
+  for (const LinearModel::Column& column : model.columns()) {
+    if (column.lower <= -LinearModel::kInfinity || column.upper >= LinearModel::kInfinity)
+      throw std::logic_error("a variable without a bound in a constraint program");
+    const CpModel::Variable variable = cp.add_variable(column.lower, column.upper);
+    if (column.cost != 0) objective.push_back({variable, column.cost});
+  }
+  for (std::size_t row = 0; row < model.rows().size(); ++row)
+    cp.add_linear(model.terms(row), model.rows()[row].lower, model.rows()[row].upper);
+  cp.minimize(objective);
+  return cp;
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+
+#include "cairn/core/error.h"
+#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/engines/internal/library.h"
+#include "cairn/solvers/engines/internal/wire_format.h"
+
+namespace cairn::solvers {
+namespace {
+
+/// Field numbers of sat_parameters.proto and of CpSolverResponse.
+namespace field {
+constexpr int kSeed = 31, kSeconds = 36, kLog = 41, kDeterministicSeconds = 67, kCatchInterrupts = 135;
+constexpr int kLogToStdout = 186, kLogToResponse = 187, kWorkers = 206;
+constexpr int kStatus = 1, kSolution = 2, kObjective = 3, kBound = 4, kDeterministicTime = 17, kSolveLog = 26;
+}  // namespace field
+enum ResponseStatus { kUnknown = 0, kInvalid = 1, kFeasible = 2, kInfeasible = 3, kOptimal = 4 };
+
+/// Node visits that a second of the engine's deterministic clock stands for.
+constexpr double kWorkPerSecond = 5e7;
+
+/// CP-SAT's C functions.
+struct CpSat {
+  Library library{"OR-Tools (CP-SAT)", {"libortools.so.9", "libortools.so"}};
+  void* (*create)();
+  void (*destroy)(void*);
+  void (*stop)(void*);
+  void (*solve)(void*, const void*, int, const void*, int, void**, int*);
+
+  CpSat() {
+    load(create, "SolveCpNewEnv");
+    load(destroy, "SolveCpDestroyEnv");
+    load(stop, "SolveCpStopSearch");
+    load(solve, "SolveCpInterruptible");
+  }
+
+ private:
+  template <class Function>
+  void load(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(library.find(name));
+  }
+};
+
+CpSat& cp_sat() {
+  static CpSat opened;
+  return opened;
+}
+
+/// Stops a search when somebody says so.
+class Watcher {
+ public:
+  Watcher(const core::Limit& limit, void* search) : watch_(limit) {
+    if (limit.stop == nullptr) return;
+    thread_ = std::thread([this, search] {
+      std::unique_lock lock(mutex_);
+      while (!done_) {
+        if (watch_.interrupted()) cp_sat().stop(search);
+        wake_.wait_for(lock, std::chrono::milliseconds(20));
+      }
+    });
+  }
+  ~Watcher() {
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+ private:
+  core::Stopwatch watch_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+/// When the last solution was found, by the engine's log: lines such as "#3  0.52s best:12 next:[..]".
+double last_solution_seconds(std::string_view log) {
+  double seconds = 0;
+  while (!log.empty()) {
+    const std::size_t end = std::min(log.find('\n'), log.size());
+    const std::string_view line = log.substr(0, end);
+    log.remove_prefix(std::min(end + 1, log.size()));
+    if (line.size() < 3 || line[0] != '#' || line[1] < '0' || line[1] > '9') continue;
+    const std::size_t space = line.find(' ');
+    const std::size_t number = space == std::string_view::npos ? space : line.find_first_not_of(' ', space);
+    if (number == std::string_view::npos || line.find("best:") == std::string_view::npos) continue;
+    std::from_chars(line.data() + number, line.data() + line.size(), seconds);
+  }
+  return seconds;
+}
+
+std::string parameters_of(const EngineOptions& options) {
+  MessageWriter parameters;
+  const bool counted = options.limit.work < std::numeric_limits<std::int64_t>::max();
+  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  parameters.whole(field::kWorkers, counted ? 1 : std::max(threads, 1));
+  parameters.whole(field::kSeed, static_cast<std::int64_t>(options.seed & 0x3fffffff));
+  if (std::isfinite(options.limit.seconds)) parameters.real(field::kSeconds, std::max(options.limit.seconds, 0.0));
+  if (counted) parameters.real(field::kDeterministicSeconds, static_cast<double>(options.limit.work) / kWorkPerSecond);
+  parameters.whole(field::kCatchInterrupts, 0);
+  parameters.whole(field::kLog, 1);
+  parameters.whole(field::kLogToStdout, 0);
+  parameters.whole(field::kLogToResponse, 1);
+  return parameters.str();
+}
+
+EngineAnswer read_response(std::string_view bytes) {
+  EngineAnswer answer;
+  std::int64_t status = kUnknown;
+  answer.bound = -std::numeric_limits<double>::infinity();
+  MessageReader response(bytes);
+  double seconds = 0, bound = 0;
+  while (response.next()) {
+    switch (response.field()) {
+      case field::kStatus:
+        status = response.whole();
+        break;
+      case field::kSolution:
+        MessageReader::for_each_packed(
+            response.bytes(), [&](std::int64_t value) { answer.values.push_back(static_cast<double>(value)); });
+        break;
+      case field::kObjective:
+        answer.objective = response.real();
+        break;
+      case field::kBound:
+        bound = response.real();
+        break;
+      case field::kDeterministicTime:
+        seconds = response.real();
+        break;
+      case field::kSolveLog:
+        answer.best_seconds = last_solution_seconds(response.bytes());
+        break;
+      default:
+        break;
+    }
+  }
+  if (status == kInvalid) throw std::runtime_error("CP-SAT refuses a model");
+  answer.work = static_cast<std::int64_t>(seconds * kWorkPerSecond) + 1;
+  if (status == kInfeasible) answer.status = EngineStatus::infeasible;
+  if (status == kFeasible) answer.status = EngineStatus::feasible;
+  if (status == kOptimal) answer.status = EngineStatus::optimal;
+  if (status != kInfeasible) answer.bound = bound;  // absent: 0, which zero is written as
+  return answer;
+}
+
+}  // namespace
+
+std::string cp_sat_missing() { return cp_sat().library.missing(); }
+
+EngineAnswer solve_cp(const CpModel& model, const EngineOptions& options) {
+  if (const std::string missing = cp_sat_missing(); !missing.empty()) throw core::InputError(missing);
+  if (static_cast<std::int32_t>(options.hint.size()) != model.variable_count() && !options.hint.empty())
+    throw std::logic_error("a hint of another length than the model");
+  const std::string request = model.serialize(options.hint), parameters = parameters_of(options);
+  if (request.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    throw core::InputError("the constraint program is larger than CP-SAT reads (2 GiB)");
+  CpSat& engine = cp_sat();
+  void* search = engine.create();
+  void* response = nullptr;
+  int length = 0;
+  {
+    const Watcher watcher(options.limit, search);
+    engine.solve(search, request.data(), static_cast<int>(request.size()), parameters.data(),
+                 static_cast<int>(parameters.size()), &response, &length);
+  }
+  engine.destroy(search);
+  const std::string bytes(static_cast<const char*>(response), static_cast<std::size_t>(length));
+  std::free(response);
+  EngineAnswer answer = read_response(bytes);
+  answer.interrupted = core::Stopwatch(options.limit).interrupted();
+  if (answer.solved() && options.incumbent) options.incumbent(answer.values, answer.objective);
+  return answer;
+}
+
+EngineAnswer solve_cp(const LinearModel& model, const EngineOptions& options) {
+  return solve_cp(cp_model_of(model), options);
+}
+
+std::int64_t EngineAnswer::whole(std::int32_t variable) const { return std::llround(values[variable]); }
+
+std::int64_t EngineAnswer::whole_bound() const {
+  if (!(bound > -1e18)) return std::numeric_limits<std::int64_t>::min();
+  return static_cast<std::int64_t>(std::ceil(bound - tolerance * std::max(std::abs(bound), 1.0)));
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cairn/solvers/engines/internal/linear_model.h"
+
+namespace cairn::solvers {
+
+/// A constraint program over whole numbers, to be minimised, as CP-SAT reads it: it is written down in the engine's
+/// format as it is built. Literals are variables of domain 0..1, or not_() of them.
+class CpModel {
+ public:
+  using Variable = std::int32_t;
+  using Literal = std::int32_t;
+  using Interval = std::int32_t;
+  static constexpr Literal not_(Literal literal) { return -literal - 1; }
+
+  /// variable + offset, or a constant where there is no variable.
+  struct Affine {
+    Variable variable = kNone;
+    std::int64_t offset = 0;
+    static constexpr Variable kNone = -1;
+    constexpr Affine(Variable v, std::int64_t plus = 0) : variable(v), offset(plus) {}
+    static constexpr Affine constant(std::int64_t value) { return {kNone, value}; }
+  };
+
+  Variable add_variable(std::int64_t lower, std::int64_t upper);
+  /// One of these values, ascending.
+  Variable add_variable(std::span<const std::int64_t> values);
+  Literal add_literal() { return add_variable(0, 1); }
+  std::int32_t variable_count() const { return variables_; }
+
+  /// lower <= sum of terms <= upper, where all of `if_all` hold.
+  void add_linear(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper,
+                  std::span<const Literal> if_all = {});
+  /// One of the literals holds, where all of `if_all` do.
+  void add_or(std::span<const Literal> literals, std::span<const Literal> if_all = {});
+  void add_implication(Literal if_this, Literal then_that) { add_or({{then_that}}, {{if_this}}); }
+  void add_at_most_one(std::span<const Literal> literals);
+  void add_all_different(std::span<const Affine> values);
+  /// [start, end), where all of `present` (one literal at most) hold; start <= end is enforced there, `size` being
+  /// end - start.
+  Interval add_interval(Affine start, Affine size, Affine end, std::span<const Literal> present = {});
+  /// At no time do the intervals that are present there demand more than `capacity`.
+  void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
+  void add_no_overlap(std::span<const Interval> intervals);
+  struct Change {
+    Affine time;
+    std::int64_t by = 0;
+    Literal active = 0;
+  };
+  /// At every time the changes so far (those of that time included) that are active add up to at least `least`, which
+  /// is not positive.
+  void add_reservoir(std::span<const Change> changes, std::int64_t least);
+
+  void minimize(std::span<const LinearTerm> terms);
+
+  /// The CpModelProto, with the hint.
+  std::string serialize(std::span<const std::int64_t> hint = {}) const;
+
+ private:
+  std::string variable_protos_, constraint_protos_, objective_proto_;
+  std::int32_t variables_ = 0, constraints_ = 0;
+};
+
+/// The linear program as a constraint program; variable by variable. Throws std::logic_error where one has no bound.
+CpModel cp_model_of(const LinearModel& model);
+
+}  // namespace cairn::solvers

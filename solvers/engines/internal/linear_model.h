@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace cairn::solvers {
+
+/// factor * variable.
+struct LinearTerm {
+  std::int32_t variable = 0;
+  std::int64_t factor = 1;
+};
+
+/// A linear program in whole numbers, to be minimised; some of its variables must take whole values.
+class LinearModel {
+ public:
+  using Variable = std::int32_t;
+  static constexpr std::int64_t kInfinity = std::numeric_limits<std::int64_t>::max() / 4;
+
+  struct Column {
+    std::int64_t lower = 0, upper = 1;
+    std::int64_t cost = 0;
+    bool whole = true;
+  };
+  struct Row {
+    std::int64_t lower = -kInfinity, upper = kInfinity;
+    std::size_t begin = 0;  ///< of its terms, which end where those of the next row begin
+  };
+
+  Variable add(const Column& column);
+  Variable add_binary(std::int64_t cost = 0) { return add({.cost = cost}); }
+  /// lower <= sum of terms <= upper; each variable once. -kInfinity, kInfinity: no limit on that side.
+  void add_row(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper);
+  void fix(Variable variable, std::int64_t value) { columns_[variable].lower = columns_[variable].upper = value; }
+  Column& column(Variable variable) { return columns_[variable]; }
+
+  std::span<const Column> columns() const { return columns_; }
+  std::span<const Row> rows() const { return rows_; }
+  std::span<const LinearTerm> terms(std::size_t row) const {
+    const std::size_t end = row + 1 < rows_.size() ? rows_[row + 1].begin : terms_.size();
+    return {terms_.data() + rows_[row].begin, end - rows_[row].begin};
+  }
+  std::size_t term_count() const { return terms_.size(); }
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<Row> rows_;
+  std::vector<LinearTerm> terms_;
+};
+
+}  // namespace cairn::solvers

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/tests/catch.h"
+
+namespace cairn::tests {
+
+/// First line of a test case that needs engines: `if (no_engine()) return;`. Says so, which ctest counts as a skip.
+/// Where they must be there (CAIRN_REQUIRE_ENGINES is set) their absence is a failure.
+inline bool no_engine() {
+  std::string missing = solvers::highs_missing();
+  if (missing.empty()) missing = solvers::cp_sat_missing();
+  if (missing.empty()) return false;
+  if (std::getenv("CAIRN_REQUIRE_ENGINES") != nullptr) FAIL(missing);
+  std::printf("skipped: %s\n", missing.c_str());
+  return true;
+}
+
+}  // namespace cairn::tests
