@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cairn/core/limit.h"
+
+namespace cairn::solvers {
+
+/// What H-Partition sees of a graph: items in an order in which they can run, and the values between them.
+struct PartitionGraph {
+  struct Value {
+    std::int64_t bytes = 0;
+    std::int32_t maker = 0;
+    std::vector<std::int32_t> readers;  ///< ascending, distinct, all > maker
+  };
+  std::int32_t items = 0;  ///< numbered from 0
+  std::vector<Value> values;
+};
+
+struct PartitionOptions {
+  std::int32_t most_top = 20;    ///< M^t: items of the top level
+  std::int32_t most_lower = 10;  ///< M^l: items of a group
+  double alpha = 0.5;            ///< exponent of the share of compute nodes in a group's score (equation 1)
+};
+
+/// A recursive partition: items are groups of items. Ids below PartitionGraph::items are the given ones; id items + i is
+/// groups[i].
+struct Partition {
+  std::vector<std::vector<std::int32_t>> groups;  ///< members, in an order in which they can run; lower groups first
+  std::vector<std::int32_t> top;                  ///< items of the top level, in an order in which they can run
+  std::int32_t levels = 1;                        ///< the top level counts
+};
+
+/// H-Partition, Algorithm 1 of Gusak et al. 2025: bottom-up, the candidate groups of each round are all nodes between a
+/// node and its immediate dominator, the one of least score is wrapped, candidates that touch it grow by it or go; groups
+/// become the items of the next round. All groups are convex, so each level is acyclic. Where no candidate is left and
+/// there are still too many items, runs of consecutive ones become groups. Near-linear: O((n + m) M^l log n).
+Partition h_partition(const PartitionGraph& graph, const PartitionOptions& options, core::Stopwatch& watch);
+
+}  // namespace cairn::solvers
