@@ -24,18 +24,24 @@ struct PartitionOptions {
   double alpha = 0.5;            ///< exponent of the share of compute nodes in a group's score (equation 1)
 };
 
-/// A recursive partition: items are groups of items. Ids below PartitionGraph::items are the given ones; id items + i is
-/// groups[i].
+/// A recursive partition: items are groups of items. Ids below PartitionGraph::items are the given ones; id items + i
+/// is groups[i].
 struct Partition {
   std::vector<std::vector<std::int32_t>> groups;  ///< members, in an order in which they can run; lower groups first
   std::vector<std::int32_t> top;                  ///< items of the top level, in an order in which they can run
   std::int32_t levels = 1;                        ///< the top level counts
 };
 
+/// For each item, the last item before it that is on all paths to it from a virtual source, whose readers are the items
+/// that read nothing; -1 for the source itself. O((n + m) log n).
+std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph);
+
 /// H-Partition, Algorithm 1 of Gusak et al. 2025: bottom-up, the candidate groups of each round are all nodes between a
-/// node and its immediate dominator, the one of least score is wrapped, candidates that touch it grow by it or go; groups
-/// become the items of the next round. All groups are convex, so each level is acyclic. Where no candidate is left and
-/// there are still too many items, runs of consecutive ones become groups. Near-linear: O((n + m) M^l log n).
+/// node and its immediate dominator, the one of least score is wrapped, candidates that touch it grow by it or go;
+/// groups become the items of the next round. All groups are convex, so each level is acyclic. Where no candidate is
+/// left and there are still too many items, where rounds come to little on large graphs, and when `watch` expires, runs
+/// of consecutive items become groups. Near-linear: O((n + m) M^l log n). docs/remat.md says what the paper leaves
+/// open. Throws core::InputError if most_top < 1, most_lower < 2, or alpha is not finite.
 Partition h_partition(const PartitionGraph& graph, const PartitionOptions& options, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers
