@@ -1,6 +1,5 @@
 #include "cairn/solvers/engines/internal/cp_model.h"
 
-#include <numeric>
 #include <stdexcept>
 
 #include "cairn/solvers/engines/internal/wire_format.h"
@@ -186,11 +185,16 @@ std::string CpModel::serialize(std::span<const std::int64_t> hint) const {
   MessageWriter tail;
   if (!objective_proto_.empty()) tail.bytes(model_field::kObjective, objective_proto_);
   if (!hint.empty()) {
-    std::vector<std::int32_t> variables(hint.size());
-    std::iota(variables.begin(), variables.end(), 0);
+    std::vector<std::int32_t> variables;
+    std::vector<std::int64_t> values;
+    for (std::size_t j = 0; j < hint.size(); ++j) {
+      if (hint[j] == kNoHint) continue;
+      variables.push_back(static_cast<std::int32_t>(j));
+      values.push_back(hint[j]);
+    }
     MessageWriter assignment;
     assignment.list<std::int32_t>(1, variables);
-    assignment.list<std::int64_t>(2, hint);
+    assignment.list<std::int64_t>(2, values);
     tail.message(model_field::kHint, assignment);
   }
   return variable_protos_ + constraint_protos_ + tail.str();

@@ -36,7 +36,7 @@ struct Highs {
   int (*set_double)(void*, const char*, double);
   int (*pass)(void*, int, int, int, int, int, double, const double*, const double*, const double*, const double*,
               const double*, const int*, const int*, const double*, const int*);
-  int (*set_solution)(void*, const double*, const double*, const double*, const double*);
+  int (*set_solution)(void*, int, const int*, const double*);
   int (*set_callback)(void*, CallbackFunction, void*);
   int (*start_callback)(void*, int);
   const void* (*data_out_item)(const DataOut*, const char*);
@@ -55,7 +55,7 @@ struct Highs {
     load(set_int, "Highs_setIntOptionValue");
     load(set_double, "Highs_setDoubleOptionValue");
     load(pass, "Highs_passMip");
-    load(set_solution, "Highs_setSolution");
+    load(set_solution, "Highs_setSparseSolution");
     load(set_callback, "Highs_setCallback");
     load(start_callback, "Highs_startCallback");
     load(data_out_item, "Highs_getCallbackDataOutItem");
@@ -202,10 +202,14 @@ class Run {
       engine_.set_int(highs_, "mip_max_nodes", static_cast<int>(std::min(iterations / 32 + 1, kMostInt)));
     }
     if (!relaxed_ && options_.hint.size() == model_.columns().size()) {
+      std::vector<int> variables;
       std::vector<double> hint;
-      for (std::size_t j = 0; j < options_.hint.size(); ++j)
+      for (std::size_t j = 0; j < options_.hint.size(); ++j) {
+        if (options_.hint[j] == EngineOptions::kNoHint) continue;
+        variables.push_back(static_cast<int>(j));
         hint.push_back(static_cast<double>(options_.hint[j]) / scales_.column[j]);
-      engine_.set_solution(highs_, hint.data(), nullptr, nullptr, nullptr);
+      }
+      engine_.set_solution(highs_, static_cast<int>(hint.size()), variables.data(), hint.data());
     }
     engine_.set_callback(highs_, &called_back, this);
     for (const int kind : {Highs::kSimplexInterrupt, Highs::kIpmInterrupt, Highs::kMipInterrupt})

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,7 +59,8 @@ class CpModel {
 
   void minimize(std::span<const LinearTerm> terms);
 
-  /// The CpModelProto, with the hint.
+  static constexpr std::int64_t kNoHint = std::numeric_limits<std::int64_t>::min();
+  /// The CpModelProto, with the hint: a value for each variable, kNoHint for some.
   std::string serialize(std::span<const std::int64_t> hint = {}) const;
 
  private:

@@ -20,7 +20,9 @@ struct EngineOptions {
   core::Limit limit;  ///< a finite work limit means one thread and the same answer on every machine
   int threads = 0;    ///< 0: one a core
   std::uint64_t seed = 0;
-  std::vector<std::int64_t> hint;  ///< a value for each variable, or none at all; need not be feasible
+  /// A value for each variable, kNoHint for some, or none at all; need not be feasible.
+  std::vector<std::int64_t> hint;
+  static constexpr std::int64_t kNoHint = CpModel::kNoHint;
   /// Whenever a better solution is known. HiGHS calls it while it runs, on the caller's thread; CP-SAT's C functions
   /// hand out none before the end.
   std::function<void(const std::vector<double>& values, double objective)> incumbent;
