@@ -9,10 +9,12 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
+#include "cairn/solvers/engines/internal/engine.h"
 #include "cairn/solvers/internal/auto.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/solvers/remat/baselines.h"
 #include "cairn/solvers/remat/exact_remat.h"
+#include "cairn/solvers/remat/moccasin.h"
 #include "cairn/solvers/remat/tw_remat.h"
 
 namespace cairn::solvers {
@@ -33,6 +35,14 @@ Solution run_tw(const core::Graph& graph, const SolveOptions& options) {
   tw.retain = options.own.at("retain") != 0;
   return tw_remat(graph, tw);
 }
+
+constexpr SolverOption kMoccasinOptions[] = {
+    {"c", "runs", 2, 1, 1000, "C_v of every node: how often it may run; the paper's experiments have 2"},
+    {"staged", "0 or 1", 1, 0, 1,
+     "the input order and its stages (section 2.3), as in the paper's experiments; 0: any order (section 2.1), for "
+     "small "
+     "graphs, unless --order input is asked for"},
+    {"threads", "threads", 0, 0, 4096, "of CP-SAT; 0: one a core, under a work limit one"}};
 
 constexpr SolverOption kOrderOptions[] = {
     {"threads", "threads", 0, 0, 4096, "of tables and searches; 0: one a core, under a work limit one"}};
@@ -89,6 +99,14 @@ constexpr SolverInfo kSolvers[] = {
      .turn = {.turn = 4, .share = 0.35},
      .graphs = "64 values",
      .most_values = kMostExactRematValues},
+    {.name = "moccasin",
+     .paper = "Bartan et al. 2023: constraint programming over retention intervals",
+     .guarantee = "the cheapest schedule of stages with c runs a node within the budget, where it ends in time",
+     .run = moccasin,
+     .can = {.input_order = true, .max_occurrences = true, .exact = true},
+     .scope = {OrderRule::stages, 0},
+     .options = kMoccasinOptions,
+     .missing = cp_sat_missing},
     {.name = "order",
      .paper = "Jin et al.: dominance, linearization; then exact or anytime search",
      .guarantee = "least peak without recomputation where it says optimal; never above the input order",

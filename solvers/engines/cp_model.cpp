@@ -25,7 +25,7 @@ MessageWriter affine_message(const Affine& value) {
   MessageWriter message;
   if (value.variable != Affine::kNone) {
     message.list<std::int32_t>(model_field::kTermVariables, {{value.variable}});
-    message.list<std::int64_t>(model_field::kTermFactors, {{1}});
+    message.list<std::int64_t>(model_field::kTermFactors, {{value.factor}});
   }
   if (value.offset != 0) message.whole(model_field::kOffset, value.offset);
   return message;
@@ -118,8 +118,9 @@ CpModel::Interval CpModel::add_interval(Affine start, Affine size, Affine end, s
   interval.message(model_field::kSize, affine_message(size));
   // The engine wants the relation between the three stated, unless it is plain.
   std::vector<LinearTerm> terms;
-  const auto add = [&](const Affine& value, std::int64_t factor) {
+  const auto add = [&](const Affine& value, std::int64_t sign) {
     if (value.variable == Affine::kNone) return;
+    const std::int64_t factor = sign * value.factor;
     for (LinearTerm& term : terms) {
       if (term.variable == value.variable) {
         term.factor += factor;
@@ -134,7 +135,8 @@ CpModel::Interval CpModel::add_interval(Affine start, Affine size, Affine end, s
   std::erase_if(terms, [](const LinearTerm& term) { return term.factor == 0; });
   const std::int64_t right = end.offset - start.offset - size.offset;
   if (!terms.empty() || right != 0) add_linear(terms, right, right, present);
-  if (size.variable != Affine::kNone) add_linear({{{size.variable, 1}}}, -size.offset, LinearModel::kInfinity, present);
+  if (size.variable != Affine::kNone)
+    add_linear({{{size.variable, size.factor}}}, -size.offset, LinearModel::kInfinity, present);
   write_constraint(constraint_protos_, model_field::kInterval, interval, present);
   return constraints_++;
 }

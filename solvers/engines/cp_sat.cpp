@@ -136,10 +136,10 @@ EngineAnswer read_response(std::string_view bytes) {
             response.bytes(), [&](std::int64_t value) { answer.values.push_back(static_cast<double>(value)); });
         break;
       case field::kObjective:
-        answer.objective = response.real();
+        answer.objective = std::round(response.real());  // whole, but for the engine's scaling
         break;
       case field::kBound:
-        bound = response.real();
+        bound = std::round(response.real());
         break;
       case field::kDeterministicTime:
         seconds = response.real();

@@ -21,9 +21,10 @@ std::vector<NodeId> owners(const Graph& graph, const std::vector<std::int32_t>& 
     if (!graph.backward(v)) {
       for (const NodeId u : graph.predecessors(v)) {
         if (graph.backward(u))
-          throw core::InputError(fmt::format("the backward marks are inconsistent: '{}' is not marked backward, but "
-                                             "reads '{}', which is",
-                                             graph.name(v), graph.name(u)));
+          throw core::InputError(
+              fmt::format("the backward marks are inconsistent: '{}' is not marked backward, but "
+                          "reads '{}', which is",
+                          graph.name(v), graph.name(u)));
       }
       owner[v] = v;
       continue;
@@ -31,9 +32,10 @@ std::vector<NodeId> owners(const Graph& graph, const std::vector<std::int32_t>& 
     const NodeId marked = graph.forward(v);
     if (marked != core::kNoNode) {
       if (graph.backward(marked))
-        throw core::InputError(fmt::format("the backward marks are inconsistent: '{}' belongs to '{}', which is itself "
-                                           "marked backward",
-                                           graph.name(v), graph.name(marked)));
+        throw core::InputError(
+            fmt::format("the backward marks are inconsistent: '{}' belongs to '{}', which is itself "
+                        "marked backward",
+                        graph.name(v), graph.name(marked)));
       owner[v] = marked;
       continue;
     }
@@ -107,8 +109,9 @@ std::vector<Layer> layers_of(const Graph& graph) {
     }
   }
   if (std::any_of(owner.begin(), owner.end(), [&](NodeId v) { return layer_of[v] < 0; }))
-    throw core::InputError("the backward marks are inconsistent: no order of the forward nodes is the reverse of that of "
-                           "the backward ones");
+    throw core::InputError(
+        "the backward marks are inconsistent: no order of the forward nodes is the reverse of that of "
+        "the backward ones");
   return layers;
 }
 

@@ -127,8 +127,8 @@ OptionNeeds needs_of(const Graph& graph, const Layer& layer, const LayerOption& 
     for (const NodeId v : *nodes) inside.emplace(v, 0);
   }
   const auto leaves = [&](ValueId x) {
-    return graph.value_kept(x) || std::any_of(graph.readers(x).begin(), graph.readers(x).end(),
-                                              [&](NodeId v) { return !inside.contains(v); });
+    return graph.value_kept(x) ||
+           std::any_of(graph.readers(x).begin(), graph.readers(x).end(), [&](NodeId v) { return !inside.contains(v); });
   };
   std::vector<ValueId> saved;
   for (const auto& [x, last] : measure.external_reads(option.backward)) {
@@ -139,9 +139,7 @@ OptionNeeds needs_of(const Graph& graph, const Layer& layer, const LayerOption& 
   for (const ValueId x : saved) needs.between += graph.value_size(x);
   const auto stays = [&](ValueId x) { return leaves(x) || std::find(saved.begin(), saved.end(), x) != saved.end(); };
   for (const std::int64_t bytes : measure.profile(option.forward, {}, stays)) needs.peak = std::max(needs.peak, bytes);
-  const auto stays_after = [&](ValueId x) {
-    return graph.backward(graph.producer(x)) && leaves(x);
-  };
+  const auto stays_after = [&](ValueId x) { return graph.backward(graph.producer(x)) && leaves(x); };
   for (const std::int64_t bytes : measure.profile(option.backward, saved, stays_after))
     needs.peak = std::max(needs.peak, bytes);
   return needs;
@@ -386,9 +384,8 @@ struct Level::Program {
         if (k == model.loss) continue;
         const ComputeNode& node = model.nodes[k];
         for (std::size_t w = 0; w < node.ways.size(); ++w) {
-          const bool chosen = node.backward
-                                  ? engine.whole(runs_backward(k, w)) == 1
-                                  : run_[t][k][w] != kAbsent && engine.whole(run_[t][k][w]) == 1;
+          const bool chosen = node.backward ? engine.whole(runs_backward(k, w)) == 1
+                                            : run_[t][k][w] != kAbsent && engine.whole(run_[t][k][w]) == 1;
           if (chosen) {
             answer.runs.push_back({t, k, static_cast<std::int32_t>(w)});
             append(node.ways[w]);
@@ -450,7 +447,8 @@ struct Level::Program {
   const Model& model;
 
  private:
-  /// Whether way w of the backward node k runs, in its phase: its forward node's first way is the one that does not save.
+  /// Whether way w of the backward node k runs, in its phase: its forward node's first way is the one that does not
+  /// save.
   Variable runs_backward(std::int32_t k, std::size_t w) const { return saved_[model.nodes[k].part][k][w + 1]; }
 
   /// Compute nodes that can run in a phase, in order.
@@ -470,8 +468,8 @@ struct Level::Program {
            std::any_of(node.ways.begin(), node.ways.end(), [](const Way& way) { return way.again; });
   }
 
-  /// Of each forward node, the last phase in which somebody could want it to run again; of each datum, the last in which
-  /// it could be read.
+  /// Of each forward node, the last phase in which somebody could want it to run again; of each datum, the last in
+  /// which it could be read.
   void find_last_use() {
     last_use_.assign(model.nodes.size(), -1);
     last_read_.assign(model.data.size(), -1);
@@ -501,8 +499,7 @@ struct Level::Program {
         std::vector<LinearTerm> any;
         for (const Way& way : node.ways) {
           // A way that saves comes too late where the backward part has run.
-          const bool allowed = (k == t ? way.first : way.again) &&
-                               (!way.saves || t <= model.backward_of[node.part]);
+          const bool allowed = (k == t ? way.first : way.again) && (!way.saves || t <= model.backward_of[node.part]);
           run_[t][k].push_back(allowed ? linear.add_binary(way.cost) : kAbsent);
           if (allowed) any.push_back({run_[t][k].back(), 1});
         }
@@ -556,7 +553,9 @@ struct Level::Program {
   }
 
   /// Whether a datum that is not constant is in memory before phase t, as far as the model lets it choose.
-  Variable kept(std::int32_t t, std::size_t d) const { return t < static_cast<std::int32_t>(kept_.size()) ? kept_[t][d] : kAbsent; }
+  Variable kept(std::int32_t t, std::size_t d) const {
+    return t < static_cast<std::int32_t>(kept_.size()) ? kept_[t][d] : kAbsent;
+  }
 
   /// The runs of compute node k in phase t that read d.
   std::vector<Variable> readings(std::int32_t t, std::int32_t k, std::size_t d) const {
@@ -646,9 +645,8 @@ struct Level::Program {
     for (std::size_t d = 0; d < model.data.size(); ++d) {
       const Datum& datum = model.data[d];
       if (datum.bytes == 0 || datum.maker > t) continue;
-      const bool read = std::any_of(still.begin(), still.end(), [&](const Way::Read& r) {
-        return r.datum == static_cast<std::int32_t>(d);
-      });
+      const bool read = std::any_of(still.begin(), still.end(),
+                                    [&](const Way::Read& r) { return r.datum == static_cast<std::int32_t>(d); });
       if (constant(datum)) {
         if (datum.maker == t || datum.maker == k) continue;  // an output: part of the way's own bytes
         const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
@@ -696,7 +694,8 @@ struct Level::Program {
         const Variable run = node.backward ? runs_backward(k, w) : run_[t][k][w];
         if (run == kAbsent) continue;
         const Way& way = node.ways[w];
-        for (const Way::Piece& piece : corrections_ ? way.pieces : std::vector<Way::Piece>{{0, way.pieces.back().bytes}}) {
+        for (const Way::Piece& piece :
+             corrections_ ? way.pieces : std::vector<Way::Piece>{{0, way.pieces.back().bytes}}) {
           std::map<Variable, std::int64_t> held;
           const std::int64_t always =
               add_held(t, k, std::span(way.reads).subspan(static_cast<std::size_t>(piece.from)), held);
@@ -746,7 +745,8 @@ struct Level::Program {
   std::vector<std::vector<std::vector<Variable>>> run_;    ///< [phase][compute node][way]
   std::vector<std::vector<std::vector<Variable>>> saved_;  ///< [forward compute node][phase][way]
   std::vector<std::vector<Variable>> kept_;                ///< [phase][datum]
-  std::vector<std::vector<std::vector<std::pair<std::int32_t, Variable>>>> needed_;  ///< [phase][datum]: reader, variable
+  std::vector<std::vector<std::vector<std::pair<std::int32_t, Variable>>>>
+      needed_;  ///< [phase][datum]: reader, variable
 };
 
 Level::Level(const Graph& graph, LevelProblem problem)
@@ -775,8 +775,7 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
   options.threads = search.threads;
   options.seed = search.seed;
   if (search.hint != nullptr) options.hint = program.values_of(*search.hint);
-  const EngineAnswer engine =
-      search.highs ? solve_milp(program.linear, options) : solve_cp(program.linear, options);
+  const EngineAnswer engine = search.highs ? solve_milp(program.linear, options) : solve_cp(program.linear, options);
   LevelAnswer answer;
   if (engine.solved()) answer = program.read(engine);
   switch (engine.status) {

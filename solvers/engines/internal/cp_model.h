@@ -19,12 +19,13 @@ class CpModel {
   using Interval = std::int32_t;
   static constexpr Literal not_(Literal literal) { return -literal - 1; }
 
-  /// variable + offset, or a constant where there is no variable.
+  /// factor * variable + offset, or a constant where there is no variable.
   struct Affine {
     Variable variable = kNone;
-    std::int64_t offset = 0;
+    std::int64_t offset = 0, factor = 1;
     static constexpr Variable kNone = -1;
-    constexpr Affine(Variable v, std::int64_t plus = 0) : variable(v), offset(plus) {}
+    constexpr Affine(Variable v, std::int64_t plus = 0, std::int64_t times = 1)
+        : variable(v), offset(plus), factor(times) {}
     static constexpr Affine constant(std::int64_t value) { return {kNone, value}; }
   };
 

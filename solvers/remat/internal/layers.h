@@ -20,11 +20,11 @@ struct LayerOption {
   bool operator==(const LayerOption&) const = default;
 };
 
-/// All nodes of the graph in layers of one forward node each, in an order in which their forward parts can run one after
-/// the other, and their backward parts in reverse. A backward node belongs to its Graph::forward(); one without that
-/// mark to the latest forward node it reads from, or an earlier one where its gradient comes from there. A graph without
-/// backward nodes has a layer a node. O((n + m) log n). Throws InputError, naming nodes, where the marks contradict the
-/// edges.
+/// All nodes of the graph in layers of one forward node each, in an order in which their forward parts can run one
+/// after the other, and their backward parts in reverse. A backward node belongs to its Graph::forward(); one without
+/// that mark to the latest forward node it reads from, or an earlier one where its gradient comes from there. A graph
+/// without backward nodes has a layer a node. O((n + m) log n). Throws InputError, naming nodes, where the marks
+/// contradict the edges.
 std::vector<Layer> layers_of(const core::Graph& graph);
 
 /// The layers together, in this order: forward parts one after the other, backward parts in reverse.

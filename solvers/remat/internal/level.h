@@ -46,9 +46,9 @@ struct LevelSearch {
   core::Limit limit;
   int threads = 1;
   std::uint64_t seed = 0;
-  bool highs = false;        ///< HiGHS instead of CP-SAT
-  bool corrections = true;   ///< values that a layer reads last are free within it, not after it
-  bool again = true;         ///< forward parts may run again
+  bool highs = false;       ///< HiGHS instead of CP-SAT
+  bool corrections = true;  ///< values that a layer reads last are free within it, not after it
+  bool again = true;        ///< forward parts may run again
   const std::vector<LevelAnswer::Run>* hint = nullptr;  ///< of an earlier answer of the same level
 };
 
