@@ -1,10 +1,15 @@
-// Solvers on graphs of 20,000 nodes and 40,000 edges at half of the baseline's peak.
+// Solvers on graphs of 20,000 nodes and 40,000 edges at half of the baseline's peak; H-Partition on 100,000 nodes.
 #include <benchmark/benchmark.h>
+
+#include <iterator>
 
 #include "cairn/bench/random_layered.h"
 #include "cairn/core/profile.h"
+#include "cairn/models/random_graphs.h"
+#include "cairn/models/registry.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/baselines.h"
+#include "cairn/solvers/remat/internal/partition.h"
 #include "cairn/solvers/remat/tw_remat.h"
 
 namespace {
@@ -43,5 +48,57 @@ void min_fill(benchmark::State& state) {
   state.counters["width"] = decomposition.width;
 }
 BENCHMARK(min_fill)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+
+solvers::PartitionGraph partition_graph(const core::Graph& graph) {
+  solvers::PartitionGraph result{.items = graph.node_count(), .values = {}};
+  for (core::ValueId v = 0; v < graph.value_count(); ++v) {
+    const auto readers = graph.readers(v);
+    result.values.push_back({graph.value_size(v), graph.producer(v), {readers.begin(), readers.end()}});
+  }
+  return result;
+}
+
+struct PartitionKind {
+  const char* name;
+  solvers::PartitionGraph (*make)();
+};
+constexpr PartitionKind kPartitionKinds[] = {
+    {"forward part of gpt2, 5,000 layers",
+     [] {
+       models::BuildOptions options;
+       options.values = {{"layers", 5000}};
+       return partition_graph(core::forward_part(models::build_model("gpt2", options)));
+     }},
+    {"forward part of transformer, 1,700 + 1,700 layers",
+     [] {
+       models::BuildOptions options;
+       options.values = {{"layers", 1700}};
+       return partition_graph(core::forward_part(models::build_model("transformer", options)));
+     }},
+    {"training chain", [] { return partition_graph(bench::training_chain(100'000, 200'000)); }},
+    {"random layered", [] { return partition_graph(bench::random_layered(100'000, 200'000)); }},
+    {"series-parallel", [] { return partition_graph(models::generate_series_parallel(100'000, 6, {}, 1)); }},
+    {"star",
+     [] {
+       solvers::PartitionGraph graph{.items = 100'000, .values = {{1, 0, {}}}};
+       for (std::int32_t x = 1; x < graph.items; ++x) graph.values[0].readers.push_back(x);
+       return graph;
+     }},
+};
+
+void h_partition(benchmark::State& state) {
+  const auto& [name, make] = kPartitionKinds[state.range(0)];
+  const solvers::PartitionGraph graph = make();
+  solvers::Partition partition;
+  for (auto _ : state) {
+    core::Stopwatch watch(core::Limit{});
+    partition = solvers::h_partition(graph, {}, watch);
+  }
+  state.SetLabel(name);
+  state.counters["items"] = graph.items;
+  state.counters["groups"] = static_cast<double>(partition.groups.size());
+  state.counters["levels"] = partition.levels;
+}
+BENCHMARK(h_partition)->DenseRange(0, std::size(kPartitionKinds) - 1)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <queue>
 #include <span>
@@ -293,14 +294,36 @@ class CandidateRound {
   Item left_;  ///< blocks
 };
 
-/// As few runs of consecutive items as M^l allows, but not fewer than M^t, of about the same length.
-std::vector<Items> consecutive_runs(std::int64_t items, const PartitionOptions& options) {
-  const std::int64_t least = (items + options.most_lower - 1) / options.most_lower;
-  const std::int64_t runs = std::max<std::int64_t>(options.most_top, least);
+/// Runs of consecutive items, none longer than M^l or than M^t runs need: those with the fewest bytes alive from one
+/// run to the next, summed over all cuts, then the fewest. Two neighbours never fit into one, so there are at most
+/// twice as many as need be. O(m + n M^l).
+std::vector<Items> consecutive_runs(const PartitionGraph& graph, const PartitionOptions& options) {
+  const Item items = graph.items;
+  const Item longest = std::min(options.most_lower, (items - 1) / options.most_top + 1);
+  std::vector<std::int64_t> alive(items + 1, 0);  // from before an item until then or later
+  for (const auto& value : graph.values) {
+    alive[value.maker + 1] += value.bytes;
+    alive[value.readers.back() + 1] -= value.bytes;
+  }
+  std::partial_sum(alive.begin(), alive.end(), alive.begin());
+
+  std::vector<std::pair<double, Item>> best(items + 1, {std::numeric_limits<double>::infinity(), 0});  // bytes, runs
+  Items first(items + 1, 0);  // of the last run
+  best[0] = {0, 0};
+  for (Item end = 1; end <= items; ++end) {
+    for (Item x = std::max(0, end - longest); x < end; ++x) {
+      const std::pair<double, Item> cost{best[x].first + static_cast<double>(alive[x]), best[x].second + 1};
+      if (cost < best[end]) {
+        best[end] = cost;
+        first[end] = x;
+      }
+    }
+  }
   std::vector<Items> blocks(items);
-  for (std::int64_t run = 0; run < runs; ++run) {
-    const auto first = static_cast<Item>(run * items / runs), end = static_cast<Item>((run + 1) * items / runs);
-    for (Item x = first; x < end; ++x) blocks[first].push_back(x);
+  for (Item end = items; end > 0; end = first[end]) {
+    Items& block = blocks[first[end]];
+    block.resize(end - first[end]);
+    std::iota(block.begin(), block.end(), first[end]);
   }
   return blocks;
 }
@@ -368,6 +391,7 @@ Partition h_partition(const PartitionGraph& graph, const PartitionOptions& optio
   if (options.most_top < 1) throw core::InputError("H-Partition: the top level needs room for 1 item or more");
   if (options.most_lower < 2) throw core::InputError("H-Partition: a group needs room for 2 items or more");
   if (!std::isfinite(options.alpha)) throw core::InputError("H-Partition: alpha must be a finite number");
+  if (!(options.slow_rounds >= 0)) throw core::InputError("H-Partition: slow_rounds must be 0 or more");
 
   PartitionLevel level{graph, Items(graph.items), std::vector<std::int64_t>(graph.items, 1)};
   std::iota(level.id.begin(), level.id.end(), 0);
@@ -375,18 +399,17 @@ Partition h_partition(const PartitionGraph& graph, const PartitionOptions& optio
   Partition partition;
   partition.top = level.id;  // until the end: the given items
 
-  // Where candidates are few, as around a value with very many readers, a round wraps little: such rounds may visit so
-  // many items in all before runs take over, which keeps the whole near-linear and the hierarchy shallow.
-  std::int64_t slow_items = 4 * static_cast<std::int64_t>(graph.items) + 20'000;
+  // Where only few candidates fit into a group, as around a value with very many readers, a round wraps little.
+  double slow_items = options.slow_rounds * static_cast<double>(graph.items);
   bool runs = false;
   while (level.graph.items > options.most_top) {
     const std::int64_t before = level.graph.items;
     runs = runs || watch.expired();
-    const auto blocks = runs ? consecutive_runs(before, options) : CandidateRound(level, options, watch).wrap();
+    const auto blocks = runs ? consecutive_runs(level.graph, options) : CandidateRound(level, options, watch).wrap();
     level = contracted(std::move(level), blocks, partition);
     const std::int64_t after = level.graph.items;
     const bool slow = after > before - before / 8;
-    if (slow) slow_items -= before;
+    if (slow) slow_items -= static_cast<double>(before);
     runs = !runs && (after == before || (slow && slow_items < 0));
   }
 

@@ -22,6 +22,10 @@ struct PartitionOptions {
   std::int32_t most_top = 20;    ///< M^t: items of the top level
   std::int32_t most_lower = 10;  ///< M^l: items of a group
   double alpha = 0.5;            ///< exponent of the share of compute nodes in a group's score (equation 1)
+  /// Rounds that leave more than 7/8 of their items may together visit this many times the items of the graph before
+  /// runs of consecutive items take over. 0: at once, which keeps the hierarchy shallowest; infinity: only when no
+  /// candidate is left, as in the paper, which can take quadratic time and n / M^l levels.
+  double slow_rounds = 1;
 };
 
 /// A recursive partition: items are groups of items. Ids below PartitionGraph::items are the given ones; id items + i
@@ -39,9 +43,9 @@ std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph);
 /// H-Partition, Algorithm 1 of Gusak et al. 2025: bottom-up, the candidate groups of each round are all nodes between a
 /// node and its immediate dominator, the one of least score is wrapped, candidates that touch it grow by it or go;
 /// groups become the items of the next round. All groups are convex, so each level is acyclic. Where no candidate is
-/// left and there are still too many items, where rounds come to little on large graphs, and when `watch` expires, runs
-/// of consecutive items become groups. Near-linear: O((n + m) M^l log n). docs/remat.md says what the paper leaves
-/// open. Throws core::InputError if most_top < 1, most_lower < 2, or alpha is not finite.
+/// left and there are still too many items, after slow rounds, and when `watch` expires, runs of consecutive items
+/// become groups. Near-linear: O((n + m) M^l log n). docs/remat.md says what the paper leaves open. Throws
+/// core::InputError if most_top < 1, most_lower < 2, alpha is not finite, or slow_rounds is not >= 0.
 Partition h_partition(const PartitionGraph& graph, const PartitionOptions& options, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers
