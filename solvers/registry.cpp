@@ -15,6 +15,7 @@
 #include "cairn/solvers/remat/baselines.h"
 #include "cairn/solvers/remat/exact_remat.h"
 #include "cairn/solvers/remat/moccasin.h"
+#include "cairn/solvers/remat/rotor.h"
 #include "cairn/solvers/remat/tw_remat.h"
 
 namespace cairn::solvers {
@@ -43,6 +44,21 @@ constexpr SolverOption kMoccasinOptions[] = {
      "small "
      "graphs, unless --order input is asked for"},
     {"threads", "threads", 0, 0, 4096, "of CP-SAT; 0: one a core, under a work limit one"}};
+
+constexpr SolverOption kRotorOptions[] = {
+    {"slots", "levels", 0, 0, 1'000'000,
+     "of memory, in the dynamic program; more: finer, slower and larger; 0: as many as a few seconds allow"},
+    {"blocks", "blocks", 200, 1, 2000, "of a chain at most; beyond, neighbours become one"},
+    {"retain", "0 or 1", 1, 0, 1,
+     "values stay where the budget allows after all; 0: the paper's persistent schedules"}};
+
+Solution run_rotor(const core::Graph& graph, const SolveOptions& options) {
+  RotorOptions rotor_options{options};
+  rotor_options.slots = options.own.at("slots");
+  rotor_options.blocks = options.own.at("blocks");
+  rotor_options.retain = options.own.at("retain") != 0;
+  return rotor(graph, rotor_options);
+}
 
 constexpr SolverOption kOrderOptions[] = {
     {"threads", "threads", 0, 0, 4096, "of tables and searches; 0: one a core, under a work limit one"}};
@@ -107,6 +123,12 @@ constexpr SolverInfo kSolvers[] = {
      .scope = {OrderRule::stages, 0},
      .options = kMoccasinOptions,
      .missing = cp_sat_missing},
+    {.name = "rotor",
+     .paper = "Beaumont et al. 2019: heterogeneous chains; blocks as in Rockmate (Zhao et al. 2023)",
+     .guarantee = "the cheapest persistent schedule where blocks are single nodes; no bound on others",
+     .run = run_rotor,
+     .graphs = "training graphs",
+     .options = kRotorOptions},
     {.name = "order",
      .paper = "Jin et al.: dominance, linearization; then exact or anytime search",
      .guarantee = "least peak without recomputation where it says optimal; never above the input order",

@@ -28,11 +28,13 @@ SolveOptions options_for(std::optional<std::int64_t> budget, std::int64_t work =
   return options;
 }
 
-/// The solvers that may recompute; those of orders have tests of their own (order_property_test.cpp).
+/// The solvers that may recompute and take these graphs; those of orders (order_property_test.cpp) and of training
+/// graphs have tests of their own.
 std::vector<solvers::SolverInfo> remat_solvers() {
   std::vector<solvers::SolverInfo> found;
   for (const auto& solver : solvers::registry()) {
-    if (solver.scope == solvers::kAnySchedule) found.push_back(solver);
+    const bool takes_any = solver.graphs == "any" || solver.most_values > 0;
+    if (solver.scope == solvers::kAnySchedule && takes_any) found.push_back(solver);
   }
   return found;
 }

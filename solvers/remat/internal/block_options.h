@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/remat/internal/chain.h"
+#include "cairn/solvers/remat/internal/chain_blocks.h"
+
+namespace cairn::solvers {
+
+/// What the steps of a ChainProblem made by block_problem() stand for, as nodes in the order in which they run.
+struct BlockSchedules {
+  struct Option {
+    std::vector<core::NodeId> forward, backward;
+  };
+  struct Block {
+    std::vector<core::NodeId> forward;  ///< ChainStep::Kind::forward
+    std::vector<core::NodeId> once;     ///< what must run beside any of these the first time
+    std::vector<Option> ways;
+    std::vector<Option> turns;
+  };
+  std::vector<Block> blocks;
+};
+
+/// The stages of a chain of blocks, with the ways to run each that no other is better than in every respect, and the
+/// nodes behind them.
+ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, BlockSchedules& schedules);
+
+/// The schedule of the whole graph that these steps stand for. Parts of it may not be read by anything.
+core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& schedules,
+                             std::span<const ChainStep> steps);
+
+}  // namespace cairn::solvers

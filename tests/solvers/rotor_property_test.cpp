@@ -1,0 +1,375 @@
+// `rotor` against all persistent schedules of small chains, written down one by one from the definition.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/registry.h"
+#include "cairn/solvers/remat/exact_remat.h"
+#include "cairn/solvers/remat/internal/block_options.h"
+#include "cairn/solvers/remat/internal/chain.h"
+#include "cairn/solvers/remat/internal/chain_blocks.h"
+#include "cairn/solvers/remat/rotor.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::Graph;
+using core::NodeId;
+using core::Schedule;
+using tests::Random;
+
+/// A chain of n forward nodes f and their backward nodes b. f of stage l makes the checkpoint that enters stage l + 1
+/// and a value that b of stage l alone may read; b of stage l makes the gradient that b of stage l - 1 reads.
+struct ChainShape {
+  int n = 0;
+  std::vector<int> reads_entering, reads_inside;  ///< of each stage's b: 0 or 1
+
+  NodeId forward(int l) const { return l; }
+  NodeId backward(int l) const { return 2 * n - 1 - l; }
+};
+
+ChainShape random_chain_shape(int n, std::uint64_t reads) {
+  ChainShape shape{n, {}, {}};
+  for (int l = 0; l < n; ++l) {
+    shape.reads_entering.push_back(l > 0 ? static_cast<int>(reads >> (2 * l) & 1) : 0);
+    // What the last f makes, the loss, is read by its b alone.
+    shape.reads_inside.push_back(l + 1 == n ? 1 : static_cast<int>(reads >> (2 * l + 1) & 1));
+  }
+  return shape;
+}
+
+Graph random_chain(Random& random, const ChainShape& shape) {
+  const std::int64_t most = random.pick(std::vector<std::int64_t>{1, 3, 10, 30});
+  core::GraphBuilder builder;
+  const auto size = [&] { return random.between(0, most); };
+  for (int l = 0; l < shape.n; ++l) {
+    core::Node f = tests::make_node(fmt::format("f{}", l), 0, {}, random.between(0, 9));
+    f.scratch = random.chance(40) ? size() : 0;
+    if (l > 0) f.inputs = {{shape.forward(l - 1), 0}};
+    f.outputs = {{size(), false, {}, ""}, {size(), false, {}, ""}};
+    if (l + 1 == shape.n) f.outputs[0].keep = random.chance(50);
+    builder.add(f);
+  }
+  for (int l = shape.n - 1; l >= 0; --l) {
+    core::Node b = tests::make_node(fmt::format("b{}", l), size(), {}, random.between(0, 9));
+    b.scratch = random.chance(40) ? size() : 0;
+    b.backward = true;
+    // What it reads says where it belongs.
+    const bool unmarked = shape.reads_entering[l] + shape.reads_inside[l] > 0 && random.chance(20);
+    b.forward = unmarked ? core::kNoNode : shape.forward(l);
+    b.keep = random.chance(20);
+    if (l + 1 < shape.n) b.inputs.push_back({shape.backward(l + 1), 0});
+    if (shape.reads_entering[l] != 0) b.inputs.push_back({shape.forward(l - 1), 0});
+    if (shape.reads_inside[l] != 0) b.inputs.push_back({shape.forward(l), 1});
+    builder.add(b);
+  }
+  return builder.build();
+}
+
+/// Every persistent schedule of a chain. The definition: forward nodes between two backward ones are one sweep, each
+/// reading what the step before it made, but the first. What a run of f makes is given up after the step behind it or
+/// stays until its backward node has run, a checkpoint that of the stage it enters, an inside that of its own; while it
+/// stays, f does not run again, nor does that of an earlier stage. The loss is computed once.
+class PersistentSchedules {
+ public:
+  explicit PersistentSchedules(const ChainShape& shape) : shape_(shape), last_(shape.n, -1), final_(shape.n, false) {
+    extend(shape.n - 1);
+  }
+  const std::vector<Schedule>& all() const { return all_; }
+
+ private:
+  /// The next backward node is that of stage `next`.
+  void extend(int next) {
+    if (next < 0) {
+      if (std::count(last_.begin(), last_.end(), -1) == 0) all_.push_back({steps_});
+      return;
+    }
+    // What the last step made and this one does not read must be wanted later, or it was for nothing.
+    const auto step = [&](NodeId node, const std::vector<int>& reads, int runs, int then) {
+      const auto now = static_cast<int>(steps_.size());
+      const std::vector<bool> before = final_;
+      const std::vector<int> last_before = last_;
+      for (const int l : reads) {
+        if (last_[l] == now - 1) continue;
+        if (*std::max_element(last_.begin(), last_.begin() + l) > last_[l]) return;
+        final_[l] = true;
+      }
+      if (now > 0 && steps_.back() < shape_.n && std::find(reads.begin(), reads.end(), steps_.back()) == reads.end())
+        final_[steps_.back()] = true;
+      if (runs < 0) final_[next] = false;  // nothing of it stays
+      if (runs < 0 && next > 0) final_[next - 1] = false;
+      if (runs >= 0) last_[runs] = now;
+      steps_.push_back(node);
+      extend(then);
+      steps_.pop_back();
+      last_ = last_before;
+      final_ = before;
+    };
+    for (int l = 0; l < shape_.n; ++l) {
+      const bool kept = std::find(final_.begin() + l, final_.end(), true) != final_.end();
+      if (kept || (l > 0 && last_[l - 1] < 0) || (l + 1 == shape_.n && last_[l] >= 0)) continue;
+      const bool sweeping = !steps_.empty() && steps_.back() < shape_.n;
+      if (sweeping && steps_.back() + 1 != shape_.forward(l)) continue;
+      step(shape_.forward(l), l > 0 ? std::vector<int>{l - 1} : std::vector<int>{}, l, next);
+    }
+    std::vector<int> reads;
+    if (shape_.reads_entering[next] != 0) reads.push_back(next - 1);
+    if (shape_.reads_inside[next] != 0) reads.push_back(next);
+    for (const int l : reads) {
+      if (last_[l] < 0) return;
+    }
+    step(shape_.backward(next), reads, -1, next - 1);
+  }
+
+  const ChainShape& shape_;
+  std::vector<Schedule> all_;
+  std::vector<NodeId> steps_;
+  std::vector<int> last_;    ///< step of the last run of each f so far; -1: none
+  std::vector<bool> final_;  ///< it must not run again until its reader has run backward
+};
+
+RotorOptions persistent(std::optional<std::int64_t> budget) {
+  RotorOptions options;
+  options.budget = budget;
+  options.retain = false;
+  options.slots = 1000;  // more than any peak here has bytes
+  return options;
+}
+
+TEST_CASE("rotor is the cheapest of all persistent schedules of a chain, or there is none") {
+  std::int64_t pairs = 0, infeasible = 0, recomputing = 0, above_exact = 0;
+  std::map<std::pair<int, std::uint64_t>, std::vector<Schedule>> known;
+  tests::for_each_seed(1500, [&](Random& random) {
+    const int n = static_cast<int>(random.between(2, 5));
+    const auto reads = static_cast<std::uint64_t>(random.below(std::int64_t{1} << (2 * n)));
+    const ChainShape shape = random_chain_shape(n, reads);
+    auto& schedules = known[{n, reads}];
+    if (schedules.empty()) schedules = PersistentSchedules(shape).all();
+    const Graph graph = random_chain(random, shape);
+    core::Evaluator evaluator(graph);
+    std::vector<std::pair<std::int64_t, std::int64_t>> measures;  // peak, cost
+    for (const Schedule& schedule : schedules) {
+      const core::Evaluation measured = evaluator.evaluate(schedule);
+      REQUIRE(measured.valid());
+      measures.emplace_back(measured.peak, measured.cost);
+    }
+    std::vector<std::int64_t> budgets;
+    for (int i = 0; i < 4; ++i) budgets.push_back(random.pick(measures).first);
+    const std::int64_t least = std::min_element(measures.begin(), measures.end())->first;
+    budgets.insert(budgets.end(), {least, least - 1});
+    for (const std::int64_t budget : budgets) {
+      CAPTURE(n, reads, budget);
+      std::size_t best = measures.size();
+      for (std::size_t i = 0; i < measures.size(); ++i) {
+        if (measures[i].first <= budget && (best == measures.size() || measures[i].second < measures[best].second))
+          best = i;
+      }
+      const Solution solution = rotor(graph, persistent(budget));
+      ++pairs;
+      REQUIRE(core::reference::valid(graph, solution.schedule));
+      REQUIRE(core::reference::peak(graph, solution.schedule) == solution.peak);
+      if (best == measures.size()) {
+        ++infeasible;
+        REQUIRE(solution.peak > budget);
+        REQUIRE((solution.status == Status::not_found || solution.status == Status::infeasible));
+        continue;
+      }
+      REQUIRE(core::reference::peak(graph, schedules[best]) <= budget);
+      REQUIRE(solution.peak <= budget);
+      REQUIRE(solution.cost == core::reference::cost(graph, schedules[best]));
+      recomputing += solution.schedule.length() > graph.node_count() ? 1 : 0;
+      if (n > 4) continue;
+      SolveOptions exact;
+      exact.budget = budget;
+      const Solution optimum = exact_remat(graph, exact);
+      REQUIRE(optimum.status == Status::optimal);
+      REQUIRE(optimum.cost <= solution.cost);
+      above_exact += optimum.cost < solution.cost ? 1 : 0;
+    }
+    REQUIRE(rotor(graph, persistent(std::nullopt)).peak == least);
+  });
+  CHECK(pairs >= 2000);
+  CHECK(infeasible > 500);
+  CHECK(recomputing > 1000);
+  CHECK(above_exact > 100);  // the class is smaller than that of all schedules
+}
+
+/// Bytes that memory must have for what a level of the table allows are never less than what its schedule takes.
+TEST_CASE("what fits a level of the table fits as many bytes, and more levels never cost more") {
+  std::int64_t schedules = 0;
+  tests::for_each_seed(600, [&](Random& random) {
+    tests::RandomGraphOptions kind = tests::any_graph(random);
+    kind.min_nodes = 4;
+    kind.max_nodes = 30;
+    const Graph graph = tests::random_graph(random, kind);
+    const auto chain = [&]() -> std::optional<BlockChain> {
+      try {
+        return find_block_chain(graph, static_cast<std::int32_t>(random.between(2, 30)),
+                                static_cast<std::int32_t>(random.between(1, 30)));
+      } catch (const core::InputError&) {
+        return std::nullopt;
+      }
+    }();
+    if (!chain) return;
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      for (const NodeId u : graph.predecessors(v)) {
+        if (graph.backward(u)) REQUIRE(chain->block_of[u] >= chain->block_of[v]);
+        if (!graph.backward(v)) REQUIRE(chain->block_of[u] <= chain->block_of[v]);
+      }
+    }
+    BlockSchedules blocks;
+    const ChainProblem problem = block_problem(graph, *chain, blocks);
+    const LeastMemory least = least_chain_memory(problem);
+    const auto peak = [&](const std::vector<ChainStep>& steps) {
+      const Schedule schedule =
+          core::drop_unread(graph, core::run_pinned_once(graph, flat_schedule(graph, blocks, steps)));
+      REQUIRE(core::reference::valid(graph, schedule));
+      return core::reference::peak(graph, schedule);
+    };
+    REQUIRE(peak(least.steps) <= least.bytes);
+    core::Stopwatch watch({});
+    const std::int64_t most = std::max<std::int64_t>(least.bytes, 1) * 3 / 2;
+    const ChainTable table(problem, most, random.between(5, 100), watch);
+    REQUIRE(table.complete());
+    double cheapest = std::numeric_limits<double>::infinity();
+    for (std::int64_t level = 0; level <= table.top(); ++level) {
+      REQUIRE(table.time(level) <= cheapest);
+      if (table.time(level) == cheapest) continue;
+      cheapest = table.time(level);
+      REQUIRE(level * table.unit() >= least.bytes);
+      REQUIRE(peak(table.steps(level)) <= level * table.unit());
+      ++schedules;
+    }
+  });
+  CHECK(schedules > 100);
+}
+
+TEST_CASE("equal steps: the number of runs that Griewank's revolve needs") {
+  // Snapshots take a unit each, and nothing else takes memory; a reversal needs the state before its step alone. With s
+  // snapshots, that at the start included, l steps take r l - C(s + r, s + 1) further runs, where r is the least number
+  // with C(s + r, s) >= l (Griewank and Walther 2000, Algorithm 799).
+  const auto choose = [](std::int64_t n, std::int64_t k) {
+    std::int64_t value = 1;
+    for (std::int64_t i = 1; i <= k; ++i) value = value * (n - k + i) / i;
+    return value;
+  };
+  for (const int steps : {1, 2, 3, 7, 10, 20, 56, 57, 100}) {
+    ChainProblem problem;
+    for (int l = 0; l < steps; ++l) {
+      ChainStage stage;
+      stage.checkpoint = stage.forward_time = 1;
+      stage.turns.emplace_back();
+      problem.stages.push_back(stage);
+    }
+    core::Stopwatch watch({});
+    const ChainTable table(problem, 10, 10, watch);
+    for (int snapshots = 1; snapshots <= 10; ++snapshots) {
+      std::int64_t repetitions = 0;
+      while (choose(snapshots + repetitions, snapshots) < steps) ++repetitions;
+      const std::int64_t runs = repetitions * steps - choose(snapshots + repetitions, snapshots + 1);
+      CAPTURE(steps, snapshots);
+      CHECK(table.time(snapshots) == static_cast<double>(runs));
+    }
+    CHECK(least_chain_memory(problem).bytes == (steps == 1 ? 0 : 1));
+  }
+}
+
+TEST_CASE("rotor on training graphs of any shape: valid, within the budget or not found, never below the optimum") {
+  std::int64_t solved = 0, refused = 0, cheaper = 0;
+  tests::for_each_seed(1500, [&](Random& random) {
+    tests::RandomGraphOptions kind = tests::any_graph(random);
+    kind.min_nodes = 4;
+    kind.max_nodes = random.chance(50) ? 8 : 24;
+    const Graph graph = tests::random_graph(random, kind);
+    const std::int64_t baseline = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+    RotorOptions options;
+    if (random.chance(80)) options.budget = random.between(core::peak_lower_bound(graph), baseline);
+    options.slots = random.between(1, 100);
+    options.blocks = random.between(2, 30);
+    Solution solution;
+    try {
+      solution = rotor(graph, options);
+    } catch (const core::InputError&) {
+      ++refused;
+      return;
+    }
+    ++solved;
+    REQUIRE(core::reference::valid(graph, solution.schedule));
+    REQUIRE(core::reference::peak(graph, solution.schedule) == solution.peak);
+    REQUIRE(core::reference::cost(graph, solution.schedule) == solution.cost);
+    REQUIRE(solution.peak_bound.value == core::peak_lower_bound(graph));
+    const bool fits = !options.budget || solution.peak <= *options.budget;
+    REQUIRE(fits == (solution.status == Status::feasible || solution.status == Status::optimal));
+    REQUIRE(rotor(graph, options).schedule == solution.schedule);
+    options.retain = false;
+    const Solution plain = rotor(graph, options);
+    if (fits) REQUIRE(plain.cost >= solution.cost);
+    cheaper += plain.cost > solution.cost ? 1 : 0;
+    if (!options.budget || graph.value_count() > 10) return;
+    SolveOptions exact;
+    exact.budget = options.budget;
+    const Solution optimum = exact_remat(graph, exact);
+    if (fits) REQUIRE(optimum.cost <= solution.cost);
+    if (optimum.status == Status::infeasible) REQUIRE_FALSE(fits);
+  });
+  CHECK(solved > 150);
+  CHECK(refused > 500);
+  CHECK(cheaper > 0);
+}
+
+std::string refusal(const Graph& graph) {
+  try {
+    find_solver("rotor").solve(graph, {});
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST_CASE("rotor says which graphs are no chains, and which marks contradict the edges") {
+  const auto node = [](std::string name, std::vector<NodeId> inputs, bool backward, NodeId forward = core::kNoNode) {
+    core::Node made = tests::make_node(std::move(name), 1, std::move(inputs));
+    made.backward = backward;
+    made.forward = forward;
+    return made;
+  };
+  CHECK(refusal(tests::build_graph({node("a", {}, false), node("b", {0}, false)})) ==
+        "no node of the graph is marked backward: a chain of blocks needs a training graph");
+  CHECK(refusal(tests::build_graph({node("a", {}, false), node("a/grad", {0}, true, 0), node("b", {1}, false)})) ==
+        "forward node 'b' reads backward node 'a/grad'; mark both the same");
+  CHECK(refusal(tests::build_graph({node("a", {}, false), node("a/grad", {0}, true), node("b/grad", {1}, true, 1)})) ==
+        "backward node 'b/grad' names 'a/grad' as its forward node, but that is backward too");
+  CHECK(refusal(tests::build_graph({node("a", {}, false), node("a/grad", {0}, true, 0)})) ==
+        "the graph is no chain of blocks: nowhere does a single value cross its forward part");
+  CHECK(refusal(core::Graph()) == "no node of the graph is marked backward: a chain of blocks needs a training graph");
+}
+
+TEST_CASE("rotor keeps to its limits, and auto does without it where there is no chain") {
+  Random random(5);
+  const ChainShape shape = random_chain_shape(30, 0x5555555555555555);
+  const Graph graph = random_chain(random, shape);
+  SolveOptions options;
+  options.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak * 2 / 3;
+  options.limit.work = 0;
+  CHECK(core::reference::valid(graph, find_solver("rotor").solve(graph, options).schedule));
+  options.limit.work = 100'000;
+  for (const char* scope_of : {"auto", "rotor"})
+    CHECK(core::reference::valid(graph, find_solver(scope_of).solve(graph, options).schedule));
+  options.scope.max_occurrences = 2;
+  CHECK_THROWS_AS(find_solver("rotor").solve(graph, options), core::InputError);
+}
+
+}  // namespace
+}  // namespace cairn::solvers
