@@ -13,6 +13,7 @@
 #include "cairn/solvers/internal/auto.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/solvers/remat/baselines.h"
+#include "cairn/solvers/remat/checkmate.h"
 #include "cairn/solvers/remat/exact_remat.h"
 #include "cairn/solvers/remat/moccasin.h"
 #include "cairn/solvers/remat/rotor.h"
@@ -59,6 +60,24 @@ Solution run_rotor(const core::Graph& graph, const SolveOptions& options) {
   rotor_options.retain = options.own.at("retain") != 0;
   return rotor(graph, rotor_options);
 }
+
+constexpr SolverOption kCheckmateOptions[] = {
+    {"engine", "engine", 0, 0, 2, "1: HiGHS, 2: CP-SAT; 0: the better one of those installed"},
+    {"threads", "threads", 0, 0, 4096, "of CP-SAT; 0: one a core, under a work limit one"}};
+
+Solution run_checkmate(const core::Graph& graph, const SolveOptions& options) {
+  CheckmateOptions checkmate_options{options};
+  checkmate_options.engine = static_cast<int>(options.own.at("engine"));
+  checkmate_options.threads = static_cast<int>(options.own.at("threads"));
+  return checkmate(graph, checkmate_options);
+}
+
+Solution run_checkmate_lp(const core::Graph& graph, const SolveOptions& options) {
+  return checkmate_lp(graph, CheckmateOptions{options});
+}
+
+/// Empty where one of them is there.
+std::string both_engines_missing() { return cp_sat_missing().empty() ? "" : highs_missing(); }
 
 constexpr SolverOption kOrderOptions[] = {
     {"threads", "threads", 0, 0, 4096, "of tables and searches; 0: one a core, under a work limit one"}};
@@ -129,6 +148,21 @@ constexpr SolverInfo kSolvers[] = {
      .run = run_rotor,
      .graphs = "training graphs",
      .options = kRotorOptions},
+    {.name = "checkmate",
+     .paper = "Jain et al. 2020: Checkmate, the integer program",
+     .guarantee = "the cheapest schedule in stages within the budget, or that there is none, where it ends in time",
+     .run = run_checkmate,
+     .can = {.input_order = true, .max_occurrences = true, .exact = true},
+     .scope = {OrderRule::stages, 0},
+     .options = kCheckmateOptions,
+     .missing = both_engines_missing},
+    {.name = "checkmate-lp",
+     .paper = "Jain et al. 2020: Checkmate, the relaxation rounded in two phases",
+     .guarantee = "a bound on the cost in stages; its schedules may exceed the budget, which it says",
+     .run = run_checkmate_lp,
+     .can = {.input_order = true, .max_occurrences = true},
+     .scope = {OrderRule::stages, 0},
+     .missing = highs_missing},
     {.name = "order",
      .paper = "Jin et al.: dominance, linearization; then exact or anytime search",
      .guarantee = "least peak without recomputation where it says optimal; never above the input order",

@@ -42,7 +42,7 @@ std::vector<solvers::SolverInfo> remat_solvers() {
 std::vector<solvers::SolverInfo> general_solvers() {
   std::vector<solvers::SolverInfo> found;
   for (const auto& solver : solvers::registry()) {
-    if (solver.graphs == "any") found.push_back(solver);
+    if (solver.graphs == "any" && solver.why_missing().empty()) found.push_back(solver);
   }
   return found;
 }

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/engines/internal/linear_model.h"
+
+namespace cairn::solvers {
+
+/// What a StageModel is to find.
+struct StageAim {
+  /// Least cost within so many bytes; absent: least peak.
+  std::optional<std::int64_t> budget;
+  /// For the least peak: between these.
+  std::int64_t least_peak = 0, most_peak = 0;
+  std::int32_t max_occurrences = 0;  ///< of a node; 0: any number
+  /// Each memory row in full, which propagates better; else each by its difference from the one before, which is
+  /// sparse.
+  bool full_rows = false;
+};
+
+/// The program of checkmate(): R[t][v] (node v runs in stage t), S[t][x] (value x is retained into stage t) and what of
+/// each value is still needed after each of its readers. Stages and nodes are counted along the input order.
+///
+/// Memory is exact, since in a solution that retains nothing in vain a value is in memory at a step if and only if
+/// something at that step or later reads it or it is retained into the next stage: the negation of the paper's FREE,
+/// and it needs no product to be linear.
+class StageModel {
+ public:
+  /// Throws InputError where there would be more than `most_terms`. Empty where the watch runs out: see complete().
+  StageModel(const core::Graph& graph, const StageAim& aim, std::size_t most_terms, core::Stopwatch& watch);
+
+  bool complete() const { return complete_; }
+  /// A row says 0 >= 1: nothing fits.
+  bool infeasible() const { return infeasible_; }
+  const LinearModel& program() const { return program_; }
+  /// The cost of a schedule, or its peak, by the program's objective.
+  std::int64_t objective(std::int64_t of_program) const { return fixed_ + unit_ * of_program; }
+
+  core::Schedule schedule(std::span<const double> values) const;
+  /// Retains each value into each stage where `retains` says so of the variable's value, and runs the least for that
+  /// and for the first runs: the second phase of the paper's rounding.
+  core::Schedule least_runs(std::span<const double> values, const std::function<bool(double)>& retains) const;
+  /// The values of all variables for a schedule of the class; nothing is recomputed before it can be of use.
+  std::vector<std::int64_t> values_of(const core::Schedule& schedule) const;
+
+ private:
+  /// A variable, or a constant.
+  using Entry = LinearModel::Variable;
+  static constexpr Entry kZero = -2, kOne = -1;
+  struct Value {
+    core::ValueId id = core::kNoValue;
+    std::int64_t size = 0;  ///< in units, > 0
+    std::int32_t producer = 0;
+    std::int32_t last = 0;    ///< stage into which retaining it can be of use; n: it is kept
+    std::int32_t surely = 0;  ///< it is retained into its stages up to this one in any case
+    std::int32_t first_stage = 0;
+    Entry first_variable = kZero;       ///< of retained(first_stage, .), and one a stage from there on
+    std::vector<std::int32_t> readers;  ///< ascending
+  };
+  struct Node {
+    std::int64_t scratch = 0;  ///< in units
+    std::int32_t last = 0;     ///< stage in which running it again can be of use
+    std::int32_t first_stage = 0;
+    Entry first_variable = kZero;
+    std::int32_t value_begin = 0, value_end = 0;
+    std::vector<std::int32_t> inputs;  ///< indices of values
+  };
+  /// result = max(a, b) in every solution that wastes nothing.
+  struct Or {
+    Entry result, a, b;
+  };
+  /// A sum of entries; constants are in `fixed`.
+  struct Sum {
+    std::vector<LinearTerm> terms;
+    std::int64_t fixed = 0;
+    void add(Entry entry, std::int64_t factor) {
+      if (entry == kOne) fixed += factor;
+      if (entry >= 0) terms.push_back({entry, factor});
+    }
+  };
+
+  Entry run(std::int32_t stage, std::int32_t v) const;
+  Entry retained(std::int32_t stage, const Value& x) const;
+
+  void describe_graph();
+  void find_last_uses();
+  /// Before it all that has been made and is still of use fits into memory, so that nothing needs to run again.
+  std::int32_t first_full_stage() const;
+  void add_variables();
+  /// What is needed of each value before and after each step of the stage.
+  void add_needs(std::int32_t stage);
+  void add_memory_rows(std::int32_t stage);
+  Entry either(Entry a, Entry b);
+  /// lower <= sum <= upper
+  void add_row(Sum sum, std::int64_t lower, std::int64_t upper);
+  /// Of each stage, what runs again in it.
+  std::vector<std::vector<std::int32_t>> reruns(const core::Schedule& schedule) const;
+
+  const core::Graph& graph_;
+  const StageAim aim_;
+  std::int32_t n_;
+  std::int64_t unit_ = 1, fixed_ = 0;                        // of the objective
+  std::int64_t memory_unit_ = 0, capacity_ = 0, floor_ = 0;  // in units: of any schedule of interest; what fits anyhow
+  std::vector<Value> values_;                                // of more than 0 bytes, by producer
+  std::vector<Node> nodes_;
+  LinearModel program_;
+  Entry peak_ = kZero;
+  bool complete_ = false, infeasible_ = false;
+  std::vector<Or> ors_;
+  struct Level {
+    Entry result;
+    std::size_t row;
+  };
+  std::vector<Level> levels_;  // memory at a step, each defined by a row in which it has factor -1
+
+  /// Of the stage that is being added, for each value: needed after its i-th last reader there. The first entry says
+  /// whether it is retained into the next stage, the last one whether it is needed at all.
+  std::vector<std::vector<Entry>> needed_;
+};
+
+}  // namespace cairn::solvers
