@@ -97,6 +97,12 @@ class Checkmate {
   }
 
  private:
+  /// An engine's work limit counts steps of its search; before the first it may need some for each term.
+  bool has_time_for(const StageModel& model) {
+    constexpr std::int64_t kLeastWorkATerm = 10;
+    const auto terms = static_cast<std::int64_t>(model.program().term_count());
+    return model.complete() && !watch_.expired_now() && watch_.rest().work >= kLeastWorkATerm * terms;
+  }
   bool finished() { return incumbent_.cannot_improve() || watch_.expired_now(); }
   Solution finish() { return incumbent_.finish(!incumbent_.cannot_improve() && watch_.expired_now()); }
 
@@ -146,7 +152,7 @@ class Checkmate {
     constexpr int kAttempts = 4;
     for (std::int64_t less = 0, attempt = 0; attempt < kAttempts && !watch_.expired_now(); ++attempt) {
       const StageModel stages = model(aim_for(budget - less));
-      if (!stages.complete()) return;
+      if (!has_time_for(stages)) return;
       const EngineAnswer answer = solve(stages);
       if (attempt == 0 && options_.budget) take_bound(stages, answer);
       if (!answer.solved()) return;
@@ -170,7 +176,7 @@ class Checkmate {
 
   void find_least_peak() {
     const StageModel stages = model(aim_for({}));
-    if (!stages.complete()) return;
+    if (!has_time_for(stages)) return;
     const EngineAnswer answer = solve(stages);
     if (answer.solved()) incumbent_.offer(stages.schedule(answer.values));
     take_peak_bound(stages, answer);
@@ -185,7 +191,7 @@ class Checkmate {
     constexpr double kThresholds[] = {0.5, 0.3, 0.7, 0.1, 0.9, 0.01, 0.99, 0.4, 0.6, 0.2, 0.8, 0.001};
     constexpr int kDraws = 50;
     const StageModel stages = model(aim_for(options_.budget));
-    if (!stages.complete()) return;
+    if (!has_time_for(stages)) return;
     const EngineAnswer answer =
         stages.infeasible() ? nothing_fits() : solve_relaxation(stages.program(), engine_options());
     watch_.charge(answer.work);

@@ -36,10 +36,12 @@ StageModel::StageModel(const core::Graph& graph, const StageAim& aim, std::size_
   add_variables();
   needed_.resize(values_.size());
   for (std::int32_t stage = first_stage; stage < n_; ++stage) {
-    if (watch.charge(n_ + static_cast<std::int64_t>(values_.size())).expired_now()) return;
+    if (watch.expired_now()) return;
+    const std::size_t before = program_.term_count();
     add_needs(stage);
     add_memory_rows(stage);
     check_size(program_.term_count());
+    watch.charge(n_ + static_cast<std::int64_t>(program_.term_count() - before));
   }
   complete_ = true;
 }

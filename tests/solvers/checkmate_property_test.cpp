@@ -312,8 +312,7 @@ TEST_CASE("checkmate: a value that must make room twice is made three times", "[
   }
 }
 
-TEST_CASE("checkmate and checkmate-lp end at once where they must, and say what is too large",
-          "[checkmate][engines]") {
+TEST_CASE("checkmate and checkmate-lp end at once where they must, and say what is too large", "[checkmate][engines]") {
   if (no_engine()) return;
   const Graph graph = training_chain(100);
   const std::int64_t budget = baseline_peak(graph) * 6 / 10;
@@ -349,8 +348,7 @@ TEST_CASE("checkmate and checkmate-lp end at once where they must, and say what 
 
 TEST_CASE("checkmate and checkmate-lp on a random layered graph and on a training chain", "[checkmate][engines]") {
   if (no_engine()) return;
-  for (const Graph& graph :
-       {layered(40), training_chain(12)}) {
+  for (const Graph& graph : {layered(40), training_chain(12)}) {
     const std::int64_t budget = baseline_peak(graph) * 85 / 100;
     const Solution relaxed = checkmate_lp(graph, options_for(budget));
     check_answer(graph, options_for(budget), relaxed);
