@@ -15,6 +15,7 @@
 #include "cairn/solvers/remat/baselines.h"
 #include "cairn/solvers/remat/checkmate.h"
 #include "cairn/solvers/remat/exact_remat.h"
+#include "cairn/solvers/remat/hiremate.h"
 #include "cairn/solvers/remat/moccasin.h"
 #include "cairn/solvers/remat/rotor.h"
 #include "cairn/solvers/remat/tw_remat.h"
@@ -78,6 +79,34 @@ Solution run_checkmate_lp(const core::Graph& graph, const SolveOptions& options)
 
 /// Empty where one of them is there.
 std::string both_engines_missing() { return cp_sat_missing().empty() ? "" : highs_missing(); }
+
+constexpr SolverOption kHirematOptions[] = {
+    {"partition", "partition", 0, 0, 2,
+     "1: H-Partition, 2: runs of consecutive nodes, cut where few bytes are alive; 0: both, as long as time is left"},
+    {"top", "groups", 28, 1, 1000, "of the top level, at most (M^t)"},
+    {"lower", "nodes", 20, 2, 1000, "or groups in a group, at most (M^l)"},
+    {"alpha", "hundredths", 50, 0, 1000, "the exponent in the score of H-Partition"},
+    {"options", "options", 300, 1, 100'000, "that the groups of one level have together (N_o)"},
+    {"budgets", "budgets", 8, 1, 1000, "that each group is solved for, up to three times each"},
+    {"highs", "0 or 1", 0, 0, 1, "HiGHS instead of CP-SAT; also taken where that is missing"},
+    {"threads", "threads", 0, 0, 4096, "0: one a core; under a work limit programs are solved on one each"},
+    {"retain", "0 or 1", 1, 0, 1,
+     "values stay where the budget allows after all; 0: the schedules as programs give them"}};
+
+Solution run_hiremate(const core::Graph& graph, const SolveOptions& options) {
+  HirematOptions own{options};
+  const auto of = [&](std::string_view name) { return static_cast<std::int32_t>(options.own.find(name)->second); };
+  own.partition = of("partition");
+  own.most_top = of("top");
+  own.most_lower = of("lower");
+  own.alpha_pct = of("alpha");
+  own.most_options = of("options");
+  own.budgets = of("budgets");
+  own.highs = of("highs") != 0;
+  own.threads = of("threads");
+  own.retain = of("retain") != 0;
+  return hiremate(graph, own);
+}
 
 constexpr SolverOption kOrderOptions[] = {
     {"threads", "threads", 0, 0, 4096, "of tables and searches; 0: one a core, under a work limit one"}};
@@ -148,6 +177,12 @@ constexpr SolverInfo kSolvers[] = {
      .run = run_rotor,
      .graphs = "training graphs",
      .options = kRotorOptions},
+    {.name = "hiremate",
+     .paper = "Gusak et al. 2025: H-Partition, H-ILP, options from TWRemat and RK-ROTOR",
+     .guarantee = "no bound; solved level by level, in time near-linear in the nodes",
+     .run = run_hiremate,
+     .options = kHirematOptions,
+     .missing = both_engines_missing},
     {.name = "checkmate",
      .paper = "Jain et al. 2020: Checkmate, the integer program",
      .guarantee = "the cheapest schedule in stages within the budget, or that there is none, where it ends in time",

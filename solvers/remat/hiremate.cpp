@@ -1,18 +1,27 @@
 #include "cairn/solvers/remat/hiremate.h"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/editable_schedule.h"
+#include "cairn/core/error.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/remat/internal/group_graph.h"
 #include "cairn/solvers/remat/internal/level.h"
 #include "cairn/solvers/remat/internal/partition.h"
 #include "cairn/solvers/remat/internal/refine.h"
-#include <cstdio>
-#include <cstdlib>
+#include "cairn/solvers/remat/rotor.h"
+#include "cairn/solvers/remat/tw_remat.h"
 
 namespace cairn::solvers {
 namespace {
@@ -21,121 +30,180 @@ using core::Graph;
 using core::NodeId;
 using core::ValueId;
 
-/// An item of the hierarchy: one forward node with its backward nodes, or a group.
+/// The options of a group that no other is better than in memory and cost, the cheapest first.
+class OptionList {
+ public:
+  void add(LayerOption option, const OptionNeeds& needs) {
+    const auto covers = [](const OptionNeeds& a, const OptionNeeds& b) {
+      return a.cost <= b.cost && a.peak <= b.peak && a.between <= b.between;
+    };
+    if (std::any_of(needs_.begin(), needs_.end(), [&](const OptionNeeds& known) { return covers(known, needs); }))
+      return;
+    for (std::size_t i = needs_.size(); i-- > 0;) {
+      if (!covers(needs, needs_[i])) continue;
+      needs_.erase(needs_.begin() + static_cast<std::ptrdiff_t>(i));
+      options_.erase(options_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    const auto place = std::upper_bound(needs_.begin(), needs_.end(), needs,
+                                        [](const OptionNeeds& a, const OptionNeeds& b) { return a.cost < b.cost; });
+    options_.insert(options_.begin() + (place - needs_.begin()), std::move(option));
+    needs_.insert(place, needs);
+  }
+
+  /// At most so many, the cheapest first: that of most memory, that of least, then whichever is farthest from those
+  /// chosen.
+  std::vector<LayerOption> spread(std::size_t most) const {
+    std::vector<std::int64_t> memory;
+    for (const OptionNeeds& needs : needs_) memory.push_back(needs.between + needs.peak);
+    std::vector<std::size_t> chosen{0};
+    if (needs_.size() > 1 && most > 1)
+      chosen.push_back(static_cast<std::size_t>(std::min_element(memory.begin() + 1, memory.end()) - memory.begin()));
+    while (chosen.size() < std::min(most, needs_.size())) {
+      std::size_t best = 0;
+      std::int64_t best_distance = -1;
+      for (std::size_t i = 0; i < memory.size(); ++i) {
+        if (std::find(chosen.begin(), chosen.end(), i) != chosen.end()) continue;
+        std::int64_t distance = std::numeric_limits<std::int64_t>::max();
+        for (const std::size_t c : chosen) distance = std::min(distance, std::abs(memory[i] - memory[c]));
+        if (distance > best_distance) {
+          best_distance = distance;
+          best = i;
+        }
+      }
+      chosen.push_back(best);
+    }
+    std::sort(chosen.begin(), chosen.end());
+    std::vector<LayerOption> options;
+    for (const std::size_t i : chosen) options.push_back(options_[i]);
+    return options;
+  }
+  std::size_t size() const { return options_.size(); }
+
+ private:
+  std::vector<LayerOption> options_;
+  std::vector<OptionNeeds> needs_;
+};
+
+/// A node of the hierarchy: one layer, or a group of such nodes.
 struct Group {
   Layer layer;
   std::vector<std::int32_t> members;
-  std::int32_t kind = -1;  ///< items of one kind are alike, node by node
+  std::int32_t kind = -1;  ///< groups of one kind are alike, node by node
 };
 
-/// The options of a kind, by the nodes of its representative.
 struct Kind {
   std::int32_t representative = 0;
-  std::vector<LayerOption> options;  ///< the cheapest first
-  std::vector<OptionNeeds> needs;
+  std::int32_t depth = 0;
+  OptionList options;  ///< of the representative
 };
 
-/// Of options in order of what they save, at most `most`: the first and the last, then those farthest from the others.
-std::vector<std::size_t> spread(const std::vector<OptionNeeds>& needs, std::size_t most) {
-  std::vector<std::size_t> chosen;
-  const auto memory = [&](std::size_t i) { return needs[i].between + needs[i].peak; };
-  while (chosen.size() < std::min(most, needs.size())) {
-    std::size_t best = 0;
-    std::int64_t best_distance = -1;
-    for (std::size_t i = 0; i < needs.size(); ++i) {
-      if (std::find(chosen.begin(), chosen.end(), i) != chosen.end()) continue;
-      std::int64_t distance = std::numeric_limits<std::int64_t>::max();
-      if (chosen.empty()) distance = i == 0 ? distance : -1;
-      if (chosen.size() == 1) distance = -memory(i) + (std::int64_t{1} << 61);
-      if (chosen.size() > 1) {
-        for (const std::size_t c : chosen) distance = std::min(distance, std::abs(memory(i) - memory(c)));
-      }
-      if (distance > best_distance) {
-        best_distance = distance;
-        best = i;
-      }
-    }
-    chosen.push_back(best);
-  }
-  std::sort(chosen.begin(), chosen.end());
-  return chosen;
-}
-
+/// One hierarchy, from its partition to schedules of the whole graph.
 class Hierarchy {
  public:
-  Hierarchy(const Graph& graph, const HirematOptions& options, Incumbent& incumbent, core::Stopwatch& watch)
-      : graph_(graph), options_(options), incumbent_(incumbent), watch_(watch) {}
-
-  void run() {
-    build();
+  Hierarchy(const Graph& graph, const HirematOptions& options, bool highs, core::Stopwatch& watch)
+      : graph_(graph), options_(options), highs_(highs), watch_(watch) {
+    const std::vector<Layer> layers = layers_of(graph_);
+    PartitionGraph parts = partition_graph(layers);
+    for (const Layer& layer : layers) groups_.push_back({layer, {}, -1});
+    const Partition partition =
+        options.partition == 1
+            ? h_partition(parts, {options_.most_top, options_.most_lower, options_.alpha_pct / 100.0}, watch_)
+            : partition_into_runs(parts, options_.most_top, options_.most_lower);
+    for (const std::vector<std::int32_t>& members : partition.groups) {
+      std::vector<const Layer*> joined;
+      for (const std::int32_t member : members) joined.push_back(&groups_[member].layer);
+      Layer layer = join(joined);
+      groups_.push_back({std::move(layer), members, -1});
+    }
+    top_ = partition.top;
     find_kinds();
-    const double t0 = watch_.seconds();
-    for (std::size_t i = 0; i < kinds_.size(); ++i) solve_kind(kinds_[i]);
-    std::fprintf(stderr, "partition+kinds %.2f solve kinds %.2f: %zu kinds, top %zu, items %zu\n", t0, watch_.seconds() - t0, kinds_.size(), top_.size(), items_.size());
-    solve_top();
+  }
+
+  /// Options of all groups, from the bottom up, within a part of what is left of the limit.
+  void solve_groups(double part) {
+    std::int32_t deepest = 0, groups = 0;
+    for (const Kind& kind : kinds_) {
+      deepest = std::max(deepest, kind.depth);
+      groups += kind.depth > 0 ? 1 : 0;
+    }
+    // Where all programs take long, each of a group's has its part.
+    solve_limit_ = watch_.share(part / std::max(1, groups * options_.budgets));
+    solve_limit_.seconds = std::max(solve_limit_.seconds * threads(), 0.02);
+    const core::Limit limit = watch_.share(part);
+    const core::Stopwatch groups_watch(limit);
+    for (std::int32_t depth = 0; depth <= deepest; ++depth) {
+      std::vector<Kind*> level;
+      for (Kind& kind : kinds_) {
+        if (kind.depth == depth) level.push_back(&kind);
+      }
+      in_parallel(level.size(), [&](std::size_t i) { solve_kind(*level[i], groups_watch); });
+    }
+    watch_.charge(work_);
+    work_ = 0;
+    top_level_.emplace(graph_, level_of(top_, false));
+  }
+
+  /// Offers schedules within the budget: without forward parts that run again, then with them.
+  void solve_top(std::int64_t budget, core::Stopwatch& watch, const std::function<void(const core::Schedule&)>& offer) {
+    LevelSearch search = search_of(watch.share(0.3));
+    search.threads = engine_threads();
+    search.again = false;
+    const LevelAnswer once = solve(*top_level_, {budget, {}}, search, watch);
+    if (once.solved()) offer(schedule_of(once));
+    if (watch.passed()) return;
+    search.again = true;
+    search.limit = watch.rest();
+    if (once.solved()) search.hint = &once.runs;
+    const LevelAnswer again = solve(*top_level_, {budget, {}}, search, watch);
+    if (again.solved()) offer(schedule_of(again));
   }
 
  private:
-  void build() {
-    const std::vector<Layer> layers = layers_of(graph_);
+  PartitionGraph partition_graph(const std::vector<Layer>& layers) const {
     std::vector<std::int32_t> layer_of(static_cast<std::size_t>(graph_.node_count()));
     for (std::size_t j = 0; j < layers.size(); ++j) {
       for (const auto* nodes : {&layers[j].forward, &layers[j].backward}) {
         for (const NodeId v : *nodes) layer_of[v] = static_cast<std::int32_t>(j);
       }
-      items_.push_back({layers[j], {}, -1});
     }
     PartitionGraph parts;
     parts.items = static_cast<std::int32_t>(layers.size());
     for (ValueId x = 0; x < graph_.value_count(); ++x) {
       const NodeId maker = graph_.producer(x);
       PartitionGraph::Value value{graph_.value_size(x), layer_of[maker], {}};
-      if (graph_.backward(maker)) {
-        // Against the order of the forward nodes; no bytes of theirs.
-        for (const NodeId reader : graph_.readers(x)) {
-          if (layer_of[reader] != layer_of[maker])
-            parts.values.push_back({0, layer_of[reader], {layer_of[maker]}});
-        }
-        continue;
-      }
       for (const NodeId reader : graph_.readers(x)) {
-        if (!graph_.backward(reader)) value.readers.push_back(layer_of[reader]);
+        if (graph_.backward(maker)) {
+          // Gradients flow against the order of the layers; they weigh nothing here.
+          if (layer_of[reader] != layer_of[maker]) parts.values.push_back({0, layer_of[reader], {layer_of[maker]}});
+        } else if (!graph_.backward(reader)) {
+          value.readers.push_back(layer_of[reader]);
+        }
       }
       std::sort(value.readers.begin(), value.readers.end());
       value.readers.erase(std::unique(value.readers.begin(), value.readers.end()), value.readers.end());
-      parts.values.push_back(std::move(value));
+      if (!value.readers.empty()) parts.values.push_back(std::move(value));
     }
-    const Partition partition = h_partition(
-        parts, {options_.most_top, options_.most_lower, static_cast<double>(options_.alpha_pct) / 100}, watch_);
-    for (const std::vector<std::int32_t>& group : partition.groups) {
-      std::vector<const Layer*> members;
-      for (const std::int32_t item : group) members.push_back(&items_[item].layer);
-      Layer joined = join(members);
-      items_.push_back({std::move(joined), group, -1});
-    }
-    top_ = partition.top;
+    return parts;
   }
 
-  /// What an item is, so that options carry over: nodes in order, with all that cost and memory depend on.
-  std::string signature(const Group& item) const {
+  /// What a group is, so that options carry over: its nodes in order, with all that cost and memory depend on.
+  std::string signature(const Group& group) const {
     std::string text;
     const auto add = [&](std::int64_t number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); };
     std::unordered_map<NodeId, std::int64_t> place;
     std::unordered_map<ValueId, std::int64_t> entering;
-    std::int64_t next = 0;
-    for (const auto* nodes : {&item.layer.forward, &item.layer.backward}) {
+    for (const auto* nodes : {&group.layer.forward, &group.layer.backward}) {
       add(static_cast<std::int64_t>(nodes->size()));
-      for (const NodeId v : *nodes) place[v] = next++;
+      for (const NodeId v : *nodes) place.emplace(v, static_cast<std::int64_t>(place.size()));
     }
-    for (const auto* nodes : {&item.layer.forward, &item.layer.backward}) {
+    for (const auto* nodes : {&group.layer.forward, &group.layer.backward}) {
       for (const NodeId v : *nodes) {
         add(graph_.cost(v));
         add(graph_.scratch(v));
         add(graph_.pinned(v));
         add(static_cast<std::int64_t>(graph_.inputs(v).size()));
         for (const ValueId x : graph_.inputs(v)) {
-          const auto maker = place.find(graph_.producer(x));
-          if (maker != place.end()) {
+          if (const auto maker = place.find(graph_.producer(x)); maker != place.end()) {
             add(maker->second);
             add(graph_.output_ref(x).output);
           } else {
@@ -145,40 +213,42 @@ class Hierarchy {
         }
         add(graph_.output_count(v));
         for (const ValueId x : graph_.outputs(v)) {
+          const auto readers = graph_.readers(x);
           add(graph_.value_size(x));
           add(graph_.value_kept(x));
-          const auto readers = graph_.readers(x);
-          add(std::any_of(readers.begin(), readers.end(), [&](NodeId r) { return !place.contains(r); }));
+          add(std::any_of(readers.begin(), readers.end(), [&](NodeId reader) { return !place.contains(reader); }));
         }
       }
     }
-    for (const std::int32_t member : item.members) add(items_[member].kind);
+    for (const std::int32_t member : group.members) add(groups_[member].kind);
     return text;
   }
 
   void find_kinds() {
-    std::map<std::string, std::int32_t> known;
-    for (std::size_t i = 0; i < items_.size(); ++i) {
-      const auto [found, fresh] = known.emplace(signature(items_[i]), static_cast<std::int32_t>(kinds_.size()));
-      items_[i].kind = found->second;
-      if (fresh) kinds_.push_back({static_cast<std::int32_t>(i), {}, {}});
+    std::unordered_map<std::string, std::int32_t> known;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const auto [found, fresh] = known.emplace(signature(groups_[i]), static_cast<std::int32_t>(kinds_.size()));
+      groups_[i].kind = found->second;
+      if (!fresh) continue;
+      std::int32_t depth = 0;
+      for (const std::int32_t member : groups_[i].members)
+        depth = std::max(depth, kinds_[groups_[member].kind].depth + 1);
+      kinds_.push_back({static_cast<std::int32_t>(i), depth, {}});
     }
   }
 
-  /// The options of an item, at most so many.
-  std::vector<LayerOption> options_of(const Group& item, std::size_t most) const {
-    const Kind& kind = kinds_[item.kind];
-    const Layer& from = items_[kind.representative].layer;
-    std::unordered_map<NodeId, NodeId> translated;
-    for (std::size_t i = 0; i < from.forward.size(); ++i) translated[from.forward[i]] = item.layer.forward[i];
-    for (std::size_t i = 0; i < from.backward.size(); ++i) translated[from.backward[i]] = item.layer.backward[i];
-    std::vector<LayerOption> options;
-    for (const std::size_t i : spread(kind.needs, most)) {
-      LayerOption option = kind.options[i];
+  /// The options of a group: those of its kind, in its own nodes.
+  std::vector<LayerOption> options_of(const Group& group, std::size_t most) const {
+    const Kind& kind = kinds_[group.kind];
+    const Layer& from = groups_[kind.representative].layer;
+    std::unordered_map<NodeId, NodeId> own;
+    for (std::size_t i = 0; i < from.forward.size(); ++i) own[from.forward[i]] = group.layer.forward[i];
+    for (std::size_t i = 0; i < from.backward.size(); ++i) own[from.backward[i]] = group.layer.backward[i];
+    std::vector<LayerOption> options = kind.options.spread(most);
+    for (LayerOption& option : options) {
       for (auto* steps : {&option.forward, &option.backward}) {
-        for (NodeId& v : *steps) v = translated[v];
+        for (NodeId& v : *steps) v = own.at(v);
       }
-      options.push_back(std::move(option));
     }
     return options;
   }
@@ -187,97 +257,203 @@ class Hierarchy {
     LevelProblem problem;
     problem.inner = inner;
     std::size_t nodes = 0;
-    for (const std::int32_t member : members) nodes += items_[member].layer.forward.size();
+    for (const std::int32_t member : members) nodes += groups_[member].layer.forward.size();
     for (const std::int32_t member : members) {
       const std::size_t share =
-          static_cast<std::size_t>(options_.most_options) * items_[member].layer.forward.size() / nodes;
-      problem.parts.push_back({items_[member].layer, options_of(items_[member], std::max<std::size_t>(share, 3))});
+          static_cast<std::size_t>(options_.most_options) * groups_[member].layer.forward.size() / nodes;
+      problem.parts.push_back({groups_[member].layer, options_of(groups_[member], std::max<std::size_t>(share, 3))});
     }
     return problem;
   }
 
-  void solve_kind(Kind& kind) {
-    const Group& item = items_[kind.representative];
+  void solve_kind(Kind& kind, const core::Stopwatch& watch) {
+    const Group& group = groups_[kind.representative];
     const auto offer = [&](LayerOption option) {
-      if (std::find(kind.options.begin(), kind.options.end(), option) != kind.options.end()) return false;
-      kind.needs.push_back(needs_of(graph_, item.layer, option));
-      kind.options.push_back(std::move(option));
-      return true;
+      const OptionNeeds needs = needs_of(graph_, group.layer, option);
+      kind.options.add(std::move(option), needs);
+      return needs;
     };
-    if (item.members.empty()) {
-      offer({item.layer.forward, item.layer.backward});
+    if (group.members.empty()) {
+      offer({group.layer.forward, group.layer.backward});
       return;
     }
-    const Level level(graph_, level_of(item.members, true));
-    offer(level.cheapest());
-    const OptionNeeds all = kind.needs.front();
-    LevelSearch search;
-    const double t0 = watch_.seconds();
-    std::string log;
-    int solves = 0;
-    const auto solve = [&](std::int64_t peak, std::int64_t between) {
-      search.limit = watch_.share(0.02);
-      search.limit.seconds = std::min(search.limit.seconds, 2.0);
-      LevelBudget budget{peak, between};
-      const double t = watch_.seconds();
-      LevelAnswer answer = level.solve(budget, search);
-      ++solves;
-      if (std::getenv("HL")) std::fprintf(stderr, "    S %.1f%% M %.1f%%: %d cost +%.2f%% %.2fs\n", 100.0 * double(between) / double(all.between+1), 100.0*double(peak)/double(all.peak), int(answer.status), 100.0 * double(answer.cost - all.cost) / double(all.cost), watch_.seconds() - t);
-      return answer;
-    };
+    const Level level(graph_, level_of(group.members, true));
+    const OptionNeeds all = offer(level.cheapest());
+    if (group.layer.backward.empty()) {
+      // Nothing stays between the passes: only the peak can be traded for time.
+      for (OptionNeeds needs = all; !watch.passed();) {
+        const LevelAnswer answer =
+            solve(level, {needs.peak - std::max<std::int64_t>(needs.peak / 8, 1), {}}, search_of(solve_limit_), watch);
+        if (!answer.solved()) return;
+        needs = offer(answer.schedule);
+      }
+      return;
+    }
+    offer(level.again());
     std::int64_t least = all.between;
-    for (int i = options_.budgets - 1; i >= 0; --i) {
+    for (int i = options_.budgets - 1; i >= 0 && !watch.passed(); --i) {
       const std::int64_t between = std::min(all.between * i / options_.budgets, least - 1);
       if (between < 0) break;
-      LevelAnswer answer = solve(all.peak, between);
+      LevelAnswer answer = solve(level, {all.peak, between}, search_of(solve_limit_), watch);
       if (!answer.solved()) continue;
-      offer(answer.schedule);
-      OptionNeeds needs = needs_of(graph_, item.layer, answer.schedule);
+      OptionNeeds needs = offer(std::move(answer.schedule));
       least = needs.between;
-      for (int lower = 0; lower < 2; ++lower) {
-        answer = solve(needs.peak * 3 / 4, between);
+      for (int lower = 0; lower < 2 && !watch.passed(); ++lower) {
+        answer = solve(level, {needs.peak - needs.peak / 4, between}, search_of(solve_limit_), watch);
         if (!answer.solved()) break;
-        offer(answer.schedule);
-        needs = needs_of(graph_, item.layer, answer.schedule);
+        needs = offer(std::move(answer.schedule));
       }
     }
-    if (std::getenv("HL")) std::fprintf(stderr, "  kind of %zu members, %zu nodes: %d solves, %zu options, %.2f s; terms %ld\n", item.members.size(), item.layer.forward.size(), solves, kind.options.size(), watch_.seconds() - t0, long(level.terms()));
+    if (kinds_.size() > 2000) return;  // each builds a graph from the whole one
+    const GroupGraph alone(graph_, group.layer);
+    for (int i = 1; i < options_.budgets && !watch.passed(); i += 2) {
+      const std::int64_t between = all.between * i / options_.budgets;
+      for (const auto& steps : by_others(alone.within(all.peak, between), all.peak)) offer(alone.option(steps));
+    }
   }
 
-  void solve_top() {
-    const Level level(graph_, level_of(top_, false));
-    std::fprintf(stderr, "top terms %ld\n", long(level.terms()));
+  /// Schedules by solvers that know nothing of the hierarchy.
+  std::vector<core::Schedule> by_others(const Graph& graph, std::int64_t budget) {
+    std::vector<core::Schedule> found;
+    const auto take = [&](const Solution& solution) {
+      work_ += solution.work;
+      if (!solution.schedule.steps.empty() && solution.peak <= budget) found.push_back(solution.schedule);
+    };
+    TwRematOptions tw;
+    tw.budget = budget;
+    tw.limit = solve_limit_;
+    take(tw_remat(graph, tw));
+    RotorOptions chain;
+    chain.budget = budget;
+    chain.limit = solve_limit_;
+    try {
+      take(rotor(graph, chain));
+    } catch (const core::InputError&) {
+      // Not a chain.
+    }
+    return found;
+  }
+
+  LevelAnswer solve(const Level& level, const LevelBudget& budget, LevelSearch search, const core::Stopwatch& watch) {
+    search.limit.seconds = std::min(search.limit.seconds, watch.rest().seconds);
+    LevelAnswer answer = level.solve(budget, search);
+    work_ += answer.work;
+    return answer;
+  }
+  LevelSearch search_of(const core::Limit& limit) const {
     LevelSearch search;
-    search.threads = 2;
-    search.limit = watch_.share(0.3);
-    search.again = false;
-    const LevelAnswer once = level.solve({*options_.budget, {}}, search);
-    std::fprintf(stderr, "top once: status %d cost %ld bound %ld at %.2f\n", int(once.status), long(once.cost), long(once.bound), watch_.seconds());
-    search.again = true;
-    if (once.solved()) search.hint = &once.runs;
-    search.limit = watch_.rest();
-    const LevelAnswer answer = level.solve({*options_.budget, {}}, search);
-    std::fprintf(stderr, "top: status %d cost %ld bound %ld at %.2f\n", int(answer.status), long(answer.cost), long(answer.bound), watch_.seconds());
-    if (!answer.solved()) return;
+    search.limit = limit;
+    search.seed = options_.seed;
+    search.highs = highs_;
+    return search;
+  }
+
+  static core::Schedule schedule_of(const LevelAnswer& answer) {
     core::Schedule schedule{answer.schedule.forward};
     schedule.steps.insert(schedule.steps.end(), answer.schedule.backward.begin(), answer.schedule.backward.end());
-    const auto measures = incumbent_.offer(schedule);
-    std::fprintf(stderr, "  evaluated peak %.2f%% of budget, cost %ld\n", 100.0 * double(measures.peak) / double(*options_.budget), long(measures.cost));
-    if (!options_.retain) return;
-    core::EditableSchedule work(graph_);
-    work.assign(core::drop_unread(graph_, schedule).steps);
-    retain_where_it_fits(graph_, work, *options_.budget);
-    const auto better = incumbent_.offer({work.steps()});
-    std::fprintf(stderr, "  retained: %ld\n", long(better.cost));
+    return schedule;
+  }
+
+  int threads() const {
+    return options_.threads > 0 ? options_.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+  /// CP-SAT's searches complement each other: a few more than there are cores find more.
+  int engine_threads() const { return std::max(threads(), 4); }
+
+  /// body(i) for i < n on several threads; what one throws is thrown again.
+  template <class Body>
+  void in_parallel(std::size_t n, const Body& body) const {
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr failed;
+    std::mutex mutex;
+    const auto work = [&] {
+      for (std::size_t i = next++; i < n; i = next++) {
+        try {
+          body(i);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          failed = std::current_exception();
+          next = n;
+        }
+      }
+    };
+    std::vector<std::thread> others;
+    for (std::size_t t = 1; t < std::min(n, static_cast<std::size_t>(threads())); ++t) others.emplace_back(work);
+    work();
+    for (std::thread& other : others) other.join();
+    if (failed) std::rethrow_exception(failed);
+  }
+
+  const Graph& graph_;
+  const HirematOptions& options_;
+  const bool highs_;
+  core::Stopwatch& watch_;
+  std::vector<Group> groups_;
+  std::vector<Kind> kinds_;
+  std::vector<std::int32_t> top_;
+  std::optional<Level> top_level_;
+  core::Limit solve_limit_;
+  std::atomic<std::int64_t> work_{0};
+};
+
+class HierarchySearch {
+ public:
+  HierarchySearch(const Graph& graph, const HirematOptions& options, Incumbent& incumbent, core::Stopwatch& watch)
+      : graph_(graph), options_(options), incumbent_(incumbent), watch_(watch), improved_(graph) {}
+
+  void run() {
+    const bool highs = options_.highs || !cp_sat_missing().empty();
+    if (const std::string missing = highs ? highs_missing() : std::string(); !missing.empty())
+      throw core::InputError(cp_sat_missing().empty() ? missing : cp_sat_missing());
+    const std::vector<HirematOptions> plans = plans_of();
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (incumbent_.cannot_improve() || watch_.expired_now()) return;
+      const double part = 1.0 / static_cast<double>(plans.size() - i);
+      core::within(watch_, part, [&](core::Stopwatch& watch) {
+        Hierarchy hierarchy(graph_, plans[i], highs, watch);
+        hierarchy.solve_groups(0.6);
+        options_.budget ? solve_within(*options_.budget, hierarchy, watch) : lower_the_peak(hierarchy, watch);
+      });
+    }
+  }
+
+ private:
+  /// The hierarchies to try, one after the other.
+  std::vector<HirematOptions> plans_of() const {
+    if (options_.partition != 0) return {options_};
+    std::vector<HirematOptions> plans(3, options_);
+    plans[0].partition = 2;
+    plans[1].partition = 2;
+    plans[1].most_lower = options_.most_lower * 3 / 2;
+    plans[2].partition = 1;
+    return plans;
+  }
+
+  void solve_within(std::int64_t budget, Hierarchy& hierarchy, core::Stopwatch& watch) {
+    hierarchy.solve_top(budget, watch, [&](const core::Schedule& schedule) {
+      const core::Evaluation found = incumbent_.offer(schedule);
+      if (!options_.retain || found.peak > budget) return;
+      improved_.assign(core::drop_unread(graph_, core::run_pinned_once(graph_, schedule)).steps);
+      retain_where_it_fits(graph_, improved_, budget);
+      incumbent_.offer({improved_.steps()});
+    });
+  }
+
+  /// Budgets halfway between what is excluded or failed and what is known.
+  void lower_the_peak(Hierarchy& hierarchy, core::Stopwatch& watch) {
+    std::int64_t failed = incumbent_.lower_bound() - 1;
+    for (int left = 8; left > 0 && incumbent_.peak() > failed + 1 && !watch.expired_now(); --left) {
+      const std::int64_t budget = failed + (incumbent_.peak() - failed) / 2;
+      core::within(watch, 1.0 / left, [&](core::Stopwatch& one) { solve_within(budget, hierarchy, one); });
+      if (incumbent_.peak() > budget) failed = budget;
+    }
   }
 
   const Graph& graph_;
   const HirematOptions& options_;
   Incumbent& incumbent_;
   core::Stopwatch& watch_;
-  std::vector<Group> items_;
-  std::vector<Kind> kinds_;
-  std::vector<std::int32_t> top_;
+  core::EditableSchedule improved_;
 };
 
 }  // namespace
@@ -286,7 +462,15 @@ Solution hiremate(const Graph& graph, const HirematOptions& options) {
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
-  Hierarchy(graph, options, incumbent, watch).run();
+  if (incumbent.proved_infeasible()) {
+    // The least peak is still worth knowing.
+    HirematOptions least = options;
+    least.budget.reset();
+    Solution solution = hiremate(graph, least);
+    solution.status = Status::infeasible;
+    return solution;
+  }
+  if (!incumbent.cannot_improve()) HierarchySearch(graph, options, incumbent, watch).run();
   return incumbent.finish(watch.expired_now());
 }
 

@@ -1,7 +1,6 @@
 #include "cairn/solvers/remat/internal/level.h"
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <stdexcept>
 #include <unordered_map>
@@ -173,6 +172,25 @@ struct Level::Model {
   std::int32_t size() const { return static_cast<std::int32_t>(nodes.size()); }
   bool pairs(std::int32_t part) const { return backward_of[part] != kAbsent; }
 
+  /// Of consecutive forward nodes, those whose values somebody outside needs, with what they need of them.
+  /// `level`: outside the whole level; else outside the part.
+  std::vector<NodeId> needed_outside(const std::vector<NodeId>& forward, bool level = false) const {
+    std::unordered_map<NodeId, char> wanted;
+    std::vector<NodeId> chosen;
+    for (auto v = forward.rbegin(); v != forward.rend(); ++v) {
+      const auto outputs = graph.outputs(*v);
+      const bool leaves = std::any_of(outputs.begin(), outputs.end(), [&](ValueId x) {
+        const std::int32_t datum = datum_of(x);
+        return datum != kAbsent && (!level || data[datum].pinned_until_loss || graph.value_kept(x));
+      });
+      if (!leaves && !wanted.contains(*v)) continue;
+      chosen.push_back(*v);
+      for (const NodeId u : graph.predecessors(*v)) wanted.emplace(u, 0);
+    }
+    std::reverse(chosen.begin(), chosen.end());
+    return chosen;
+  }
+
  private:
   void lay_out() {
     const auto parts = static_cast<std::int32_t>(problem.parts.size());
@@ -232,22 +250,6 @@ struct Level::Model {
   std::int32_t datum_of(ValueId x) const {
     const auto found = datum_of_.find(x);
     return found == datum_of_.end() ? kAbsent : found->second;
-  }
-
-  /// The forward nodes of a part whose values somebody outside it needs, with what they need of the part.
-  std::vector<NodeId> needed_outside(const std::vector<NodeId>& forward) const {
-    std::unordered_map<NodeId, char> wanted;
-    std::vector<NodeId> chosen;
-    for (auto v = forward.rbegin(); v != forward.rend(); ++v) {
-      const auto outputs = graph.outputs(*v);
-      const bool leaves =
-          std::any_of(outputs.begin(), outputs.end(), [&](ValueId x) { return datum_of(x) != kAbsent; });
-      if (!leaves && !wanted.contains(*v)) continue;
-      chosen.push_back(*v);
-      for (const NodeId u : graph.predecessors(*v)) wanted.emplace(u, 0);
-    }
-    std::reverse(chosen.begin(), chosen.end());
-    return chosen;
   }
 
   Way measured(std::int32_t k, std::vector<NodeId> steps, std::span<const ValueId> stock,
@@ -637,11 +639,28 @@ struct Level::Program {
     return kept(t + 1, d);
   }
 
-  /// Adds what is in memory beside the outputs and the inside of step k in phase t while its reads from `from` on are
-  /// still to come; returns what is there for certain.
-  std::int64_t add_held(std::int32_t t, std::int32_t k, std::span<const Way::Read> still,
-                        std::map<Variable, std::int64_t>& held) const {
+  /// What is in memory for certain, in bytes, and what else while some variables are 1.
+  struct Held {
     std::int64_t certain = 0;
+    std::vector<LinearTerm> terms;  ///< by variable, each once
+  };
+  static void merge(std::vector<LinearTerm>& terms) {
+    std::sort(terms.begin(), terms.end(),
+              [](const LinearTerm& a, const LinearTerm& b) { return a.variable < b.variable; });
+    std::size_t kept = 0;
+    for (const LinearTerm& term : terms) {
+      if (kept > 0 && terms[kept - 1].variable == term.variable) {
+        terms[kept - 1].factor += term.factor;
+      } else {
+        terms[kept++] = term;
+      }
+    }
+    terms.resize(kept);
+  }
+
+  /// Beside the outputs and the inside of step k in phase t, while `still` are the reads of it that are to come.
+  Held held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const {
+    Held held;
     for (std::size_t d = 0; d < model.data.size(); ++d) {
       const Datum& datum = model.data[d];
       if (datum.bytes == 0 || datum.maker > t) continue;
@@ -651,8 +670,7 @@ struct Level::Program {
         if (datum.maker == t || datum.maker == k) continue;  // an output: part of the way's own bytes
         const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
         // Its last reader may free it within its run.
-        const bool ends_here = last == t && k == t;
-        if (last > t || (last == t && (!ends_here || read))) certain += datum.bytes;
+        if (last > t || (last == t && (k != t || read))) held.certain += datum.bytes;
         continue;
       }
       if (last_read_[d] < t) continue;
@@ -663,55 +681,66 @@ struct Level::Program {
       } else {
         variable = needed_from(t, d, k, !read);
       }
-      if (variable != kAbsent) held[variable] += datum.bytes;
+      if (variable != kAbsent) held.terms.push_back({variable, datum.bytes});
     }
     // What other forward parts saved.
-    for (std::int32_t j = 0; j < model.size(); ++j) {
-      if (saved_[j].empty() || j > t || t > model.backward_of[model.nodes[j].part]) continue;
+    for (std::int32_t j = 0; j <= std::min(t, model.size() - 1); ++j) {
+      if (saved_[j].empty() || t > model.backward_of[model.nodes[j].part]) continue;
       if (k == t && model.nodes[k].backward && model.nodes[k].part == model.nodes[j].part) continue;  // its own
+      const std::int32_t phase = j < k ? t : t - 1;
+      if (phase < j) continue;
       for (std::size_t w = 0; w < model.nodes[j].ways.size(); ++w) {
-        if (!model.nodes[j].ways[w].saves || model.nodes[j].ways[w].saved == 0) continue;
-        Variable variable = kAbsent;
-        if (j < k) {
-          variable = saved_[j][t][w];
-        } else if (t > j) {
-          variable = saved_[j][t - 1][w];
-        }
-        if (variable != kAbsent) held[variable] += model.nodes[j].ways[w].saved;
+        const Variable variable = saved_[j][phase][w];
+        if (variable != kAbsent && model.nodes[j].ways[w].saved > 0)
+          held.terms.push_back({variable, model.nodes[j].ways[w].saved});
       }
     }
-    return certain;
+    merge(held.terms);
+    return held;
   }
 
   void add_memory(std::int32_t t) {
+    const auto same = [](const LinearTerm& a, const LinearTerm& b) {
+      return a.variable == b.variable && a.factor == b.factor;
+    };
     for (const std::int32_t k : steps_of(t)) {
       if (k == model.loss) continue;
       const ComputeNode& node = model.nodes[k];
       // Ways that leave the same to be read share a row: one of them runs at most.
-      std::map<std::map<Variable, std::int64_t>, std::map<Variable, std::int64_t>> rows;
-      std::map<std::map<Variable, std::int64_t>, std::int64_t> certain;
+      struct Row {
+        Held held;
+        std::vector<LinearTerm> own;
+      };
+      std::vector<Row> rows;
       for (std::size_t w = 0; w < node.ways.size(); ++w) {
         const Variable run = node.backward ? runs_backward(k, w) : run_[t][k][w];
         if (run == kAbsent) continue;
         const Way& way = node.ways[w];
-        for (const Way::Piece& piece :
-             corrections_ ? way.pieces : std::vector<Way::Piece>{{0, way.pieces.back().bytes}}) {
-          std::map<Variable, std::int64_t> held;
-          const std::int64_t always =
-              add_held(t, k, std::span(way.reads).subspan(static_cast<std::size_t>(piece.from)), held);
-          certain[held] = std::max(certain[held], always);
-          std::int64_t& own = rows[held][run];
-          own = std::max(own, piece.bytes);
+        const std::vector<Way::Piece> whole{{0, way.pieces.back().bytes}};
+        for (const Way::Piece& piece : corrections_ ? way.pieces : whole) {
+          Held held = held_at(t, k, std::span(way.reads).subspan(static_cast<std::size_t>(piece.from)));
+          auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& other) {
+            return std::equal(held.terms.begin(), held.terms.end(), other.held.terms.begin(), other.held.terms.end(),
+                              same);
+          });
+          if (row == rows.end()) {
+            rows.push_back({std::move(held), {}});
+            row = rows.end() - 1;
+          }
+          row->held.certain = std::max(row->held.certain, held.certain);
+          if (!row->own.empty() && row->own.back().variable == run) {
+            row->own.back().factor = std::max(row->own.back().factor, piece.bytes);
+          } else {
+            row->own.push_back({run, piece.bytes});
+          }
         }
       }
-      for (const auto& [held, ways] : rows) {
-        std::vector<LinearTerm> terms;
-        std::map<Variable, std::int64_t> sum = held;
-        for (const auto& [run, bytes] : ways) sum[run] += bytes;
-        for (const auto& [variable, bytes] : sum) {
-          if (bytes != 0) terms.push_back({variable, bytes});
-        }
-        linear.add_row(terms, -LinearModel::kInfinity, budget_.peak - certain[held]);
+      for (Row& row : rows) {
+        std::vector<LinearTerm>& terms = row.held.terms;
+        terms.insert(terms.end(), row.own.begin(), row.own.end());
+        merge(terms);
+        std::erase_if(terms, [](const LinearTerm& term) { return term.factor == 0; });
+        linear.add_row(terms, -LinearModel::kInfinity, budget_.peak - row.held.certain);
       }
     }
   }
@@ -764,8 +793,13 @@ LayerOption Level::cheapest() const {
   return all;
 }
 
-std::int64_t Level::terms() const {
-  return static_cast<std::int64_t>(Program(*model_, {}, true, true).linear.term_count());
+LayerOption Level::again() const {
+  LayerOption all = cheapest();
+  if (std::any_of(all.forward.begin(), all.forward.end(), [&](NodeId v) { return model_->graph.pinned(v); }))
+    return all;
+  all.backward.insert(all.backward.begin(), all.forward.begin(), all.forward.end());
+  all.forward = model_->needed_outside(all.forward, true);
+  return all;
 }
 
 LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) const {

@@ -294,12 +294,11 @@ class CandidateRound {
   Item left_;  ///< blocks
 };
 
-/// Runs of consecutive items, none longer than M^l or than M^t runs need: those with the fewest bytes alive from one
+/// Runs of at most `longest` consecutive items: those with the fewest bytes alive from one
 /// run to the next, summed over all cuts, then the fewest. Two neighbours never fit into one, so there are at most
 /// twice as many as need be. O(m + n M^l).
-std::vector<Items> consecutive_runs(const PartitionGraph& graph, const PartitionOptions& options) {
+std::vector<Items> consecutive_runs(const PartitionGraph& graph, Item longest) {
   const Item items = graph.items;
-  const Item longest = std::min(options.most_lower, (items - 1) / options.most_top + 1);
   std::vector<std::int64_t> alive(items + 1, 0);  // from before an item until then or later
   for (const auto& value : graph.values) {
     alive[value.maker + 1] += value.bytes;
@@ -381,36 +380,19 @@ PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks
   return next;
 }
 
-}  // namespace
-
-std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph) {
-  return dominators(graph.items, predecessors_of_items(graph, values_of_items(graph)));
-}
-
-Partition h_partition(const PartitionGraph& graph, const PartitionOptions& options, core::Stopwatch& watch) {
-  if (options.most_top < 1) throw core::InputError("H-Partition: the top level needs room for 1 item or more");
-  if (options.most_lower < 2) throw core::InputError("H-Partition: a group needs room for 2 items or more");
-  if (!std::isfinite(options.alpha)) throw core::InputError("H-Partition: alpha must be a finite number");
-  if (!(options.slow_rounds >= 0)) throw core::InputError("H-Partition: slow_rounds must be 0 or more");
-
+/// Round by round until at most `most_top` items are left: `wrap` says what becomes a group in a round. Goes on while
+/// it says so.
+template <class Wrap>
+Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wrap) {
+  if (most_top < 1) throw core::InputError("H-Partition: the top level needs room for 1 item or more");
   PartitionLevel level{graph, Items(graph.items), std::vector<std::int64_t>(graph.items, 1)};
   std::iota(level.id.begin(), level.id.end(), 0);
   std::erase_if(level.graph.values, [](const auto& value) { return value.readers.empty(); });
   Partition partition;
   partition.top = level.id;  // until the end: the given items
-
-  // Where only few candidates fit into a group, as around a value with very many readers, a round wraps little.
-  double slow_items = options.slow_rounds * static_cast<double>(graph.items);
-  bool runs = false;
-  while (level.graph.items > options.most_top) {
-    const std::int64_t before = level.graph.items;
-    runs = runs || watch.expired();
-    const auto blocks = runs ? consecutive_runs(level.graph, options) : CandidateRound(level, options, watch).wrap();
+  while (level.graph.items > most_top) {
+    const auto blocks = wrap(level);
     level = contracted(std::move(level), blocks, partition);
-    const std::int64_t after = level.graph.items;
-    const bool slow = after > before - before / 8;
-    if (slow) slow_items -= static_cast<double>(before);
-    runs = !runs && (after == before || (slow && slow_items < 0));
   }
 
   std::vector<std::int32_t> depth(graph.items + partition.groups.size(), 0);
@@ -420,6 +402,49 @@ Partition h_partition(const PartitionGraph& graph, const PartitionOptions& optio
   partition.levels = 1 + (depth.empty() ? 0 : *std::max_element(depth.begin(), depth.end()));
   partition.top = std::move(level.id);
   return partition;
+}
+
+/// What runs need to be so long for, at most.
+Item run_length(const PartitionLevel& level, Item most_top, Item longest) {
+  return std::min(longest, (level.graph.items - 1) / most_top + 1);
+}
+
+}  // namespace
+
+std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph) {
+  return dominators(graph.items, predecessors_of_items(graph, values_of_items(graph)));
+}
+
+Partition h_partition(const PartitionGraph& graph, const PartitionOptions& options, core::Stopwatch& watch) {
+  if (options.most_lower < 2) throw core::InputError("H-Partition: a group needs room for 2 items or more");
+  if (!std::isfinite(options.alpha)) throw core::InputError("H-Partition: alpha must be a finite number");
+  if (!(options.slow_rounds >= 0)) throw core::InputError("H-Partition: slow_rounds must be 0 or more");
+  // Where only few candidates fit into a group, as around a value with very many readers, a round wraps little.
+  double slow_items = options.slow_rounds * static_cast<double>(graph.items);
+  std::int64_t before = graph.items;  // of the round before, where that made no runs
+  bool slow = false, runs = false, first = true;
+  return wrap_rounds(graph, options.most_top, [&](const PartitionLevel& level) {
+    const std::int64_t items = level.graph.items;
+    if (!first) {
+      slow = items > before - before / 8;
+      if (slow) slow_items -= static_cast<double>(before);
+      runs = !runs && (items == before || (slow && slow_items < 0));
+    }
+    first = false;
+    before = items;
+    runs = runs || watch.expired();
+    return runs ? consecutive_runs(level.graph, run_length(level, options.most_top, options.most_lower))
+                : CandidateRound(level, options, watch).wrap();
+  });
+}
+
+Partition partition_into_runs(const PartitionGraph& graph, std::int32_t most_top, std::int32_t longest) {
+  if (longest < 2) throw core::InputError("H-Partition: a group needs room for 2 items or more");
+  bool first = true;
+  return wrap_rounds(graph, most_top, [&](const PartitionLevel& level) {
+    const Item length = std::exchange(first, false) ? longest : run_length(level, most_top, longest);
+    return consecutive_runs(level.graph, length);
+  });
 }
 
 }  // namespace cairn::solvers

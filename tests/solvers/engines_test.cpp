@@ -192,10 +192,11 @@ TEST_CASE("a hint that is a solution is not lost", "[engines]") {
   if (no_engine()) return;
   const LinearModel model = hard_model();
   EngineOptions options;
-  options.limit.work = 100'000;
   options.hint.assign(model.columns().size(), 0);
   options.hint[0] = 1;
+  options.limit.work = 2'000'000;
   REQUIRE(solve_cp(model, options).objective <= static_cast<double>(model.columns()[0].cost));
+  options.limit.work = 100'000;
   REQUIRE(solve_milp(model, options).objective <= static_cast<double>(model.columns()[0].cost));
 }
 

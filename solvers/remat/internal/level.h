@@ -71,8 +71,9 @@ class Level {
   LevelAnswer solve(const LevelBudget& budget, const LevelSearch& search) const;
   /// Every part in its first option, once.
   LayerOption cheapest() const;
-  /// Variables and terms of the program, for those who decide whether to solve it.
-  std::int64_t terms() const;
+  /// Nothing stays: the forward pass makes what leaves the level, the backward pass begins by doing all of it again. Of
+  /// an inner level without pinned nodes; else the same as cheapest().
+  LayerOption again() const;
 
  private:
   struct Model;

@@ -48,4 +48,9 @@ std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph);
 /// core::InputError if most_top < 1, most_lower < 2, alpha is not finite, or slow_rounds is not >= 0.
 Partition h_partition(const PartitionGraph& graph, const PartitionOptions& options, core::Stopwatch& watch);
 
+/// Runs of at most `longest` consecutive items, cut where the fewest bytes are alive, then runs of runs until there are
+/// at most `most_top`: shallow hierarchies of groups alike in size, for graphs whose order follows their structure. O(m
+/// + n longest). Throws as h_partition.
+Partition partition_into_runs(const PartitionGraph& graph, std::int32_t most_top, std::int32_t longest);
+
 }  // namespace cairn::solvers
