@@ -1,7 +1,14 @@
 #include "cairn/solvers/remat/internal/block_options.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "cairn/core/random.h"
 #include "cairn/solvers/remat/internal/refine.h"
 
 namespace cairn::solvers {
@@ -34,8 +41,16 @@ class Piece {
     for (const ValueId x : values) need(x);
   }
   bool needed(ValueId x) const { return needed_[x] != 0; }
-  std::int64_t bytes() const { return bytes_; }  ///< of what is needed
-  std::int64_t peak() const { return peak_; }    ///< of the steps since clear()
+  std::vector<ValueId> all_needed() const {
+    std::vector<ValueId> values;
+    for (const ValueId x : touched_) {
+      if (needed_[x] != 0) values.push_back(x);
+    }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+  }
+  std::int64_t peak() const { return peak_; }  ///< of the steps since clear()
 
   /// Goes back over a step.
   void before(NodeId v) {
@@ -89,78 +104,195 @@ void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
 }
 
-/// Backward parts of a block that recompute more and more of what they read.
+/// Backward parts of a block that recompute some of what they read, right before it is read first.
 class BackwardMenu {
  public:
-  BackwardMenu(const core::Graph& graph, const BlockChain& chain, std::int32_t block)
-      : graph_(graph), chain_(chain), block_(block), there_(static_cast<std::size_t>(graph.value_count()), 0) {}
+  BackwardMenu(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
+      : graph_(graph), chain_(chain), rank_(rank), there_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// From all saved to nothing saved: each time the value whose recomputation costs least a byte is saved no more.
-  std::vector<std::vector<NodeId>> schedules() {
-    std::vector<ValueId> saved;
-    for (const NodeId b : chain_.blocks[block_].backward) {
+  /// The first one saves all that it reads. Where that is few values: one for every subset that may be saved; else from
+  /// all saved to none, several times, each time dropping what is cheapest to recompute a byte, by different tastes.
+  std::vector<std::vector<NodeId>> schedules(std::int32_t block, core::Stopwatch& watch) {
+    block_ = block;
+    std::vector<ValueId> values;
+    ++now_;
+    for (const NodeId b : chain_.blocks[block].backward) {
       for (const ValueId x : graph_.inputs(b)) {
-        if (own(x) && graph_.value_size(x) > 0 && std::find(saved.begin(), saved.end(), x) == saved.end())
-          saved.push_back(x);
+        if (!own(x) || graph_.value_size(x) == 0 || there_[x] == now_) continue;
+        there_[x] = now_;
+        values.push_back(x);
       }
     }
-    std::vector<std::vector<NodeId>> found{chain_.blocks[block_].backward};
-    while (!saved.empty()) {
-      std::size_t best = 0;
-      double least = 0;
-      for (std::size_t i = 0; i < saved.size(); ++i) {
-        mark(saved, i);
-        const double price =
-            static_cast<double>(recompute(saved[i], nullptr)) / static_cast<double>(graph_.value_size(saved[i]));
-        if (i == 0 || price < least) best = i, least = price;
-      }
-      saved.erase(saved.begin() + static_cast<std::ptrdiff_t>(best));
-      mark(saved, saved.size());
-      std::vector<NodeId> steps;
-      for (const NodeId b : chain_.blocks[block_].backward) {
-        for (const ValueId x : graph_.inputs(b)) {
-          if (own(x)) recompute(x, &steps);
+    std::vector<std::vector<NodeId>> found{chain_.blocks[block].backward};
+    if (values.size() <= kEverySubset) {
+      for (std::uint32_t dropped = 1; dropped < std::uint32_t{1} << values.size() && !charge(watch); ++dropped) {
+        ++now_;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          if ((dropped >> i & 1U) == 0) there_[values[i]] = now_;
         }
-        steps.push_back(b);
+        found.push_back(schedule());
       }
-      found.push_back(std::move(steps));
+      return found;
+    }
+    core::Random random(1);
+    for (int taste = 0; taste < kTastes && !charge(watch); ++taste) {
+      std::vector<ValueId> saved = values;
+      while (!saved.empty() && !charge(watch)) {
+        std::vector<std::pair<double, ValueId>> prices;
+        for (const ValueId x : saved) {
+          if (charge(watch)) return found;
+          mark(saved, x);
+          const double noise = taste == 0 ? 1.0 : 0.25 + 1.5 * random.uniform();
+          prices.emplace_back(
+              static_cast<double>(recompute(x, nullptr)) / static_cast<double>(graph_.value_size(x)) * noise, x);
+        }
+        std::sort(prices.begin(), prices.end());
+        prices.resize(1 + prices.size() / 32);
+        for (const auto& [price, x] : prices) saved.erase(std::find(saved.begin(), saved.end(), x));
+        mark(saved, core::kNoValue);
+        found.push_back(schedule());
+      }
     }
     return found;
   }
 
  private:
+  static constexpr std::size_t kEverySubset = 10;
+  static constexpr int kTastes = 12;
+  static constexpr std::int64_t kMostWork = 50'000'000;
+
+  /// Counts work; true where it is enough.
+  bool charge(core::Stopwatch& watch) {
+    const auto steps = static_cast<std::int64_t>(chain_.blocks[block_].backward.size()) + 1;
+    work_ += steps;
+    return watch.charge(steps).expired() || work_ > kMostWork;
+  }
   /// Made by this block's forward part, and it could be made again.
   bool own(ValueId x) const {
     const NodeId u = graph_.producer(x);
     return !graph_.backward(u) && chain_.block_of[u] == block_ && chain_.resident[x] == 0;
   }
-  void mark(const std::vector<ValueId>& saved, std::size_t without) {
+  void mark(const std::vector<ValueId>& saved, ValueId without) {
     ++now_;
-    for (std::size_t i = 0; i < saved.size(); ++i) {
-      if (i != without) there_[saved[i]] = now_;
+    for (const ValueId x : saved) {
+      if (x != without) there_[x] = now_;
     }
   }
   /// Cost of making x out of what is there, which is then there as well; writes the steps down.
   std::int64_t recompute(ValueId x, std::vector<NodeId>* steps) {
-    if (!own(x) || there_[x] == now_) return 0;
-    const NodeId u = graph_.producer(x);
-    std::int64_t cost = graph_.cost(u);
-    for (const ValueId y : graph_.outputs(u)) there_[y] = now_;
-    for (const ValueId y : graph_.inputs(u)) cost += recompute(y, steps);
-    if (steps != nullptr) steps->push_back(u);
+    std::int64_t cost = 0;
+    nodes_.clear();
+    const auto want = [&](ValueId y) {
+      if (!own(y) || there_[y] == now_) return;
+      const NodeId u = graph_.producer(y);
+      for (const ValueId z : graph_.outputs(u)) there_[z] = now_;
+      cost += graph_.cost(u);
+      nodes_.push_back(u);
+    };
+    want(x);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      for (const ValueId y : graph_.inputs(nodes_[i])) want(y);
+    }
+    if (steps == nullptr) return cost;
+    std::sort(nodes_.begin(), nodes_.end(), [&](NodeId a, NodeId b) { return rank_[a] < rank_[b]; });
+    steps->insert(steps->end(), nodes_.begin(), nodes_.end());
     return cost;
+  }
+  /// The backward part where the marked values are saved.
+  std::vector<NodeId> schedule() {
+    std::vector<NodeId> steps;
+    for (const NodeId b : chain_.blocks[block_].backward) {
+      for (const ValueId x : graph_.inputs(b)) recompute(x, &steps);
+      steps.push_back(b);
+    }
+    return steps;
   }
 
   const core::Graph& graph_;
   const BlockChain& chain_;
-  const std::int32_t block_;
-  std::vector<std::int64_t> there_;
+  const std::vector<std::int32_t>& rank_;
+  std::int32_t block_ = 0;
+  std::int64_t work_ = 0;
+  std::vector<std::int64_t> there_;  ///< of each value: the subset in which it was there last
   std::int64_t now_ = 0;
+  std::vector<NodeId> nodes_;
 };
+
+/// Equal for blocks whose options are the same but for the names of nodes: structure, sizes and costs, and where their
+/// values come from and go to.
+std::string canonical_form(const core::Graph& graph, const BlockChain& chain, std::int32_t s,
+                           const std::vector<ValueId>& entering) {
+  const ChainBlock& block = chain.blocks[s];
+  std::string form;
+  std::map<NodeId, std::size_t> place;     // in the block
+  std::map<ValueId, std::size_t> outside;  // by first appearance
+  const auto write = [&](char kind, auto... numbers) {
+    form += kind;
+    (fmt::format_to(std::back_inserter(form), " {}", numbers), ...);
+  };
+  const auto index_in = [](const std::vector<ValueId>& values, ValueId x) {
+    return std::find(values.begin(), values.end(), x) - values.begin();
+  };
+  for (const std::vector<NodeId>* nodes : {&block.forward, &block.backward}) {
+    for (const NodeId v : *nodes) {
+      place.emplace(v, place.size());
+      write(graph.backward(v) ? 'b' : 'f', graph.cost(v), graph.scratch(v), graph.pinned(v), graph.required(v));
+      for (const ValueId x : graph.inputs(v)) {
+        const auto inside = place.find(graph.producer(x));
+        if (inside != place.end()) {
+          write('i', inside->second, graph.output_ref(x).output);
+          continue;
+        }
+        const auto number = outside.emplace(x, outside.size()).first->second;
+        write('o', number, graph.value_size(x), graph.backward(graph.producer(x)), chain.resident[x] != 0,
+              index_in(entering, x), chain.last_block[x] < s);
+      }
+      for (const ValueId x : graph.outputs(v)) {
+        write('v', graph.value_size(x), chain.resident[x] != 0, index_in(block.leaving, x), chain.last_block[x] < s);
+      }
+    }
+  }
+  for (const ValueId x : entering) write('e', graph.value_size(x), index_in(block.leaving, x));
+  return form;
+}
+
+/// Whether a is no worse than b in any respect.
+bool as_good(const ChainWay& a, const ChainWay& b) {
+  bool good = a.forward_time + a.backward_time <= b.forward_time + b.backward_time && a.saved <= b.saved &&
+              a.reads_entering <= b.reads_entering && a.reads_leaving <= b.reads_leaving;
+  for (const ChainEntry entry : {kReleased, kHeld})
+    good = good && a.forward_peak[entry] <= b.forward_peak[entry] && a.backward_peak[entry] <= b.backward_peak[entry];
+  return good;
+}
+bool as_good(const ChainTurn& a, const ChainTurn& b) {
+  return a.time <= b.time && a.reads_entering <= b.reads_entering && a.peak[kReleased] <= b.peak[kReleased] &&
+         a.peak[kHeld] <= b.peak[kHeld];
+}
+
+/// Drops the options to which another is as good.
+template <class Measures>
+void drop_dominated(std::vector<Measures>& measures, std::vector<BlockSchedules::Option>& options) {
+  std::size_t rest = 0;
+  for (std::size_t i = 0; i < measures.size(); ++i) {
+    bool dominated = false;
+    for (std::size_t j = 0; j < measures.size() && !dominated; ++j) {
+      // Of equals the first stays. Those before i that were dropped have a better one among those that stayed.
+      if (j < rest || j > i)
+        dominated = as_good(measures[j], measures[i]) && (j < rest || !as_good(measures[i], measures[j]));
+    }
+    if (dominated) continue;
+    std::swap(measures[rest], measures[i]);
+    std::swap(options[rest], options[i]);
+    ++rest;
+  }
+  measures.resize(rest);
+  options.resize(rest);
+}
 
 }  // namespace
 
-ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, BlockSchedules& schedules) {
+ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
+                           BlockSchedules& schedules) {
   const auto n = static_cast<std::int32_t>(chain.blocks.size());
   ChainProblem problem;
   problem.stages.resize(chain.blocks.size());
@@ -190,6 +322,8 @@ ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, Bl
   Piece piece(graph, chain);
   const std::vector<ValueId> nothing;
   const auto never = [](NodeId) { return false; };
+  BackwardMenu menu(graph, chain, rank);
+  std::map<std::string, std::vector<std::vector<std::int32_t>>> known;  // backward parts, by places in the block
   for (std::int32_t s = 0; s < n; ++s) {
     const ChainBlock& block = chain.blocks[s];
     const std::vector<ValueId>& entering = s == 0 ? nothing : chain.blocks[s - 1].leaving;
@@ -232,7 +366,19 @@ ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, Bl
     };
     std::int64_t extra = first_extra(nodes.forward, nothing);
 
-    for (const std::vector<NodeId>& backward : BackwardMenu(graph, chain, s).schedules()) {
+    std::vector<NodeId> all = block.forward;
+    all.insert(all.end(), block.backward.begin(), block.backward.end());
+    const auto [same, is_new] = known.try_emplace(canonical_form(graph, chain, s, entering));
+    std::vector<std::vector<NodeId>> backward_parts;
+    if (is_new) {
+      backward_parts = menu.schedules(s, watch);
+    } else {
+      for (const auto& places : same->second) {
+        backward_parts.emplace_back();
+        for (const std::int32_t place : places) backward_parts.back().push_back(all[place]);
+      }
+    }
+    for (const std::vector<NodeId>& backward : backward_parts) {
       ChainWay way;
       std::vector<ValueId> saved;
       for (const ChainEntry entry : {kReleased, kHeld}) {
@@ -242,18 +388,14 @@ ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, Bl
         for (std::size_t i = backward.size(); i-- > 0;) piece.before(backward[i]);
         way.backward_peak[entry] = resident + piece.peak();
         if (entry == kHeld) continue;
-        for (const NodeId v : backward) {
-          for (const ValueId x : graph.inputs(v)) {
-            if (!piece.needed(x) || graph.backward(graph.producer(x)) ||
-                std::find(saved.begin(), saved.end(), x) != saved.end())
-              continue;
-            saved.push_back(x);
-            const bool enters = std::find(entering.begin(), entering.end(), x) != entering.end();
-            const bool leaves = std::find(block.leaving.begin(), block.leaving.end(), x) != block.leaving.end();
-            way.reads_entering = way.reads_entering || enters;
-            way.reads_leaving = way.reads_leaving || leaves;
-            if (!enters && !leaves) way.saved += graph.value_size(x);
-          }
+        for (const ValueId x : piece.all_needed()) {
+          if (graph.backward(graph.producer(x))) continue;
+          saved.push_back(x);
+          const bool enters = std::find(entering.begin(), entering.end(), x) != entering.end();
+          const bool leaves = std::find(block.leaving.begin(), block.leaving.end(), x) != block.leaving.end();
+          way.reads_entering = way.reads_entering || enters;
+          way.reads_leaving = way.reads_leaving || leaves;
+          if (!enters && !leaves) way.saved += graph.value_size(x);
         }
       }
       piece.clear();
@@ -288,6 +430,15 @@ ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, Bl
       nodes.turns.push_back(std::move(at_turn));
     }
     stage.held_first += extra;
+    drop_dominated(stage.ways, nodes.ways);
+    drop_dominated(stage.turns, nodes.turns);
+    if (!is_new) continue;
+    std::map<NodeId, std::int32_t> place;
+    for (const NodeId v : all) place.emplace(v, static_cast<std::int32_t>(place.size()));
+    for (const std::vector<NodeId>& backward : backward_parts) {
+      same->second.emplace_back();
+      for (const NodeId v : backward) same->second.back().push_back(place[v]);
+    }
   }
   return problem;
 }

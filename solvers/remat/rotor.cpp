@@ -1,8 +1,7 @@
 #include "cairn/solvers/remat/rotor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/error.h"
@@ -15,12 +14,15 @@
 namespace cairn::solvers {
 namespace {
 
-/// The levels of a table for a chain of n blocks: what takes a second or two, and half of the memory.
-std::int64_t rotor_levels(std::int64_t asked, std::int64_t n, std::int64_t memory_bytes) {
-  constexpr std::int64_t kMost = 4000, kLeast = 200, kWork = std::int64_t{3} << 30;
-  const std::int64_t fitting = memory_bytes / 2 / (16 * n * n + 1);
-  if (asked > 0) return std::max<std::int64_t>(1, std::min(asked, fitting));
-  return std::max<std::int64_t>(1, std::min(std::clamp(kWork / (n * n * n), kLeast, kMost), fitting));
+/// How many levels a table of this problem may have: as many as `work` steps of its innermost loop and half of the
+/// memory allow.
+std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, std::int64_t memory_bytes) {
+  constexpr std::int64_t kMost = 4000, kLeast = 100;
+  const auto n = static_cast<std::int64_t>(problem.stages.size());
+  std::int64_t choices = n * n * n / 3;  // for stages first to last, both entries together
+  for (const ChainStage& stage : problem.stages) choices += n * static_cast<std::int64_t>(stage.ways.size());
+  const std::int64_t fitting = memory_bytes / 2 / (8 * n * (n + 1));
+  return std::max<std::int64_t>(1, std::min(std::clamp(work / choices, kLeast, kMost), fitting));
 }
 
 /// The search on one chain of blocks.
@@ -29,29 +31,50 @@ class ChainSearch {
   ChainSearch(const core::Graph& graph, const RotorOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
               const BlockChain& chain)
       : graph_(graph), options_(options), incumbent_(incumbent), watch_(watch), work_(graph) {
-    problem_ = block_problem(graph, chain, schedules_);
-    levels_ = rotor_levels(options.slots, static_cast<std::int64_t>(chain.blocks.size()), options.memory_bytes);
+    core::within(watch, kShareOfOptions,
+                 [&](core::Stopwatch& part) { problem_ = block_problem(graph, chain, part, schedules_); });
   }
 
   void run(std::int64_t baseline_peak) {
-    const LeastMemory least = least_chain_memory(problem_);
-    const std::int64_t least_peak = offer(least.steps);
+    least_ = least_chain_memory(problem_);
     watch_.charge(graph_.node_count());
-    if (!options_.budget) {
-      // What fits into the least memory, and is cheaper there.
-      const ChainTable table(problem_, std::max(least.bytes, least_peak), levels_, watch_);
-      if (!table.complete()) return;
-      if (const std::vector<ChainStep> steps = table.steps(table.top()); !steps.empty()) offer(steps);
-      return;
+    const std::int64_t least_peak = offer(least_.steps);
+    if (options_.budget && options_.retain && least_peak <= *options_.budget) retain(least_.steps);
+    // A coarse table first, so that something is known when time is short.
+    for (const std::int64_t work : {kCoarse, kFine}) {
+      if (watch_.expired_now()) return;
+      const std::int64_t affordable = affordable_levels(problem_, work, options_.memory_bytes);
+      const std::int64_t levels = options_.slots > 0 ? options_.slots : affordable;
+      if (options_.budget) {
+        search(baseline_peak, levels);
+      } else {
+        cheapest_within(std::max(least_.bytes, least_peak), levels);
+      }
+      if (options_.slots > 0 || affordable == affordable_levels(problem_, kFine, options_.memory_bytes)) return;
     }
-    if (watch_.expired_now()) return;
-    // What blocks are taken to need is at times more than they do: levels beyond the budget are tried as well.
-    const std::int64_t budget = *options_.budget;
+  }
+
+ private:
+  static constexpr std::int64_t kCoarse = 1'000'000'000, kFine = 6'000'000'000;  // about a second; a few
+  static constexpr std::int64_t kTries = 16;
+  static constexpr double kShareOfOptions = 0.25;
+
+  void cheapest_within(std::int64_t bytes, std::int64_t levels) {
+    const ChainTable table(problem_, bytes, levels, watch_);
+    if (!table.complete()) return;
+    if (const std::vector<ChainStep> steps = table.steps(table.top()); !steps.empty()) offer(steps);
+  }
+
+  /// Within the budget.
+  void search(std::int64_t baseline_peak, std::int64_t levels) {
+    // What blocks are taken to need is at times more than they do, rounding included: memory beyond the budget is tried
+    // as well.
+    const std::int64_t budget = std::max<std::int64_t>(*options_.budget, 1);
     const std::int64_t most = std::max(std::min(baseline_peak, budget + budget / 4), budget);
-    const ChainTable table(problem_, most, levels_ * most / budget, watch_);
+    const ChainTable table(problem_, most, levels, watch_);
     if (!table.complete()) return;
     std::int64_t low = -1, high = table.top() + 1;
-    for (std::int64_t level = std::min(table.top(), budget / table.unit()); low + 1 < high && !watch_.expired_now();
+    for (std::int64_t level = budget / table.unit(); low + 1 < high && !watch_.expired_now();
          level = low + (high - low) / 2) {
       const std::vector<ChainStep> steps = table.steps(level);
       const bool fits = steps.empty() || offer(steps) <= budget;
@@ -59,13 +82,10 @@ class ChainSearch {
     }
     for (std::int64_t part = 0; part < kTries && options_.retain && !watch_.expired_now(); ++part) {
       const std::int64_t level = low - low * part / kTries / 4;
-      const std::vector<ChainStep> steps = level < 0 ? least.steps : table.steps(level);
-      if (!steps.empty()) retain(steps);
+      if (level < 0) break;
+      if (const std::vector<ChainStep> steps = table.steps(level); !steps.empty()) retain(steps);
     }
   }
-
- private:
-  static constexpr std::int64_t kTries = 16;
 
   std::int64_t offer(const std::vector<ChainStep>& steps) {
     return incumbent_.offer(flat_schedule(graph_, schedules_, steps)).peak;
@@ -85,7 +105,7 @@ class ChainSearch {
   core::EditableSchedule work_;
   BlockSchedules schedules_;
   ChainProblem problem_;
-  std::int64_t levels_ = 1;
+  LeastMemory least_;
 };
 
 }  // namespace
@@ -94,9 +114,11 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
   core::Stopwatch watch(options.limit);
   const auto blocks = static_cast<std::int32_t>(std::min<std::int64_t>(options.blocks, graph.node_count() + 1));
   // Values that cross a large part of the graph may be held rather than stand in the way of every cut.
-  std::vector<BlockChain> chains{find_block_chain(graph, graph.node_count(), blocks)};
-  chains.push_back(find_block_chain(graph, std::max(16, graph.node_count() / 24), blocks));
-  if (chains[1].blocks.size() < chains[0].blocks.size() * 9 / 8) chains.pop_back();
+  std::vector<BlockChain> chains;
+  for (const std::int32_t longest : {graph.node_count(), std::max(16, graph.node_count() / 24)}) {
+    BlockChain chain = find_block_chain(graph, longest, blocks);
+    if (chains.empty() || chain.blocks.size() >= chains[0].blocks.size() * 9 / 8) chains.push_back(std::move(chain));
+  }
   if (chains.back().blocks.size() < 2)
     throw core::InputError("the graph is no chain of blocks: nowhere does a single value cross its forward part");
 

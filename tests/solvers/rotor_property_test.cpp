@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
+#include "cairn/models/registry.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/exact_remat.h"
 #include "cairn/solvers/remat/internal/block_options.h"
@@ -230,7 +233,8 @@ TEST_CASE("what fits a level of the table fits as many bytes, and more levels ne
       }
     }
     BlockSchedules blocks;
-    const ChainProblem problem = block_problem(graph, *chain, blocks);
+    core::Stopwatch watch({});
+    const ChainProblem problem = block_problem(graph, *chain, watch, blocks);
     const LeastMemory least = least_chain_memory(problem);
     const auto peak = [&](const std::vector<ChainStep>& steps) {
       const Schedule schedule =
@@ -239,7 +243,6 @@ TEST_CASE("what fits a level of the table fits as many bytes, and more levels ne
       return core::reference::peak(graph, schedule);
     };
     REQUIRE(peak(least.steps) <= least.bytes);
-    core::Stopwatch watch({});
     const std::int64_t most = std::max<std::int64_t>(least.bytes, 1) * 3 / 2;
     const ChainTable table(problem, most, random.between(5, 100), watch);
     REQUIRE(table.complete());
@@ -354,6 +357,39 @@ TEST_CASE("rotor says which graphs are no chains, and which marks contradict the
   CHECK(refusal(tests::build_graph({node("a", {}, false), node("a/grad", {0}, true, 0)})) ==
         "the graph is no chain of blocks: nowhere does a single value cross its forward part");
   CHECK(refusal(core::Graph()) == "no node of the graph is marked backward: a chain of blocks needs a training graph");
+}
+
+TEST_CASE("models are chains of blocks, and rotor gets them within half of their memory") {
+  struct Expected {
+    const char* name;
+    models::BuildOptions options;
+    std::size_t blocks, with_residents;
+  };
+  const auto options = [](std::map<std::string, std::int64_t, std::less<>> values) {
+    models::BuildOptions built;
+    built.values = std::move(values);
+    return built;
+  };
+  // Two blocks a layer of gpt2 and of the mixer; unet and the transformer's decoder once what crosses them is held.
+  for (const Expected& expected :
+       {Expected{"ffn", options({{"batch", 64}}), 16, 16},
+        {"gpt2", options({{"layers", 6}, {"seq", 64}, {"width", 48}, {"vocab", 64}}), 12, 12},
+        {"mlp-mixer", options({{"batch", 2}}), 16, 16},
+        {"resnet50", options({{"batch", 1}, {"image", 64}}), 32, 32},
+        {"unet", options({{"batch", 1}}), 10, 50},
+        {"transformer", options({{"batch", 1}, {"seq", 16}, {"layers", 3}, {"vocab", 64}}), 12, 30}}) {
+    CAPTURE(expected.name);
+    const Graph graph = models::build_model(expected.name, expected.options);
+    CHECK(find_block_chain(graph, graph.node_count(), 200).blocks.size() >= expected.blocks);
+    CHECK(find_block_chain(graph, std::max(16, graph.node_count() / 24), 200).blocks.size() >= expected.with_residents);
+    CHECK(find_block_chain(graph, graph.node_count(), 7).blocks.size() <= 7);
+    SolveOptions half;
+    half.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak / 2;
+    half.own["slots"] = 200;
+    const Solution solution = find_solver("rotor").solve(graph, half);
+    CHECK(solution.peak <= *half.budget);
+    CHECK(core::evaluate(graph, solution.schedule).valid());
+  }
 }
 
 TEST_CASE("rotor keeps to its limits, and auto does without it where there is no chain") {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/remat/internal/chain.h"
 #include "cairn/solvers/remat/internal/chain_blocks.h"
@@ -27,7 +28,8 @@ struct BlockSchedules {
 
 /// The stages of a chain of blocks, with the ways to run each that no other is better than in every respect, and the
 /// nodes behind them.
-ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, BlockSchedules& schedules);
+ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
+                           BlockSchedules& schedules);
 
 /// The schedule of the whole graph that these steps stand for. Parts of it may not be read by anything.
 core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& schedules,
