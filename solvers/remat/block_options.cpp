@@ -70,7 +70,7 @@ class Piece {
     }
     return false;
   }
-  /// Goes back over the steps, of which it drops those that make nothing that is needed, unless `stays(v)`.
+  /// Goes back over steps, of which it drops those that make nothing that is needed, unless `stays(v)`.
   template <class Stays>
   std::vector<NodeId> prune(const std::vector<NodeId>& steps, const Stays& stays) {
     std::vector<NodeId> rest;
@@ -269,175 +269,227 @@ bool as_good(const ChainTurn& a, const ChainTurn& b) {
          a.peak[kHeld] <= b.peak[kHeld];
 }
 
-/// Drops the options to which another is as good.
+/// Which of them no other is as good as; of equals the first.
 template <class Measures>
-void drop_dominated(std::vector<Measures>& measures, std::vector<BlockSchedules::Option>& options) {
-  std::size_t rest = 0;
+std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
+  std::vector<std::size_t> found;
   for (std::size_t i = 0; i < measures.size(); ++i) {
     bool dominated = false;
-    for (std::size_t j = 0; j < measures.size() && !dominated; ++j) {
-      // Of equals the first stays. Those before i that were dropped have a better one among those that stayed.
-      if (j < rest || j > i)
-        dominated = as_good(measures[j], measures[i]) && (j < rest || !as_good(measures[i], measures[j]));
-    }
-    if (dominated) continue;
-    std::swap(measures[rest], measures[i]);
-    std::swap(options[rest], options[i]);
-    ++rest;
+    for (const std::size_t j : found) dominated = dominated || as_good(measures[j], measures[i]);
+    for (std::size_t j = i + 1; j < measures.size() && !dominated; ++j)
+      dominated = as_good(measures[j], measures[i]) && !as_good(measures[i], measures[j]);
+    if (!dominated) found.push_back(i);
   }
-  measures.resize(rest);
-  options.resize(rest);
+  return found;
 }
+
+/// Measures blocks in the terms of ChainStage, and finds the nodes to run.
+class BlockMeter {
+ public:
+  BlockMeter(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
+      : graph_(graph), chain_(chain), rank_(rank), piece_(graph, chain), down_(chain.blocks.size()) {
+    for (ValueId x = 0; x < graph.value_count(); ++x) {
+      const NodeId u = graph.producer(x);
+      if (!graph.backward(u)) {
+        if (chain.resident[x] != 0) residents_.push_back(x);
+        continue;
+      }
+      for (std::int32_t s = chain.last_block[x] + 1; s <= chain.block_of[u]; ++s) down_[s].push_back(x);
+    }
+  }
+
+  /// What is held while each stage waits for its backward part.
+  void measure_held(std::vector<ChainStage>& stages) const {
+    for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
+      for (const ValueId x : down_[s + 1]) stages[s].held += graph_.value_size(x);
+    }
+    for (const ValueId x : residents_) {
+      const auto first = static_cast<std::size_t>(std::max(chain_.last_block[x], 0));
+      const auto made = static_cast<std::size_t>(chain_.block_of[graph_.producer(x)]);
+      for (std::size_t s = first; s < stages.size(); ++s) stages[s].held += graph_.value_size(x);
+      for (std::size_t s = made; s < stages.size(); ++s) stages[s].held_first += graph_.value_size(x);
+    }
+  }
+
+  /// The block that is measured from now on.
+  void start(std::int32_t s) {
+    block_ = &chain_.blocks[s];
+    last_ = s + 1 == static_cast<std::int32_t>(chain_.blocks.size());
+    entering_ = s == 0 ? &nothing_ : &chain_.blocks[s - 1].leaving;
+    left_behind_ = &down_[s];
+    resident_ = 0;
+    for (const ValueId x : residents_) resident_ += chain_.last_block[x] <= s ? graph_.value_size(x) : 0;
+    piece_.clear();
+    once_ = piece_.prune(block_->forward, [&](NodeId v) { return runs_once(v); });
+    more_at_first_ = 0;
+  }
+  const std::vector<ValueId>& entering() const { return *entering_; }
+  const std::vector<NodeId>& once() const { return once_; }
+  /// How much higher than measured memory gets at most where once() runs as well. Of the forward parts so far.
+  std::int64_t more_at_first() const { return more_at_first_; }
+
+  /// The forward part that keeps nothing of its inside; sets the stage's measures of it.
+  std::vector<NodeId> forward(ChainStage& stage) {
+    for (const ValueId x : *entering_) stage.checkpoint += graph_.value_size(x);
+    std::vector<NodeId> steps = forward_part(nothing_);
+    stage.forward_time = cost_of(graph_, steps);
+    measure_forward(steps, nothing_, stage.forward_peak);
+    return steps;
+  }
+
+  std::pair<ChainWay, LayerOption> way(const std::vector<NodeId>& backward) {
+    ChainWay way;
+    way.backward_peak[kHeld] = backward_peak(backward, kHeld);
+    way.backward_peak[kReleased] = backward_peak(backward, kReleased);
+    std::vector<ValueId> saved;
+    for (const ValueId x : piece_.all_needed()) {
+      if (graph_.backward(graph_.producer(x))) continue;
+      saved.push_back(x);
+      const bool enters = contains(*entering_, x), leaves = contains(block_->leaving, x);
+      way.reads_entering = way.reads_entering || enters;
+      way.reads_leaving = way.reads_leaving || leaves;
+      if (!enters && !leaves) way.saved += graph_.value_size(x);
+    }
+    LayerOption option{forward_part(saved), backward};
+    way.forward_time = cost_of(graph_, option.forward);
+    way.backward_time = cost_of(graph_, backward);
+    measure_forward(option.forward, saved, way.forward_peak);
+    return {way, std::move(option)};
+  }
+
+  /// The nodes are all in the option's backward part.
+  std::pair<ChainTurn, LayerOption> turn(const std::vector<NodeId>& backward) {
+    ChainTurn turn;
+    LayerOption option{{}, block_->forward};
+    std::vector<NodeId>& steps = option.backward;
+    steps.insert(steps.end(), backward.begin(), backward.end());
+    const auto stays = [&](NodeId v) { return graph_.backward(v) || (last_ && runs_once(v)); };
+    for (const ChainEntry entry : {kHeld, kReleased}) {
+      need_after_backward(entry);
+      steps = piece_.prune(steps, stays);
+      turn.peak[entry] = resident_ + piece_.peak();
+    }
+    turn.time = cost_of(graph_, steps);
+    turn.reads_entering = !steps.empty() && !graph_.backward(steps.front());
+    for (const ValueId x : *entering_) turn.reads_entering = turn.reads_entering || piece_.needed(x);
+    return {turn, std::move(option)};
+  }
+
+ private:
+  static bool contains(const std::vector<ValueId>& values, ValueId x) {
+    return std::find(values.begin(), values.end(), x) != values.end();
+  }
+  bool runs_once(NodeId v) const {
+    bool once = graph_.required(v) || graph_.pinned(v);
+    for (const ValueId x : graph_.outputs(v)) once = once || chain_.resident[x] != 0;
+    return once;
+  }
+  void need_after_backward(ChainEntry entry) {
+    piece_.clear();
+    piece_.need_all(*left_behind_);
+    if (entry == kHeld) piece_.need_all(*entering_);
+  }
+  std::int64_t backward_peak(const std::vector<NodeId>& steps, ChainEntry entry) {
+    need_after_backward(entry);
+    for (std::size_t i = steps.size(); i-- > 0;) piece_.before(steps[i]);
+    return resident_ + piece_.peak();
+  }
+  void need_after_forward(const std::vector<ValueId>& saved) {
+    piece_.clear();
+    piece_.need_all(block_->leaving);
+    piece_.need_all(saved);
+  }
+  std::vector<NodeId> forward_part(const std::vector<ValueId>& saved) {
+    need_after_forward(saved);
+    return piece_.prune(block_->forward, [](NodeId) { return false; });
+  }
+  std::int64_t forward_peak(const std::vector<NodeId>& steps, const std::vector<ValueId>& saved, ChainEntry entry) {
+    need_after_forward(saved);
+    if (entry == kHeld) piece_.need_all(*entering_);
+    for (std::size_t i = steps.size(); i-- > 0;) piece_.before(steps[i]);
+    return piece_.peak();
+  }
+  void measure_forward(std::vector<NodeId> steps, const std::vector<ValueId>& saved, std::int64_t (&peak)[2]) {
+    for (const ChainEntry entry : {kReleased, kHeld}) peak[entry] = forward_peak(steps, saved, entry);
+    add_once(steps, once_, rank_);
+    more_at_first_ = std::max(more_at_first_, forward_peak(steps, saved, kHeld) - peak[kHeld]);
+    more_at_first_ = std::max(more_at_first_, forward_peak(steps, saved, kReleased) - peak[kReleased]);
+  }
+
+  const core::Graph& graph_;
+  const BlockChain& chain_;
+  const std::vector<std::int32_t>& rank_;
+  Piece piece_;
+  const std::vector<ValueId> nothing_;
+  std::vector<ValueId> residents_;
+  std::vector<std::vector<ValueId>> down_;  ///< what the backward parts down to a block leave behind, made by them
+  // Of the block that is measured.
+  const ChainBlock* block_ = nullptr;
+  bool last_ = false;
+  const std::vector<ValueId>*entering_ = nullptr, *left_behind_ = nullptr;
+  std::int64_t resident_ = 0;  ///< bytes of residents while it runs backward
+  std::vector<NodeId> once_;
+  std::int64_t more_at_first_ = 0;
+};
 
 }  // namespace
 
 ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
                            BlockSchedules& schedules) {
-  const auto n = static_cast<std::int32_t>(chain.blocks.size());
   ChainProblem problem;
   problem.stages.resize(chain.blocks.size());
   schedules.blocks.assign(chain.blocks.size(), {});
-
-  // What is held between backward parts.
-  for (ValueId x = 0; x < graph.value_count(); ++x) {
-    const NodeId u = graph.producer(x);
-    const std::int64_t size = graph.value_size(x);
-    if (graph.backward(u)) {
-      for (std::int32_t s = std::max(chain.last_block[x], 0); s < chain.block_of[u]; ++s)
-        problem.stages[s].held += size;
-    } else if (chain.resident[x] != 0) {
-      for (std::int32_t s = std::max(chain.last_block[x], 0); s < n; ++s) problem.stages[s].held += size;
-      for (std::int32_t s = chain.block_of[u]; s < n; ++s) problem.stages[s].held_first += size;
-    }
-  }
-  // What the backward parts up to a stage leave behind: gradients that cross down, and kept values.
-  std::vector<std::vector<ValueId>> down(chain.blocks.size());
-  for (ValueId x = 0; x < graph.value_count(); ++x) {
-    if (!graph.backward(graph.producer(x))) continue;
-    for (std::int32_t s = std::max(chain.last_block[x] + 1, 0); s <= chain.block_of[graph.producer(x)]; ++s)
-      down[s].push_back(x);
-  }
-
   const std::vector<std::int32_t> rank = input_ranks(graph);
-  Piece piece(graph, chain);
-  const std::vector<ValueId> nothing;
-  const auto never = [](NodeId) { return false; };
+  BlockMeter meter(graph, chain, rank);
   BackwardMenu menu(graph, chain, rank);
+  meter.measure_held(problem.stages);
   std::map<std::string, std::vector<std::vector<std::int32_t>>> known;  // backward parts, by places in the block
-  for (std::int32_t s = 0; s < n; ++s) {
-    const ChainBlock& block = chain.blocks[s];
-    const std::vector<ValueId>& entering = s == 0 ? nothing : chain.blocks[s - 1].leaving;
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(chain.blocks.size()); ++s) {
     ChainStage& stage = problem.stages[s];
     BlockSchedules::Block& nodes = schedules.blocks[s];
-    for (const ValueId x : entering) stage.checkpoint += graph.value_size(x);
-    std::int64_t resident = 0;
-    for (ValueId x = 0; x < graph.value_count(); ++x) {
-      if (!graph.backward(graph.producer(x)) && chain.resident[x] != 0 && chain.last_block[x] <= s)
-        resident += graph.value_size(x);
-    }
+    meter.start(s);
+    nodes.forward = meter.forward(stage);
+    nodes.once = meter.once();
 
-    const auto forward_peak = [&](const std::vector<NodeId>& steps, const std::vector<ValueId>& saved,
-                                  ChainEntry entry) {
-      piece.clear();
-      piece.need_all(block.leaving);
-      piece.need_all(saved);
-      if (entry == kHeld) piece.need_all(entering);
-      for (std::size_t i = steps.size(); i-- > 0;) piece.before(steps[i]);
-      return piece.peak();
-    };
-    piece.clear();
-    piece.need_all(block.leaving);
-    nodes.forward = piece.prune(block.forward, never);
-    stage.forward_time = cost_of(graph, nodes.forward);
-    for (const ChainEntry entry : {kReleased, kHeld})
-      stage.forward_peak[entry] = forward_peak(nodes.forward, nothing, entry);
-    piece.clear();
-    const auto once = [&](NodeId v) {
-      bool must = graph.required(v) || graph.pinned(v);
-      for (const ValueId x : graph.outputs(v)) must = must || chain.resident[x] != 0;
-      return must;
-    };
-    nodes.once = piece.prune(block.forward, once);
-    // How much higher memory gets where these run as well.
-    const auto first_extra = [&](std::vector<NodeId> steps, const std::vector<ValueId>& saved) {
-      const std::int64_t peak = forward_peak(steps, saved, kHeld);
-      add_once(steps, nodes.once, rank);
-      return std::max<std::int64_t>(forward_peak(steps, saved, kHeld) - peak, 0);
-    };
-    std::int64_t extra = first_extra(nodes.forward, nothing);
-
-    std::vector<NodeId> all = block.forward;
-    all.insert(all.end(), block.backward.begin(), block.backward.end());
-    const auto [same, is_new] = known.try_emplace(canonical_form(graph, chain, s, entering));
+    std::vector<NodeId> all = chain.blocks[s].forward;
+    all.insert(all.end(), chain.blocks[s].backward.begin(), chain.blocks[s].backward.end());
+    const auto [same, is_new] = known.try_emplace(canonical_form(graph, chain, s, meter.entering()));
     std::vector<std::vector<NodeId>> backward_parts;
-    if (is_new) {
-      backward_parts = menu.schedules(s, watch);
-    } else {
-      for (const auto& places : same->second) {
-        backward_parts.emplace_back();
-        for (const std::int32_t place : places) backward_parts.back().push_back(all[place]);
-      }
+    if (is_new) backward_parts = menu.schedules(s, watch);
+    for (const std::vector<std::int32_t>& places : same->second) {
+      backward_parts.emplace_back();
+      for (const std::int32_t place : places) backward_parts.back().push_back(all[place]);
     }
+    std::vector<ChainWay> ways;
+    std::vector<ChainTurn> turns;
+    std::vector<LayerOption> at_ways, at_turns;
     for (const std::vector<NodeId>& backward : backward_parts) {
-      ChainWay way;
-      std::vector<ValueId> saved;
-      for (const ChainEntry entry : {kReleased, kHeld}) {
-        piece.clear();
-        piece.need_all(down[s]);
-        if (entry == kHeld) piece.need_all(entering);
-        for (std::size_t i = backward.size(); i-- > 0;) piece.before(backward[i]);
-        way.backward_peak[entry] = resident + piece.peak();
-        if (entry == kHeld) continue;
-        for (const ValueId x : piece.all_needed()) {
-          if (graph.backward(graph.producer(x))) continue;
-          saved.push_back(x);
-          const bool enters = std::find(entering.begin(), entering.end(), x) != entering.end();
-          const bool leaves = std::find(block.leaving.begin(), block.leaving.end(), x) != block.leaving.end();
-          way.reads_entering = way.reads_entering || enters;
-          way.reads_leaving = way.reads_leaving || leaves;
-          if (!enters && !leaves) way.saved += graph.value_size(x);
-        }
-      }
-      piece.clear();
-      piece.need_all(block.leaving);
-      piece.need_all(saved);
-      BlockSchedules::Option option{piece.prune(block.forward, never), backward};
-      way.forward_time = cost_of(graph, option.forward);
-      way.backward_time = cost_of(graph, backward);
-      for (const ChainEntry entry : {kReleased, kHeld})
-        way.forward_peak[entry] = forward_peak(option.forward, saved, entry);
-      extra = std::max(extra, first_extra(option.forward, saved));
-
-      ChainTurn turn;
-      BlockSchedules::Option at_turn{{}, block.forward};
-      at_turn.backward.insert(at_turn.backward.end(), backward.begin(), backward.end());
-      for (const ChainEntry entry : {kHeld, kReleased}) {
-        piece.clear();
-        piece.need_all(down[s]);
-        if (entry == kHeld) piece.need_all(entering);
-        at_turn.backward =
-            piece.prune(at_turn.backward, [&](NodeId v) { return graph.backward(v) || (s + 1 == n && once(v)); });
-        turn.peak[entry] = resident + piece.peak();
-        if (entry == kReleased)
-          turn.reads_entering =
-              at_turn.backward.size() != block.backward.size() ||
-              std::any_of(entering.begin(), entering.end(), [&](ValueId x) { return piece.needed(x); });
-      }
-      turn.time = cost_of(graph, at_turn.backward);
-      stage.ways.push_back(way);
-      nodes.ways.push_back(std::move(option));
-      stage.turns.push_back(turn);
-      nodes.turns.push_back(std::move(at_turn));
+      auto [way, at_way] = meter.way(backward);
+      auto [turn, at_turn] = meter.turn(backward);
+      ways.push_back(way);
+      turns.push_back(turn);
+      at_ways.push_back(std::move(at_way));
+      at_turns.push_back(std::move(at_turn));
     }
-    stage.held_first += extra;
-    drop_dominated(stage.ways, nodes.ways);
-    drop_dominated(stage.turns, nodes.turns);
+    stage.held_first += meter.more_at_first();
+    std::vector<std::uint8_t> used(backward_parts.size(), 0);
+    for (const std::size_t k : undominated(ways)) {
+      used[k] = 1;
+      stage.ways.push_back(ways[k]);
+      nodes.ways.push_back(std::move(at_ways[k]));
+    }
+    for (const std::size_t k : undominated(turns)) {
+      used[k] = 1;
+      stage.turns.push_back(turns[k]);
+      nodes.turns.push_back(std::move(at_turns[k]));
+    }
     if (!is_new) continue;
     std::map<NodeId, std::int32_t> place;
     for (const NodeId v : all) place.emplace(v, static_cast<std::int32_t>(place.size()));
-    for (const std::vector<NodeId>& backward : backward_parts) {
+    for (std::size_t k = 0; k < backward_parts.size(); ++k) {
+      if (used[k] == 0) continue;
       same->second.emplace_back();
-      for (const NodeId v : backward) same->second.back().push_back(place[v]);
+      for (const NodeId v : backward_parts[k]) same->second.back().push_back(place[v]);
     }
   }
   return problem;

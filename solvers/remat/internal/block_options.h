@@ -9,25 +9,23 @@
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/remat/internal/chain.h"
 #include "cairn/solvers/remat/internal/chain_blocks.h"
+#include "cairn/solvers/remat/internal/layers.h"
 
 namespace cairn::solvers {
 
 /// What the steps of a ChainProblem made by block_problem() stand for, as nodes in the order in which they run.
 struct BlockSchedules {
-  struct Option {
-    std::vector<core::NodeId> forward, backward;
-  };
   struct Block {
     std::vector<core::NodeId> forward;  ///< ChainStep::Kind::forward
     std::vector<core::NodeId> once;     ///< what must run beside any of these the first time
-    std::vector<Option> ways;
-    std::vector<Option> turns;
+    std::vector<LayerOption> ways;
+    std::vector<LayerOption> turns;  ///< all in `backward`
   };
   std::vector<Block> blocks;
 };
 
 /// The stages of a chain of blocks, with the ways to run each that no other is better than in every respect, and the
-/// nodes behind them.
+/// nodes behind them. Equal blocks are worked out once; the watch ends the search for ways, not the rest.
 ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
                            BlockSchedules& schedules);
 
