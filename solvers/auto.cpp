@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/registry.h"
@@ -11,17 +12,46 @@
 namespace cairn::solvers {
 namespace {
 
-/// The solvers that take such a graph and are here, in the order of their turns.
+/// Whether the solver takes such a graph, keeps to the scope and is here.
+bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scope) {
+  const core::ValueId most = solver.turn.most_values;
+  if (!solver.honours(scope) || (most > 0 && graph.value_count() > most) || !solver.why_missing().empty()) return false;
+  if (solver.graphs == "any" || graph.value_count() <= solver.most_values) return true;
+  const auto order = graph.input_order();
+  return solver.graphs == kTrainingGraphs &&
+         std::any_of(order.begin(), order.end(), [&](core::NodeId v) { return graph.backward(v); });
+}
+
+/// Those in the order of their turns.
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
-    const bool ready = solver.turn.turn > 0 && solver.honours(scope) &&
-                       (solver.graphs == "any" || graph.value_count() <= solver.most_values);
-    if (ready && solver.can.recomputes == recomputing && solver.why_missing().empty()) found.push_back(&solver);
+    if (solver.turn.turn > 0 && solver.can.recomputes == recomputing && ready(solver, graph, scope))
+      found.push_back(&solver);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const SolverInfo* a, const SolverInfo* b) { return a->turn.turn < b->turn.turn; });
   return found;
+}
+
+/// Those that get the time that is left in the end; what recomputes first.
+std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scope& scope, bool recomputes) {
+  std::vector<const SolverInfo*> found;
+  for (const bool recomputing : {true, false}) {
+    for (const SolverInfo& solver : registry()) {
+      if (solver.turn.rest && solver.can.recomputes == recomputing && (recomputes || !recomputing) &&
+          ready(solver, graph, scope))
+        found.push_back(&solver);
+    }
+  }
+  return found;
+}
+
+/// Whether that much is left, in work too where that is limited.
+bool has_left(const core::Stopwatch& watch, double seconds) {
+  constexpr double kWorkPerSecond = 5e7;  // of engines
+  const core::Limit rest = watch.rest();
+  return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kWorkPerSecond;
 }
 
 }  // namespace
@@ -46,8 +76,14 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
 
   const auto run = [&](const SolverInfo& solver, double share) {
     if (incumbent.cannot_improve() || watch.expired_now()) return;
+    if (!has_left(watch, solver.turn.least_seconds)) return;
     inner.limit = watch.share(share);
-    const Solution solution = solver.solve(graph, inner);
+    Solution solution;
+    try {
+      solution = solver.solve(graph, inner);
+    } catch (const core::InputError&) {
+      return;  // takes other graphs of this kind
+    }
     if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
     watch.charge(solution.work);
     for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
@@ -66,15 +102,21 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   // An order that needs no recomputation is the cheapest schedule of all, where it fits: a short try, and a long one
   // with the time that local search leaves.
   run_all(false);
-  if (recomputes && !watch.expired_now()) refine(graph, inner, incumbent, watch, kStagnation);
-  if ((options.budget || !recomputes) && !hopeless) {
-    std::vector<const SolverInfo*> again;
-    for (const bool recomputing : {true, false}) {
-      for (const SolverInfo* solver : turns(graph, options.scope, recomputing)) {
-        if (solver->turn.rest && (recomputes || !recomputing)) again.push_back(solver);
-      }
-    }
-    for (std::size_t i = 0; i < again.size(); ++i) run(*again[i], 1.0 / static_cast<double>(again.size() - i));
+  const std::vector<const SolverInfo*> last = rest_of_time(graph, options.scope, recomputes);
+  const bool engines = std::any_of(last.begin(), last.end(), [&](const SolverInfo* solver) {
+    return solver->can.recomputes && has_left(watch, 2 * solver->turn.least_seconds);
+  });
+  const bool more = (options.budget || !recomputes) && !hopeless;
+  const auto search = [&](double part) {
+    if (!recomputes || watch.expired_now()) return;
+    core::within(watch, part, [&](core::Stopwatch& one) { refine(graph, inner, incumbent, one, kStagnation); });
+  };
+  search(more && engines ? 0.5 : 1.0);
+  if (more) {
+    const std::int64_t cost = incumbent.cost();
+    for (std::size_t i = 0; i < last.size(); ++i)
+      run(*last[i], (engines ? 0.9 : 1.0) / static_cast<double>(last.size() - i));
+    if (engines && incumbent.cost() < cost) search(1.0);
   }
   return incumbent.finish(watch.expired_now());
 }

@@ -88,6 +88,7 @@ constexpr SolverOption kHirematOptions[] = {
     {"alpha", "hundredths", 50, 0, 1000, "the exponent in the score of H-Partition"},
     {"options", "options", 300, 1, 100'000, "that the groups of one level have together (N_o)"},
     {"budgets", "budgets", 8, 1, 1000, "that each group is solved for, up to three times each"},
+    {"others", "0 or 1", 1, 0, 1, "TWRemat and RK-ROTOR beside H-ILP, on every level; 0: H-ILP alone"},
     {"highs", "0 or 1", 0, 0, 1, "HiGHS instead of CP-SAT; also taken where that is missing"},
     {"threads", "threads", 0, 0, 4096, "0: one a core; under a work limit programs are solved on one each"},
     {"retain", "0 or 1", 1, 0, 1,
@@ -102,6 +103,7 @@ Solution run_hiremate(const core::Graph& graph, const SolveOptions& options) {
   own.alpha_pct = of("alpha");
   own.most_options = of("options");
   own.budgets = of("budgets");
+  own.others = of("others") != 0;
   own.highs = of("highs") != 0;
   own.threads = of("threads");
   own.retain = of("retain") != 0;
@@ -160,7 +162,7 @@ constexpr SolverInfo kSolvers[] = {
      .guarantee = "the cheapest schedule within the budget, or that there is none, where it ends in time",
      .run = exact_remat,
      .can = {.exact = true},
-     .turn = {.turn = 4, .share = 0.35},
+     .turn = {.turn = 5, .share = 0.35},
      .graphs = "64 values",
      .most_values = kMostExactRematValues},
     {.name = "moccasin",
@@ -169,18 +171,21 @@ constexpr SolverInfo kSolvers[] = {
      .run = moccasin,
      .can = {.input_order = true, .max_occurrences = true, .exact = true},
      .scope = {OrderRule::stages, 0},
+     .turn = {.rest = true, .least_seconds = 1, .most_values = 400},
      .options = kMoccasinOptions,
      .missing = cp_sat_missing},
     {.name = "rotor",
      .paper = "Beaumont et al. 2019: heterogeneous chains; blocks as in Rockmate (Zhao et al. 2023)",
      .guarantee = "the cheapest persistent schedule where blocks are single nodes; no bound on others",
      .run = run_rotor,
-     .graphs = "training graphs",
+     .turn = {.turn = 4, .share = 0.25},
+     .graphs = kTrainingGraphs,
      .options = kRotorOptions},
     {.name = "hiremate",
      .paper = "Gusak et al. 2025: H-Partition, H-ILP, options from TWRemat and RK-ROTOR",
      .guarantee = "no bound; solved level by level, in time near-linear in the nodes",
      .run = run_hiremate,
+     .turn = {.rest = true, .least_seconds = 2},
      .options = kHirematOptions,
      .missing = both_engines_missing},
     {.name = "checkmate",

@@ -27,10 +27,15 @@ struct Capabilities {
 
 /// When `auto` calls a solver, and how long for.
 struct AutoTurn {
-  int turn = 0;       ///< ascending among those that recompute, then among the others; 0: never
-  double share = 0;   ///< of the limit that is then left, work and time alike
-  bool rest = false;  ///< within a budget once more at the end, with all that is left
+  int turn = 0;              ///< ascending among those that recompute, then among the others; 0: never, unless `rest`
+  double share = 0;          ///< of the limit that is then left, work and time alike
+  bool rest = false;         ///< within a budget at the end, with all that is left; with turn 0 only then
+  double least_seconds = 0;  ///< not with less time left than this
+  core::ValueId most_values = 0;  ///< nor on graphs of more values; 0: any
 };
+
+/// What SolverInfo::graphs says of a solver of graphs some of whose nodes are marked backward.
+inline constexpr std::string_view kTrainingGraphs = "training graphs";
 
 struct SolverInfo {
   std::string_view name;
@@ -40,7 +45,7 @@ struct SolverInfo {
   Capabilities can = {};
   Scope scope = kAnySchedule;  ///< where it looks, and so what its proofs are about, if more is asked for
   AutoTurn turn = {};
-  std::string_view graphs = "any";  ///< which it takes; throws InputError for others
+  std::string_view graphs = "any";  ///< which it takes; throws InputError for others; kTrainingGraphs, for one
   core::ValueId most_values = 0;    ///< it takes any graph of at most so many values; 0: that is not what matters
   std::span<const SolverOption> options = {};
   std::string (*missing)() = nullptr;  ///< for why_missing()

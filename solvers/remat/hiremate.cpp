@@ -84,6 +84,26 @@ class OptionList {
   std::vector<OptionNeeds> needs_;
 };
 
+/// The solvers that know nothing of a hierarchy, TWRemat and RK-ROTOR, on a graph within a budget; one that cannot be
+/// used on it is left out. Calls take(solution) for each.
+template <class Take>
+void by_others(const Graph& graph, std::int64_t budget, bool retain, const core::Limit& limit, const Take& take) {
+  TwRematOptions tw;
+  tw.budget = budget;
+  tw.limit = limit;
+  tw.retain = retain;
+  take(tw_remat(graph, tw));
+  RotorOptions chain;
+  chain.budget = budget;
+  chain.limit = limit;
+  chain.retain = retain;
+  try {
+    take(rotor(graph, chain));
+  } catch (const core::InputError&) {
+    // No chain.
+  }
+}
+
 /// A node of the hierarchy: one layer, or a group of such nodes.
 struct Group {
   Layer layer;
@@ -304,34 +324,15 @@ class Hierarchy {
         needs = offer(std::move(answer.schedule));
       }
     }
-    if (kinds_.size() > 2000) return;  // each builds a graph from the whole one
+    if (!options_.others || kinds_.size() > 2000) return;  // each builds a graph from the whole one
     const GroupGraph alone(graph_, group.layer);
     for (int i = 1; i < options_.budgets && !watch.passed(); i += 2) {
       const std::int64_t between = all.between * i / options_.budgets;
-      for (const auto& steps : by_others(alone.within(all.peak, between), all.peak)) offer(alone.option(steps));
+      by_others(alone.within(all.peak, between), all.peak, true, solve_limit_, [&](const Solution& solution) {
+        work_ += solution.work;
+        if (!solution.schedule.steps.empty() && solution.peak <= all.peak) offer(alone.option(solution.schedule));
+      });
     }
-  }
-
-  /// Schedules by solvers that know nothing of the hierarchy.
-  std::vector<core::Schedule> by_others(const Graph& graph, std::int64_t budget) {
-    std::vector<core::Schedule> found;
-    const auto take = [&](const Solution& solution) {
-      work_ += solution.work;
-      if (!solution.schedule.steps.empty() && solution.peak <= budget) found.push_back(solution.schedule);
-    };
-    TwRematOptions tw;
-    tw.budget = budget;
-    tw.limit = solve_limit_;
-    take(tw_remat(graph, tw));
-    RotorOptions chain;
-    chain.budget = budget;
-    chain.limit = solve_limit_;
-    try {
-      take(rotor(graph, chain));
-    } catch (const core::InputError&) {
-      // Not a chain.
-    }
-    return found;
   }
 
   LevelAnswer solve(const Level& level, const LevelBudget& budget, LevelSearch search, const core::Stopwatch& watch) {
@@ -405,6 +406,15 @@ class HierarchySearch {
     const bool highs = options_.highs || !cp_sat_missing().empty();
     if (const std::string missing = highs ? highs_missing() : std::string(); !missing.empty())
       throw core::InputError(cp_sat_missing().empty() ? missing : cp_sat_missing());
+    if (options_.budget && options_.others) {
+      // At the top level, which is the graph itself.
+      core::within(watch_, 0.2, [&](core::Stopwatch& watch) {
+        by_others(graph_, *options_.budget, options_.retain, watch.share(0.5), [&](const Solution& solution) {
+          watch.charge(solution.work);
+          if (!solution.schedule.steps.empty()) incumbent_.offer(solution.schedule);
+        });
+      });
+    }
     const std::vector<HirematOptions> plans = plans_of();
     for (std::size_t i = 0; i < plans.size(); ++i) {
       if (incumbent_.cannot_improve() || watch_.expired_now()) return;
