@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,69 +22,138 @@ constexpr Scope kStages{OrderRule::stages, 0};
 /// Engines take about so many bytes for each term of a program.
 constexpr std::int64_t kBytesATerm = 256;
 
-/// What runs between two first runs in the input order, once each: the schedule of the class that is nearest, where
-/// first runs are in that order.
-core::Schedule in_stages(const core::Graph& graph, std::vector<core::NodeId> steps) {
-  const std::vector<std::int32_t> ranks = input_ranks(graph);
-  std::int32_t stage = 0;
-  auto begin = steps.begin();
-  std::vector<core::NodeId> staged;
-  for (auto step = steps.begin(); step != steps.end(); ++step) {
-    if (ranks[*step] != stage) continue;
-    std::sort(begin, step, [&](core::NodeId a, core::NodeId b) { return ranks[a] < ranks[b]; });
-    staged.insert(staged.end(), begin, std::unique(begin, step));
-    staged.push_back(*step);
-    begin = step + 1;
-    ++stage;
-  }
-  return stage == graph.node_count() ? core::Schedule{std::move(staged)} : core::baseline_schedule(graph);
-}
+/// Finds schedules of the class by evicting values until memory is within a goal, bringing what runs again into the
+/// order of stages, and retaining what then fits.
+///
+/// It does so in a graph with an anchor behind each node, which reads nothing of it that weighs: so a first run stays
+/// where it is, as the class wants it, even if its value is evicted before anything else reads it.
+class StageSearch {
+ public:
+  StageSearch(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent)
+      : graph_(graph),
+        options_(options),
+        incumbent_(incumbent),
+        random_(options.seed + 1),
+        ranks_(input_ranks(graph)),
+        anchored_(anchored(graph)),
+        work_(anchored_) {}
 
-/// Evicts, brings what runs again into the order of stages, and retains what then fits, with changing tastes, until
-/// `rounds` bring nothing.
-void search_stages(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
-                   int rounds) {
-  core::Random random(options.seed + 1);
-  core::EditableSchedule work(graph);
-  const core::Schedule baseline = core::baseline_schedule(graph);
-  int stagnation = 0;
-  while (stagnation < rounds && !incumbent.cannot_improve() && !watch.charge(graph.node_count()).expired()) {
-    const std::int64_t cost = incumbent.cost(), peak = incumbent.peak(), floor = incumbent.lower_bound();
-    const bool fits = options.budget && incumbent.within_budget();
-    const double above_floor = static_cast<double>((fits ? *options.budget : peak) - floor);
-    const auto part = [&](double share) { return static_cast<std::int64_t>(above_floor * share * random.uniform()); };
-    const std::uint64_t noise = stagnation == 0 ? 0 : random.next() | 1;
-    const std::int64_t goal = fits ? *options.budget : std::max(floor, peak - 1 - part(0.1));
-    const core::Schedule start = stagnation % 3 == 0 ? baseline : core::drop_unread(graph, incumbent.schedule());
-    work.assign(start.steps);
-    if (stagnation % 3 == 1) retain_where_it_fits(graph, work, goal + part(0.3), noise);
-    evict_until_it_fits(graph, work, goal - (stagnation % 2 == 1 ? part(0.2) : 0), noise, watch);
-    const core::Schedule staged = core::drop_unread(graph, in_stages(graph, work.steps()));
-    if (kStages.contains(graph, staged)) {
-      incumbent.offer(staged);
-      work.assign(staged.steps);
-      retain_where_it_fits(graph, work, std::max(goal, core::evaluate(graph, staged).peak), noise);
-      incumbent.offer({work.steps()});
-    }
-    const bool better = incumbent.cost() < cost || (!fits && incumbent.peak() < peak);
-    stagnation = better ? 0 : stagnation + 1;
+  /// From `start`, where nodes run first in the input order; offers what it finds.
+  void improve(const core::Schedule& start, std::int64_t goal, std::int64_t evict_to, std::uint64_t noise,
+               core::Stopwatch& watch) {
+    assign(start.steps);
+    evict_until_it_fits(anchored_, work_, evict_to, noise, watch);
+    retain(assign(in_stages(schedule().steps)), goal, noise);
   }
-}
+
+  /// From the baseline and the best known, with changing tastes, until `rounds` bring nothing.
+  void run(core::Stopwatch& watch, int rounds) {
+    int stagnation = 0;
+    while (stagnation < rounds && !incumbent_.cannot_improve() && !watch.charge(graph_.node_count()).expired()) {
+      const std::int64_t cost = incumbent_.cost(), peak = incumbent_.peak(), floor = incumbent_.lower_bound();
+      const bool fits = options_.budget && incumbent_.within_budget();
+      const auto part_above_floor = [&](double share) {
+        const double above = static_cast<double>((fits ? *options_.budget : peak) - floor);
+        return static_cast<std::int64_t>(above * share * random_.uniform());
+      };
+      const std::uint64_t noise = stagnation == 0 ? 0 : random_.next() | 1;
+      const std::int64_t goal = fits ? *options_.budget : std::max(floor, peak - 1 - part_above_floor(0.1));
+      core::Schedule start = stagnation % 3 == 0 ? core::baseline_schedule(graph_) : incumbent_.schedule();
+      if (stagnation % 3 == 1) {
+        // Let values stay as if there were more memory, then take it back elsewhere.
+        assign(start.steps);
+        retain_where_it_fits(anchored_, work_, goal + part_above_floor(0.3), noise);
+        start = schedule();
+      }
+      improve(start, goal, goal - (stagnation % 2 == 1 ? part_above_floor(0.2) : 0), noise, watch);
+      const bool better = incumbent_.cost() < cost || (!fits && incumbent_.peak() < peak);
+      stagnation = better ? 0 : stagnation + 1;
+    }
+  }
+
+ private:
+  static core::Graph anchored(const core::Graph& graph) {
+    core::GraphBuilder builder(graph);
+    std::vector<core::NodeId> order;
+    for (const core::NodeId v : graph.input_order()) {
+      builder.node(v).op.reset();  // it would not have the output that the anchor reads
+      core::Node anchor;
+      anchor.pinned = true;
+      order.push_back(v);
+      order.push_back(builder.add(std::move(anchor)));
+      builder.add_control_input(order.back(), v);
+    }
+    builder.set_order(std::move(order));
+    return builder.build();
+  }
+  bool is_anchor(core::NodeId v) const { return v >= graph_.node_count(); }
+
+  /// Gives each first run its anchor, drops what is not needed, and makes it the schedule to work on. Returns its peak.
+  std::int64_t assign(const std::vector<core::NodeId>& steps) {
+    core::Schedule anchored;
+    std::int32_t stage = 0;
+    for (const core::NodeId v : steps) {
+      anchored.steps.push_back(v);
+      if (ranks_[v] != stage) continue;
+      anchored.steps.push_back(anchored_.input_order()[2 * static_cast<std::size_t>(stage) + 1]);
+      ++stage;
+    }
+    work_.assign(core::drop_unread(anchored_, anchored).steps);
+    incumbent_.offer(schedule());
+    return work_.peak();
+  }
+  core::Schedule schedule() const {
+    std::vector<core::NodeId> steps = work_.steps();
+    std::erase_if(steps, [&](core::NodeId v) { return is_anchor(v); });
+    return {std::move(steps)};
+  }
+  void retain(std::int64_t peak, std::int64_t goal, std::uint64_t noise) {
+    retain_where_it_fits(anchored_, work_, std::max(goal, peak), noise);
+    incumbent_.offer(schedule());
+  }
+
+  /// What runs between two first runs in the input order, once each: the nearest schedule of the class.
+  std::vector<core::NodeId> in_stages(std::vector<core::NodeId> steps) const {
+    std::int32_t stage = 0;
+    auto begin = steps.begin();
+    std::vector<core::NodeId> staged;
+    for (auto step = steps.begin(); step != steps.end(); ++step) {
+      if (ranks_[*step] != stage) continue;
+      std::sort(begin, step, [&](core::NodeId a, core::NodeId b) { return ranks_[a] < ranks_[b]; });
+      staged.insert(staged.end(), begin, std::unique(begin, step));
+      staged.push_back(*step);
+      begin = step + 1;
+      ++stage;
+    }
+    return staged;
+  }
+
+  const core::Graph& graph_;
+  const SolveOptions& options_;
+  Incumbent& incumbent_;
+  core::Random random_;
+  const std::vector<std::int32_t> ranks_;
+  const core::Graph anchored_;
+  core::EditableSchedule work_;
+};
 
 /// One solver at work.
 class Checkmate {
  public:
   Checkmate(const core::Graph& graph, const CheckmateOptions& options)
-      : graph_(graph), options_(options), watch_(options.limit), incumbent_(graph, options, watch_, kStages) {
+      : graph_(graph),
+        options_(options),
+        watch_(options.limit),
+        incumbent_(graph, options, watch_, kStages),
+        search_(graph, options, incumbent_) {
     incumbent_.offer(core::baseline_schedule(graph));
   }
 
   Solution exactly() {
-    constexpr double kFirstPart = 0.1;
-    constexpr int kStagnation = 60;
+    constexpr double kSearchPart = 0.1;
+    const int stagnation = 50 + 10 * graph_.node_count();
     if (!finished()) {
-      core::within(watch_, kFirstPart,
-                   [&](core::Stopwatch& first) { search_stages(graph_, options_, incumbent_, first, kStagnation); });
+      core::within(watch_, kSearchPart, [&](core::Stopwatch& part) { search_.run(part, stagnation); });
     }
     if (options_.budget && !finished()) find_cheapest(*options_.budget);
     if (!finished() && (!options_.budget || incumbent_.proved_infeasible())) find_least_peak();
@@ -97,29 +167,22 @@ class Checkmate {
   }
 
  private:
-  /// An engine's work limit counts steps of its search; before the first it may need some for each term.
-  bool has_time_for(const StageModel& model) {
-    constexpr std::int64_t kLeastWorkATerm = 10;
-    const auto terms = static_cast<std::int64_t>(model.program().term_count());
-    return model.complete() && !watch_.expired_now() && watch_.rest().work >= kLeastWorkATerm * terms;
-  }
   bool finished() { return incumbent_.cannot_improve() || watch_.expired_now(); }
   Solution finish() { return incumbent_.finish(!incumbent_.cannot_improve() && watch_.expired_now()); }
 
-  bool with_highs() const {
-    if (options_.engine != 0) return options_.engine == 1;
-    return highs_missing().empty();
-  }
-
-  StageModel model(const StageAim& aim) {
+  StageModel model(std::optional<std::int64_t> budget) {
+    const StageAim aim{.budget = budget,
+                       .least_peak = incumbent_.lower_bound(),
+                       .most_peak = incumbent_.least_peak(),
+                       .max_occurrences = incumbent_.scope().max_occurrences,
+                       .rows = rows_};
     return StageModel(graph_, aim, static_cast<std::size_t>(options_.memory_bytes / kBytesATerm), watch_);
   }
-  StageAim aim_for(std::optional<std::int64_t> budget) const {
-    return {.budget = budget,
-            .least_peak = incumbent_.lower_bound(),
-            .most_peak = incumbent_.least_peak(),
-            .max_occurrences = incumbent_.scope().max_occurrences,
-            .full_rows = true};
+  /// An engine's work limit counts steps of its search; before the first it may need some for each term.
+  bool has_time_for(const StageModel& stages) {
+    constexpr std::int64_t kLeastWorkATerm = 10;
+    const auto terms = static_cast<std::int64_t>(stages.program().term_count());
+    return stages.complete() && !watch_.expired_now() && watch_.rest().work >= kLeastWorkATerm * terms;
   }
 
   EngineOptions engine_options() const {
@@ -129,91 +192,147 @@ class Checkmate {
     engine.seed = options_.seed;
     return engine;
   }
+  bool with_highs() const { return options_.engine == 0 ? highs_missing().empty() : options_.engine == 1; }
 
-  static EngineAnswer nothing_fits() {
+  template <class Solve>
+  EngineAnswer answer_of(const StageModel& stages, const EngineOptions& engine, const Solve& solve) {
     EngineAnswer answer;
     answer.status = EngineStatus::infeasible;
-    return answer;
-  }
-
-  EngineAnswer solve(const StageModel& model) {
-    if (model.infeasible()) return nothing_fits();
-    EngineOptions engine = engine_options();
-    engine.hint = model.values_of(incumbent_.schedule());
-    engine.incumbent = [&](const std::vector<double>& values, double) { incumbent_.offer(model.schedule(values)); };
-    EngineAnswer answer = with_highs() ? solve_milp(model.program(), engine) : solve_cp(model.program(), engine);
+    if (!stages.infeasible()) answer = solve(stages.program(), engine);
     watch_.charge(answer.work);
     return answer;
   }
+  EngineAnswer solve(const StageModel& stages, std::int64_t budget, bool with_highs,
+                     double seconds = std::numeric_limits<double>::infinity()) {
+    EngineOptions engine = engine_options();
+    engine.limit.seconds = std::min(engine.limit.seconds, seconds);
+    engine.hint = stages.values_of(incumbent_.schedule());
+    engine.incumbent = [&](const std::vector<double>& values, double) { offer(stages.schedule(values), budget); };
+    return answer_of(stages, engine, [&](const LinearModel& program, const EngineOptions& how) {
+      return with_highs ? solve_milp(program, how) : solve_cp(program, how);
+    });
+  }
 
-  /// Engines that calculate in floating point may exceed the budget by their tolerance. Bounds are those of the first
-  /// attempt; those that follow leave out as much as was exceeded, so that they prove nothing.
+  /// Offers it, and what becomes of it within the budget if it is not; returns its peak.
+  std::int64_t offer(const core::Schedule& schedule, std::int64_t budget) {
+    const std::int64_t peak = incumbent_.offer(schedule).peak;
+    if (peak > budget) search_.improve(schedule, budget, budget, 0, watch_);
+    return peak;
+  }
+
+  /// Adds rows for what exceeds so many bytes in the schedule: for these nodes, in all stages. Whether there are any.
+  bool add_rows(const StageModel& stages, const core::Schedule& schedule, std::int64_t bytes) {
+    const std::vector<std::int64_t> whole = stages.values_of(schedule);
+    const std::vector<double> values(whole.begin(), whole.end());
+    const std::vector<std::size_t> missing = stages.missing_rows(values, static_cast<double>(bytes));
+    const auto n = static_cast<std::size_t>(graph_.node_count());
+    rows_.resize(n * n, false);
+    for (const std::size_t step : missing) {
+      for (std::size_t stage = step % n; stage < n; ++stage) rows_[stage * n + step % n] = true;
+    }
+    return !missing.empty();
+  }
+
+  /// Solves with few of the memory rows; where the schedule found breaks others, adds those and solves again. Bounds of
+  /// each of these programs hold for the class. Where no row is missing, the engine's tolerance has exceeded the
+  /// budget: then once more with so much less, which proves nothing.
   void find_cheapest(std::int64_t budget) {
-    constexpr int kAttempts = 4;
-    for (std::int64_t less = 0, attempt = 0; attempt < kAttempts && !watch_.expired_now(); ++attempt) {
-      const StageModel stages = model(aim_for(budget - less));
+    constexpr int kAttempts = 3;
+    std::int64_t less = 0;
+    for (int attempt = 0; attempt < kAttempts && !finished();) {
+      const StageModel stages = model(budget - less);
       if (!has_time_for(stages)) return;
-      const EngineAnswer answer = solve(stages);
-      if (attempt == 0 && options_.budget) take_bound(stages, answer);
+      const double begin = watch_.seconds();
+      const EngineAnswer answer = solve(stages, budget, with_highs());
+      if (less == 0 && options_.budget) take_cost_bound(stages, answer);
       if (!answer.solved()) return;
-      const std::int64_t excess = incumbent_.offer(stages.schedule(answer.values)).peak - budget;
-      if (excess <= 0) return;
+      const core::Schedule found = stages.schedule(answer.values);
+      const std::int64_t excess = offer(found, budget) - budget;
+      if (excess <= 0) {
+        if (options_.budget && answer.status == EngineStatus::optimal) confirm(stages, watch_.seconds() - begin);
+        return;
+      }
+      if (add_rows(stages, found, budget - less)) continue;
       less += excess;
+      ++attempt;
     }
   }
-  void take_bound(const StageModel& stages, const EngineAnswer& answer) {
+  /// Where only HiGHS's tolerance lies between cost and bound, CP-SAT, which is exact, may close it.
+  void confirm(const StageModel& stages, double highs_seconds) {
+    constexpr double kTimes = 4, kLeastSeconds = 2;
+    const bool counted = options_.limit.work < std::numeric_limits<std::int64_t>::max();  // not by the clock then
+    if (finished() || counted || options_.engine != 0 || !cp_sat_missing().empty() || !has_time_for(stages)) return;
+    const double seconds = std::max(kTimes * highs_seconds, kLeastSeconds);
+    take_cost_bound(stages, solve(stages, *options_.budget, false, seconds));
+  }
+  void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
     if (answer.status == EngineStatus::infeasible) {
       // A schedule that is known says more than an engine's tolerances.
       if (!incumbent_.within_budget()) incumbent_.raise_lower_bound(*options_.budget + 1);
     } else if (answer.whole_bound() > 0) {
-      incumbent_.raise_cost_bound({std::min(stages.objective(answer.whole_bound()), most_cost()), incumbent_.scope()});
+      const std::int64_t bound = stages.objective(answer.whole_bound());
+      incumbent_.raise_cost_bound(
+          {incumbent_.within_budget() ? std::min(bound, incumbent_.cost()) : bound, incumbent_.scope()});
     }
-  }
-  /// A bound that an engine's tolerance has carried above what is known is that.
-  std::int64_t most_cost() const {
-    return incumbent_.within_budget() ? incumbent_.cost() : std::numeric_limits<std::int64_t>::max();
   }
 
   void find_least_peak() {
-    const StageModel stages = model(aim_for({}));
-    if (!has_time_for(stages)) return;
-    const EngineAnswer answer = solve(stages);
-    if (answer.solved()) incumbent_.offer(stages.schedule(answer.values));
-    take_peak_bound(stages, answer);
+    while (!finished()) {
+      const StageModel stages = model({});
+      if (!has_time_for(stages)) return;
+      const EngineAnswer answer = solve(stages, std::numeric_limits<std::int64_t>::max(), with_highs());
+      take_peak_bound(stages, answer);
+      if (!answer.solved()) return;
+      const core::Schedule found = stages.schedule(answer.values);
+      incumbent_.offer(found);
+      if (incumbent_.least_peak() == incumbent_.lower_bound()) return;
+      if (!add_rows(stages, found, stages.objective(std::llround(answer.objective)))) return;
+    }
   }
   void take_peak_bound(const StageModel& stages, const EngineAnswer& answer) {
-    if (answer.status == EngineStatus::infeasible) return;  // by a tolerance, since the incumbent's peak is allowed
-    if (answer.whole_bound() > 0)
-      incumbent_.raise_lower_bound(std::min(stages.objective(answer.whole_bound()), incumbent_.least_peak()));
+    // It cannot be infeasible but by a tolerance, since the incumbent's peak is allowed.
+    if (answer.status == EngineStatus::infeasible || answer.whole_bound() <= 0) return;
+    incumbent_.raise_lower_bound(std::min(stages.objective(answer.whole_bound()), incumbent_.least_peak()));
   }
 
+  /// Adds the rows that the relaxation breaks until there are none or half of the time is over, then rounds.
   void round_relaxation() {
     constexpr double kThresholds[] = {0.5, 0.3, 0.7, 0.1, 0.9, 0.01, 0.99, 0.4, 0.6, 0.2, 0.8, 0.001};
     constexpr int kDraws = 50;
-    const StageModel stages = model(aim_for(options_.budget));
-    if (!has_time_for(stages)) return;
-    const EngineAnswer answer =
-        stages.infeasible() ? nothing_fits() : solve_relaxation(stages.program(), engine_options());
-    watch_.charge(answer.work);
-    if (options_.budget) {
-      take_bound(stages, answer);
-    } else {
-      take_peak_bound(stages, answer);
-    }
-    if (!answer.solved()) return;
-    for (const double threshold : kThresholds) {
-      if (finished()) return;
-      incumbent_.offer(stages.least_runs(answer.values, [&](double value) { return value >= threshold; }));
-    }
-    core::Random random(options_.seed);
-    for (int draw = 0; draw < kDraws && !finished(); ++draw)
-      incumbent_.offer(stages.least_runs(answer.values, [&](double value) { return random.uniform() < value; }));
+    core::Stopwatch first_half(watch_.share(0.5));
+    do {
+      const StageModel stages = model(options_.budget);
+      if (!has_time_for(stages)) return;
+      const EngineAnswer answer = answer_of(stages, engine_options(), solve_relaxation);
+      if (options_.budget) {
+        take_cost_bound(stages, answer);
+      } else {
+        take_peak_bound(stages, answer);
+      }
+      if (!answer.solved()) return;
+      for (const double threshold : kThresholds) {
+        if (finished()) return;
+        incumbent_.offer(stages.least_runs(answer.values, [&](double value) { return value >= threshold; }));
+      }
+      core::Random random(options_.seed);
+      for (int draw = 0; draw < kDraws && !finished(); ++draw)
+        incumbent_.offer(stages.least_runs(answer.values, [&](double value) { return random.uniform() < value; }));
+      const double bytes = options_.budget ? static_cast<double>(*options_.budget)
+                                           : answer.objective * static_cast<double>(stages.objective(1));
+      const std::vector<std::size_t> missing = stages.missing_rows(answer.values, bytes);
+      if (missing.empty()) return;
+      const auto n = static_cast<std::size_t>(graph_.node_count());
+      rows_.resize(n * n, false);
+      for (const std::size_t step : missing) rows_[step] = true;
+    } while (!finished() && !first_half.charge(0).expired_now());
   }
 
   const core::Graph& graph_;
   const CheckmateOptions& options_;
   core::Stopwatch watch_;
   Incumbent incumbent_;
+  StageSearch search_;
+  std::vector<bool> rows_;  ///< StageAim::rows; they grow
 };
 
 }  // namespace

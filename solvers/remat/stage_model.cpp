@@ -214,45 +214,28 @@ void StageModel::add_needs(std::int32_t stage) {
 }
 
 void StageModel::add_memory_rows(std::int32_t stage) {
-  std::size_t values = 0;
-  while (values < values_.size() && values_[values].producer < stage) ++values;
-  std::vector<Entry> now(values);
-  Sum sum;                // of what is in memory, or how it differs from `level`
-  std::int64_t most = 0;  // that it can be
+  const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);  // made before
+  std::vector<Entry> now(values);                                           // in memory
+  std::int64_t most = 0;                                                    // bytes of them
   for (std::size_t i = 0; i < values; ++i) {
     now[i] = retained(stage, values_[i]);
-    sum.add(now[i], values_[i].size);
     if (now[i] != kZero) most += values_[i].size;
   }
   const auto change = [&](std::int32_t i, Entry to) {
-    const std::int64_t size = values_[i].size;
-    sum.add(now[i], -size);
-    sum.add(to, size);
-    most += (to != kZero ? size : 0) - (now[i] != kZero ? size : 0);
+    most += (to != kZero ? values_[i].size : 0) - (now[i] != kZero ? values_[i].size : 0);
     now[i] = to;
   };
   for (std::int32_t v = 0; v <= stage; ++v) {
     const Entry runs = run(stage, v);
-    std::int64_t own = nodes_[v].scratch, retained_own = 0;
+    const bool has_row = v == stage || (runs != kZero && !aim_.rows.empty() && aim_.rows[step(stage, v)]);
+    std::int64_t own = nodes_[v].scratch, replaced = 0;
     for (std::int32_t i = nodes_[v].value_begin; i < nodes_[v].value_end; ++i) {
       own += values_[i].size;
-      if (v < stage && now[i] != kZero) retained_own += values_[i].size;
+      if (v < stage && now[i] != kZero) replaced += values_[i].size;
     }
-    if (runs != kZero && most - retained_own + std::max(own, retained_own) > floor_) {
-      Sum row = sum;
-      if (aim_.full_rows) {
-        row = {};
-        for (std::size_t i = 0; i < values; ++i) row.add(now[i], values_[i].size);
-      } else if (v < stage) {
-        // Memory before v runs, for the rows that follow.
-        const Entry level = program_.add({0, capacity_, 0, false});
-        row.add(level, -1);
-        levels_.push_back({level, program_.rows().size()});
-        add_row(std::move(row), 0, 0);
-        row = sum = {};
-        row.add(level, 1);
-        sum.add(level, 1);
-      }
+    if (has_row && most - replaced + std::max(own, replaced) > floor_) {
+      Sum row;
+      for (std::size_t i = 0; i < values; ++i) row.add(now[i], values_[i].size);
       row.add(runs, own);
       row.add(peak_, -1);
       add_row(std::move(row), -LinearModel::kInfinity, aim_.budget ? capacity_ : 0);
@@ -265,6 +248,45 @@ void StageModel::add_memory_rows(std::int32_t stage) {
       change(i, needed_[i].back());
     }
   }
+}
+
+std::vector<std::size_t> StageModel::missing_rows(std::span<const double> values, double bytes) const {
+  constexpr double kTolerance = 1e-6;
+  const auto get = [&](Entry entry) { return entry >= 0 ? values[entry] : entry == kOne ? 1.0 : 0.0; };
+  const double allowed = bytes / static_cast<double>(memory_unit_) * (1 + kTolerance);
+  std::vector<std::size_t> missing;
+  std::vector<std::vector<double>> needed(values_.size());
+  for (std::int32_t stage = 0; stage < n_; ++stage) {
+    std::vector<double> now(static_cast<std::size_t>(nodes_[stage].value_begin));
+    double memory = 0;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const Value& x = values_[i];
+      now[i] = get(retained(stage, x));
+      memory += now[i] * static_cast<double>(x.size);
+      needed[i].assign(1, get(retained(stage + 1, x)));
+      for (auto reader = x.readers.rbegin(); reader != x.readers.rend(); ++reader) {
+        if (*reader <= stage) needed[i].push_back(std::max(get(run(stage, *reader)), needed[i].back()));
+      }
+    }
+    const auto change = [&](std::int32_t i) {
+      memory += (needed[i].back() - now[i]) * static_cast<double>(values_[i].size);
+      now[i] = needed[i].back();
+    };
+    for (std::int32_t v = 0; v < stage; ++v) {
+      const double runs = get(run(stage, v));
+      double own = static_cast<double>(nodes_[v].scratch);
+      for (std::int32_t i = nodes_[v].value_begin; i < nodes_[v].value_end; ++i)
+        own += static_cast<double>(values_[i].size);
+      const bool has_row = !aim_.rows.empty() && aim_.rows[step(stage, v)];
+      if (runs > kTolerance && !has_row && memory + runs * own > allowed) missing.push_back(step(stage, v));
+      for (std::int32_t i = nodes_[v].value_begin; i < nodes_[v].value_end; ++i) change(i);
+      for (const std::int32_t i : nodes_[v].inputs) {
+        needed[i].pop_back();
+        change(i);
+      }
+    }
+  }
+  return missing;
 }
 
 std::vector<std::vector<std::int32_t>> StageModel::reruns(const core::Schedule& schedule) const {
@@ -303,11 +325,6 @@ std::vector<std::int64_t> StageModel::values_of(const core::Schedule& schedule) 
   }
   const auto get = [&](Entry entry) { return entry >= 0 ? values[entry] : entry == kOne ? 1 : 0; };
   for (const Or& either : ors_) values[either.result] = std::max(get(either.a), get(either.b));
-  for (const Level& level : levels_) {
-    std::int64_t bytes = -program_.rows()[level.row].lower;
-    for (const LinearTerm& term : program_.terms(level.row)) bytes += term.factor * values[term.variable];
-    values[level.result] = bytes;
-  }
   if (peak_ >= 0) values[peak_] = core::evaluate(graph_, schedule).peak / memory_unit_;
   return values;
 }

@@ -20,9 +20,9 @@ struct StageAim {
   /// For the least peak: between these.
   std::int64_t least_peak = 0, most_peak = 0;
   std::int32_t max_occurrences = 0;  ///< of a node; 0: any number
-  /// Each memory row in full, which propagates better; else each by its difference from the one before, which is
-  /// sparse.
-  bool full_rows = false;
+  /// Whether there is a memory row for node v running again in stage t, at t n + v; empty: nowhere. Its first run has
+  /// one always. Without all of them the program is a relaxation.
+  std::vector<bool> rows;
 };
 
 /// The program of checkmate(): R[t][v] (node v runs in stage t), S[t][x] (value x is retained into stage t) and what of
@@ -47,6 +47,9 @@ class StageModel {
   /// Retains each value into each stage where `retains` says so of the variable's value, and runs the least for that
   /// and for the first runs: the second phase of the paper's rounding.
   core::Schedule least_runs(std::span<const double> values, const std::function<bool(double)>& retains) const;
+  /// Steps, as in StageAim::rows, that have no row and exceed so many bytes.
+  std::vector<std::size_t> missing_rows(std::span<const double> values, double bytes) const;
+
   /// The values of all variables for a schedule of the class; nothing is recomputed before it can be of use.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule) const;
 
@@ -86,6 +89,9 @@ class StageModel {
     }
   };
 
+  std::size_t step(std::int32_t stage, std::int32_t v) const {
+    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(n_) + static_cast<std::size_t>(v);
+  }
   Entry run(std::int32_t stage, std::int32_t v) const;
   Entry retained(std::int32_t stage, const Value& x) const;
 
@@ -114,12 +120,6 @@ class StageModel {
   Entry peak_ = kZero;
   bool complete_ = false, infeasible_ = false;
   std::vector<Or> ors_;
-  struct Level {
-    Entry result;
-    std::size_t row;
-  };
-  std::vector<Level> levels_;  // memory at a step, each defined by a row in which it has factor -1
-
   /// Of the stage that is being added, for each value: needed after its i-th last reader there. The first entry says
   /// whether it is retained into the next stage, the last one whether it is needed at all.
   std::vector<std::vector<Entry>> needed_;
