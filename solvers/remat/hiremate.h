@@ -12,6 +12,7 @@ struct HirematOptions : SolveOptions {
   std::int32_t budgets = 8;         ///< budgets for what a group saves; for each of them, its peak is lowered twice
   /// 0: several hierarchies while time is left; 1: H-Partition's with these M^t, M^l and alpha; 2: runs of M^l nodes.
   std::int32_t partition = 0;
+  bool others = true;  ///< TWRemat and RK-ROTOR beside H-ILP, on every level
   int threads = 0;     ///< 0: one a core; under a work limit the engine takes one a program
   bool highs = false;  ///< HiGHS instead of CP-SAT
   bool retain = true;  ///< what the schedule frees stays where the budget allows (retain_where_it_fits): never dearer

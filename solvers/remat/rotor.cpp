@@ -14,15 +14,15 @@
 namespace cairn::solvers {
 namespace {
 
-/// How many levels a table of this problem may have: as many as `work` steps of its innermost loop and half of the
-/// memory allow.
-std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, std::int64_t memory_bytes) {
+/// How many levels a table of this problem may have: as many as were asked for, else as `work` steps of its innermost
+/// loop allow; and no more than fit into half of the memory.
+std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
   std::int64_t choices = n * n * n / 3;  // for stages first to last, both entries together
   for (const ChainStage& stage : problem.stages) choices += n * static_cast<std::int64_t>(stage.ways.size());
-  const std::int64_t fitting = memory_bytes / 2 / (8 * n * (n + 1));
-  return std::max<std::int64_t>(1, std::min(std::clamp(work / choices, kLeast, kMost), fitting));
+  const std::int64_t wanted = options.slots > 0 ? options.slots : std::clamp(work / choices, kLeast, kMost);
+  return std::max<std::int64_t>(1, std::min(wanted, options.memory_bytes / 2 / (8 * n * (n + 1))));
 }
 
 /// The search on one chain of blocks.
@@ -41,16 +41,16 @@ class ChainSearch {
     const std::int64_t least_peak = offer(least_.steps);
     if (options_.budget && options_.retain && least_peak <= *options_.budget) retain(least_.steps);
     // A coarse table first, so that something is known when time is short.
+    std::int64_t before = 0;
     for (const std::int64_t work : {kCoarse, kFine}) {
-      if (watch_.expired_now()) return;
-      const std::int64_t affordable = affordable_levels(problem_, work, options_.memory_bytes);
-      const std::int64_t levels = options_.slots > 0 ? options_.slots : affordable;
+      const std::int64_t levels = affordable_levels(problem_, work, options_);
+      if (levels == before || watch_.expired_now()) return;
+      before = levels;
       if (options_.budget) {
         search(baseline_peak, levels);
       } else {
         cheapest_within(std::max(least_.bytes, least_peak), levels);
       }
-      if (options_.slots > 0 || affordable == affordable_levels(problem_, kFine, options_.memory_bytes)) return;
     }
   }
 
