@@ -112,7 +112,10 @@ std::string parameters_of(const EngineOptions& options) {
   parameters.whole(field::kWorkers, counted ? 1 : std::max(threads, 1));
   parameters.whole(field::kSeed, static_cast<std::int64_t>(options.seed & 0x3fffffff));
   if (std::isfinite(options.limit.seconds)) parameters.real(field::kSeconds, std::max(options.limit.seconds, 0.0));
-  if (counted) parameters.real(field::kDeterministicSeconds, static_cast<double>(options.limit.work) / kWorkPerSecond);
+  if (counted) {
+    const double work = std::max(static_cast<double>(options.limit.work), 0.0);
+    parameters.real(field::kDeterministicSeconds, work / kWorkPerSecond);
+  }
   parameters.whole(field::kCatchInterrupts, 0);
   parameters.whole(field::kLog, 1);
   parameters.whole(field::kLogToStdout, 0);

@@ -470,6 +470,7 @@ class HierarchySearch {
 
 Solution hiremate(const Graph& graph, const HirematOptions& options) {
   core::Stopwatch watch(options.limit);
+  (void)layers_of(graph);  // refuses inconsistent marks, whether or not there is anything to look for
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.proved_infeasible()) {

@@ -1,0 +1,322 @@
+// hiremate as a solver: what it claims against exact_remat, on small graphs; limits, options, identical groups; and its
+// distance from checkmate.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/registry.h"
+#include "cairn/solvers/remat/checkmate.h"
+#include "cairn/solvers/remat/exact_remat.h"
+#include "cairn/solvers/remat/hiremate.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/no_engine.h"
+#include "cairn/tests/solvers/training_graphs.h"
+#include "cairn/tests/support/seeds.h"
+#include "cairn/tests/support/show.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::Graph;
+using core::NodeId;
+using tests::no_engine;
+using tests::Random;
+namespace reference = core::reference;
+
+/// With marks, without those of who belongs to whom, or a graph without backward nodes.
+Graph small_graph(Random& random, NodeId most) {
+  if (random.chance(25)) {
+    tests::RandomGraphOptions kind = tests::any_graph(random);
+    kind.min_nodes = 1;
+    kind.max_nodes = most;
+    std::vector<core::Node> nodes = tests::random_nodes(random, kind);
+    for (core::Node& node : nodes) node.backward = false, node.forward = core::kNoNode;
+    return tests::build_graph(nodes);
+  }
+  tests::TrainingOptions options{.forward = tests::any_graph(random)};
+  options.forward.min_nodes = 1;
+  options.forward.max_nodes = most / 2;
+  options.without_backward = random.chance(70) ? 0 : 40;
+  std::vector<core::Node> nodes = tests::training_nodes(random, options);
+  if (random.chance(30)) {
+    for (core::Node& node : nodes) node.forward = core::kNoNode;
+  }
+  return tests::build_graph(nodes);
+}
+
+std::optional<std::int64_t> some_budget(Random& random, const Graph& graph) {
+  if (random.chance(10)) return std::nullopt;
+  const std::int64_t least = core::peak_lower_bound(graph);
+  const std::int64_t most = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+  return random.chance(25) ? least - random.below(2) : random.between(least, most);
+}
+
+/// All that an answer says of itself.
+void check(const Graph& graph, const HirematOptions& options, const Solution& solution) {
+  REQUIRE(reference::valid(graph, solution.schedule));
+  REQUIRE(solution.peak == reference::peak(graph, solution.schedule));
+  REQUIRE(solution.cost == reference::cost(graph, solution.schedule));
+  REQUIRE(solution.least_peak <= solution.peak);
+  REQUIRE(solution.least_peak >= solution.peak_bound.value);
+  const bool within = !options.budget || solution.peak <= *options.budget;
+  REQUIRE(within == (solution.status == Status::optimal || solution.status == Status::feasible));
+  if (within) REQUIRE(solution.cost >= solution.cost_bound.value);
+  if (solution.status == Status::infeasible) REQUIRE(solution.peak_bound.value > *options.budget);
+}
+
+TEST_CASE("hiremate on small graphs: valid, and never better than the best", "[hiremate]") {
+  if (no_engine()) return;
+  int pairs = 0, proved = 0, as_cheap = 0, solvable = 0, found = 0;
+  tests::for_each_seed(1000, [&](Random& random) {
+    const Graph graph = small_graph(random, 12);
+    CAPTURE(tests::show(graph));
+    for (int k = 0; k < 2; ++k) {
+      HirematOptions options;
+      options.budget = some_budget(random, graph);
+      options.threads = 1;
+      options.seed = static_cast<std::uint64_t>(random.below(3));
+      CAPTURE(options.budget.value_or(-1));
+      const Solution solution = hiremate(graph, options);
+      check(graph, options, solution);
+      ++pairs;
+      SolveOptions same;
+      same.budget = options.budget;
+      same.limit.work = 100'000;
+      const Solution best = exact_remat(graph, same);
+      if (best.timed_out) continue;
+      ++proved;
+      if (best.status == Status::infeasible) {
+        REQUIRE((solution.status == Status::infeasible || solution.status == Status::not_found));
+        continue;
+      }
+      REQUIRE(best.status == Status::optimal);
+      REQUIRE(solution.status != Status::infeasible);
+      REQUIRE(solution.peak_bound.value <= best.peak);
+      if (!options.budget) {
+        REQUIRE(solution.peak >= best.peak);
+        continue;
+      }
+      REQUIRE(solution.cost_bound.value <= best.cost);
+      ++solvable;
+      if (solution.status == Status::not_found) continue;
+      ++found;
+      REQUIRE(solution.cost >= best.cost);
+      if (solution.status == Status::optimal) REQUIRE(solution.cost == best.cost);
+      as_cheap += solution.cost == best.cost;
+    }
+  });
+  CAPTURE(pairs, proved, solvable, found, as_cheap);
+  CHECK(pairs == 2000);
+  CHECK(proved > 1800);
+  CHECK(found > solvable * 6 / 10);
+  CHECK(as_cheap > found * 8 / 10);
+}
+
+/// A chain of `blocks` blocks: three forward nodes with a branch, and their gradients. `unlike`: added to what
+/// distinguishes a block from the others, in bytes and cost.
+Graph chain_of_blocks(NodeId blocks, std::int64_t scale, std::int64_t unlike) {
+  std::vector<core::Node> nodes{tests::make_node("input", 40 * scale, {}, 0)};
+  NodeId last = 0;
+  for (NodeId b = 0; b < blocks; ++b) {
+    const auto first = static_cast<NodeId>(nodes.size());
+    nodes.push_back(tests::make_node(fmt::format("norm{}", b), 40 * scale + b * unlike, {last}, 10 * scale));
+    nodes.push_back(tests::make_node(fmt::format("up{}", b), 90 * scale, {first}, 70 * scale + b * unlike));
+    nodes.push_back(tests::make_node(fmt::format("add{}", b), 40 * scale, {first + 1, last}, 30 * scale));
+    last = first + 2;
+  }
+  nodes.push_back(tests::make_node("loss", scale, {last}, 0));
+  nodes.push_back(tests::make_node("loss_grad", 40 * scale, {static_cast<NodeId>(last + 1), last}, 0));
+  nodes.back().backward = true;
+  nodes.back().forward = last + 1;
+  for (NodeId b = blocks; b-- > 0;) {
+    const auto gradient = static_cast<NodeId>(nodes.size() - 1);
+    const NodeId first = 3 * b + 1, before = 3 * b;
+    nodes.push_back(tests::make_node(fmt::format("up{}_grad", b), 90 * scale, {gradient, first + 1}, 140 * scale));
+    nodes.push_back(tests::make_node(fmt::format("norm{}_grad", b), 40 * scale, {gradient + 1, first}, 20 * scale));
+    nodes.push_back(
+        tests::make_node(fmt::format("skip{}_grad", b), 40 * scale, {gradient + 2, gradient, before}, 60 * scale));
+    for (NodeId k = 1; k <= 3; ++k) {
+      nodes[static_cast<std::size_t>(gradient + k)].backward = true;
+      nodes[static_cast<std::size_t>(gradient + k)].forward = first + (k == 1 ? 1 : 0);
+    }
+  }
+  nodes.back().keep = true;
+  return tests::build_graph(nodes);
+}
+
+TEST_CASE("hiremate: identical groups, solved once, give what different ones give", "[hiremate]") {
+  if (no_engine()) return;
+  constexpr std::int64_t kScale = 10'000;
+  const Graph same = chain_of_blocks(16, kScale, 0), unlike = chain_of_blocks(16, kScale, 1);
+  const core::Evaluation once = core::evaluate(same, core::baseline_schedule(same));
+  for (const int percent : {80, 60, 45, 35}) {
+    for (const std::int32_t partition : {1, 2}) {
+      HirematOptions options;
+      options.partition = partition;
+      options.most_top = 6;
+      options.most_lower = 6;
+      options.threads = 1;
+      options.limit.work = 2'000'000;
+      options.budget = once.peak / 100 * percent;
+      const Solution with = hiremate(same, options);
+      HirematOptions wider = options;
+      *wider.budget += 16 * 16;  // more than what was added
+      const Solution without = hiremate(unlike, wider);
+      CAPTURE(percent, partition, once.cost, with.cost, without.cost, with.peak, without.peak);
+      check(same, options, with);
+      check(unlike, wider, without);
+      REQUIRE(with.status == without.status);
+      // Both are answers of heuristics on what is the same but for a ten-thousandth of each number.
+      const std::int64_t difference = with.cost / kScale - without.cost / kScale;
+      REQUIRE(std::abs(difference) <= once.cost / kScale * 3 / 100);
+    }
+  }
+}
+
+TEST_CASE("hiremate gives the same for the same seed and work, whatever the threads", "[hiremate]") {
+  if (no_engine()) return;
+  tests::for_each_seed(12, [](Random& random) {
+    tests::TrainingOptions kind{.forward = tests::any_graph(random)};
+    kind.forward.min_nodes = kind.forward.max_nodes = 30;
+    const Graph graph = tests::training_graph(random, kind);
+    HirematOptions options;
+    options.budget = (core::peak_lower_bound(graph) + core::evaluate(graph, core::baseline_schedule(graph)).peak) / 2;
+    options.most_top = options.most_lower = 6;
+    options.seed = 7;
+    options.limit.work = random.pick(std::vector<std::int64_t>{20'000, 300'000, 3'000'000});
+    std::optional<Solution> first;
+    for (const int threads : {1, 2, 4, 1}) {
+      options.threads = threads;
+      const Solution solution = hiremate(graph, options);
+      check(graph, options, solution);
+      if (!first) first = solution;
+      CAPTURE(threads, options.limit.work, first->cost, solution.cost);
+      REQUIRE(solution.schedule == first->schedule);
+      REQUIRE(solution.work == first->work);
+      REQUIRE(solution.status == first->status);
+    }
+  });
+}
+
+TEST_CASE("hiremate keeps to limits", "[hiremate]") {
+  if (no_engine()) return;
+  Random random(3);
+  tests::TrainingOptions kind;
+  kind.forward.min_nodes = kind.forward.max_nodes = 200;
+  const Graph graph = tests::training_graph(random, kind);
+  HirematOptions options;
+  options.budget = core::peak_lower_bound(graph);
+  options.limit.seconds = 0;
+  Solution solution = hiremate(graph, options);
+  check(graph, options, solution);
+  CHECK(solution.timed_out);
+  options.limit = {};
+  const std::atomic<bool> stop = true;
+  options.limit.stop = &stop;
+  solution = hiremate(graph, options);
+  check(graph, options, solution);
+  CHECK(solution.timed_out);
+  options.limit = {};
+  options.limit.work = 0;
+  solution = hiremate(graph, options);
+  check(graph, options, solution);
+  CHECK(solution.timed_out);
+}
+
+TEST_CASE("hiremate: every option of its own gives valid answers within the budget", "[hiremate]") {
+  if (no_engine()) return;
+  const SolverInfo& solver = find_solver("hiremate");
+  tests::for_each_seed(60, [&](Random& random) {
+    const Graph graph = small_graph(random, 24);
+    HirematOptions options;
+    options.budget = (core::peak_lower_bound(graph) + core::evaluate(graph, core::baseline_schedule(graph)).peak) / 2;
+    for (const char* assignment : {"partition=0", "partition=1", "partition=2", "retain=0", "highs=1", "threads=2"}) {
+      CAPTURE(assignment);
+      options.own.clear();
+      solver.set_option(options, "threads=1");
+      solver.set_option(options, assignment);
+      check(graph, options, solver.solve(graph, options));
+    }
+    options.own = {{"threads", 1}, {"partition", 1}, {"top", 2}, {"lower", 2}};
+    check(graph, options, solver.solve(graph, options));
+  });
+}
+
+TEST_CASE("hiremate refuses graphs whose backward marks are inconsistent", "[hiremate]") {
+  if (no_engine()) return;
+  std::vector<core::Node> nodes{tests::make_node("first", 1), tests::make_node("second", 1, {0}),
+                                tests::make_node("first_grad", 1, {1}), tests::make_node("second_grad", 1, {2})};
+  for (const NodeId b : {2, 3}) {
+    nodes[static_cast<std::size_t>(b)].backward = true;
+    nodes[static_cast<std::size_t>(b)].forward = b - 2;
+  }
+  REQUIRE_THROWS_AS(hiremate(tests::build_graph(nodes), HirematOptions()), core::InputError);
+}
+
+/// A forward chain with skips or branches and its mirror image, as networks have them.
+Graph network_like(Random& random) {
+  tests::TrainingOptions kind;
+  kind.forward = {.min_nodes = 6, .max_nodes = 11, .scratch = false, .in_place = false, .keep = false};
+  kind.without_backward = kind.two_backward = kind.other_reads = 0;
+  std::vector<core::Node> nodes = tests::training_nodes(random, kind);
+  for (core::Node& node : nodes) {
+    node.size = random.between(1, 100);
+    node.cost = random.between(1, 100);
+  }
+  return tests::build_graph(nodes);
+}
+
+TEST_CASE("hiremate beside checkmate, where that finishes", "[hiremate]") {
+  if (no_engine()) return;
+  std::vector<double> points;
+  int checkmate_alone = 0, hiremate_alone = 0;
+  tests::for_each_seed(14, [&](Random& random) {
+    const Graph graph = network_like(random);
+    const core::Evaluation once = core::evaluate(graph, core::baseline_schedule(graph));
+    const std::int64_t least = core::peak_lower_bound(graph);
+    for (const int percent : {40, 60, 80}) {
+      CheckmateOptions best;
+      best.threads = 1;
+      best.limit.work = 200'000'000;
+      best.budget = least + (once.peak - least) * percent / 100;
+      const Solution exact = checkmate(graph, best);
+      HirematOptions options;
+      options.threads = 1;
+      options.budget = best.budget;
+      const Solution answer = hiremate(graph, options);
+      check(graph, options, answer);
+      const bool found = answer.status == Status::optimal || answer.status == Status::feasible;
+      hiremate_alone += exact.status == Status::infeasible && found;
+      if (exact.status != Status::optimal) continue;
+      checkmate_alone += !found;
+      const auto more = static_cast<double>(answer.cost - exact.cost);
+      if (found) points.push_back(100 * more / static_cast<double>(once.cost));
+    }
+  });
+  std::sort(points.begin(), points.end());
+  std::string all;
+  for (const double p : points) all += fmt::format("{:.1f} ", p);
+  CAPTURE(all, checkmate_alone, hiremate_alone);
+  // Where checkmate's order is not the best, hiremate's can be cheaper. As measured: 41 of 42 found, none more than 0.2
+  // points above, 17 below.
+  REQUIRE(points.size() >= 30);
+  CHECK(checkmate_alone <= 3);
+  CHECK(std::count_if(points.begin(), points.end(), [](double p) { return p <= 1; }) >=
+        static_cast<std::ptrdiff_t>(points.size()) * 9 / 10);
+  CHECK(points.back() <= 5);
+}
+
+}  // namespace
+}  // namespace cairn::solvers

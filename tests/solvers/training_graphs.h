@@ -1,0 +1,104 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/tests/support/random_graph.h"
+
+/// Random graphs of a forward and a backward pass, in all that a layer may have.
+namespace cairn::tests {
+
+/// Raises scratch below what GraphBuilder allows: readers were added since it was drawn.
+inline void make_scratch_legal(std::vector<core::Node>& nodes) {
+  for (core::Node& node : nodes) {
+    std::int64_t size = node.outputs.empty() ? node.size : 0, takeable = 0;
+    for (const core::Output& output : node.outputs) size += output.size;
+    for (const core::OutputRef input : node.inputs) {
+      const auto reads = [&](const core::Node& other) {
+        return std::find(other.inputs.begin(), other.inputs.end(), input) != other.inputs.end();
+      };
+      const core::Node& made = nodes[static_cast<std::size_t>(input.node)];
+      const bool plain = made.outputs.empty();
+      if (plain ? made.keep : made.outputs[static_cast<std::size_t>(input.output)].keep) continue;
+      if (std::count_if(nodes.begin(), nodes.end(), reads) == 1)
+        takeable += plain ? made.size : made.outputs[static_cast<std::size_t>(input.output)].size;
+    }
+    node.scratch = std::max(node.scratch, -std::min(size, takeable));
+  }
+}
+
+struct TrainingOptions {
+  RandomGraphOptions forward = {};  ///< of the forward pass
+  int without_backward = 10;        ///< percent of forward nodes without a backward node
+  int two_backward = 15;            ///< percent with two
+  int other_reads = 10;             ///< percent of backward nodes that read some other forward node, too
+};
+
+/// The forward nodes first, then backward nodes, all marked: each reads those of its forward node's readers and,
+/// mostly, that node or what it reads. In topological order but for the forward nodes among themselves.
+inline std::vector<core::Node> training_nodes(Random& random, const TrainingOptions& options) {
+  std::vector<core::Node> nodes = random_nodes(random, options.forward);
+  const auto n = static_cast<core::NodeId>(nodes.size());
+  for (core::Node& node : nodes) {
+    node.backward = false;
+    node.forward = core::kNoNode;
+  }
+  const core::Graph forward = build_graph(nodes);
+  const std::vector<core::NodeId> order(forward.input_order().begin(), forward.input_order().end());
+  std::int64_t most_size = 1, most_cost = 0;
+  for (const core::Node& node : nodes) {
+    most_size = std::max(most_size, node.size);
+    most_cost = std::max(most_cost, node.cost);
+  }
+  std::vector<std::vector<core::NodeId>> gradients(static_cast<std::size_t>(n));
+  for (auto v = order.rbegin(); v != order.rend(); ++v) {
+    if (random.chance(options.without_backward)) continue;
+    auto& own = gradients[static_cast<std::size_t>(*v)];
+    for (int i = random.chance(options.two_backward) ? 2 : 1; i > 0; --i) {
+      core::Node node;
+      node.name = fmt::format("b{}", nodes.size());
+      node.size = random.between(0, most_size);
+      node.cost = random.between(0, most_cost);
+      node.backward = true;
+      node.forward = *v;
+      node.keep = options.forward.keep && random.chance(15);
+      node.pinned = options.forward.pinned && random.chance(10);
+      const auto read = [&](core::NodeId from) {
+        const auto outputs = static_cast<std::int64_t>(nodes[static_cast<std::size_t>(from)].outputs.size());
+        const core::OutputRef ref(from, outputs > 0 ? static_cast<std::int32_t>(random.below(outputs)) : 0);
+        if (std::find(node.inputs.begin(), node.inputs.end(), ref) == node.inputs.end()) node.inputs.push_back(ref);
+      };
+      for (const core::NodeId reader : forward.successors(*v)) {
+        const auto& of_reader = gradients[static_cast<std::size_t>(reader)];
+        if (!of_reader.empty()) read(random.pick(of_reader));
+      }
+      if (!own.empty() && random.chance(70)) read(own.back());
+      if (node.inputs.empty() || random.chance(50)) read(*v);
+      if (random.chance(50)) {
+        for (const core::NodeId input : forward.predecessors(*v)) read(input);
+      }
+      if (random.chance(options.other_reads)) read(static_cast<core::NodeId>(random.below(n)));
+      if (options.forward.scratch && random.chance(20)) node.scratch = random.between(0, most_size);
+      if (options.forward.in_place && random.chance(20)) {
+        node.inplace = random.pick(node.inputs);
+        node.scratch = -node.size;  // made legal below
+      }
+      own.push_back(static_cast<core::NodeId>(nodes.size()));
+      nodes.push_back(std::move(node));
+    }
+  }
+  make_scratch_legal(nodes);
+  return nodes;
+}
+
+/// The same as a graph.
+inline core::Graph training_graph(Random& random, const TrainingOptions& options) {
+  return build_graph(training_nodes(random, options));
+}
+
+}  // namespace cairn::tests
