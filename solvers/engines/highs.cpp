@@ -220,7 +220,7 @@ class Run {
   static void called_back(int kind, const char*, const Highs::DataOut* out, Highs::DataIn* in, void* self) {
     Run& run = *static_cast<Run*>(self);
     if (kind != Highs::kImprovingSolution) {
-      if (in != nullptr) in->interrupt = run.watch_.passed() ? 1 : 0;
+      if (in != nullptr) in->interrupt = run.watch_.passed() || run.iterations_done(kind, out) ? 1 : 0;
       return;
     }
     run.best_seconds_ = run.watch_.seconds();
@@ -229,6 +229,13 @@ class Run {
     if (scaled == nullptr) return;
     const std::vector<double> values = run.original(scaled);
     run.options_.incumbent(values, run.objective(values));
+  }
+
+  /// The search's own limits count nodes, and the first of them may take any number of iterations.
+  bool iterations_done(int kind, const Highs::DataOut* out) const {
+    if (kind != Highs::kMipInterrupt || options_.limit.work == std::numeric_limits<std::int64_t>::max()) return false;
+    const auto* done = static_cast<const std::int64_t*>(engine_.data_out_item(out, "mip_total_lp_iterations"));
+    return done != nullptr && *done > options_.limit.work / work_per_iteration();
   }
 
   std::vector<double> original(const double* scaled) const {
