@@ -63,7 +63,7 @@ Solution run_rotor(const core::Graph& graph, const SolveOptions& options) {
 }
 
 constexpr SolverOption kCheckmateOptions[] = {
-    {"engine", "engine", 0, 0, 2, "1: HiGHS, 2: CP-SAT; 0: the better one of those installed"},
+    {"engine", "engine", 0, 0, 2, "1: HiGHS, 2: CP-SAT; 0: HiGHS, then CP-SAT where tolerances matter"},
     {"threads", "threads", 0, 0, 4096, "of CP-SAT; 0: one a core, under a work limit one"}};
 
 Solution run_checkmate(const core::Graph& graph, const SolveOptions& options) {

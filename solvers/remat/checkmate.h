@@ -5,7 +5,7 @@
 namespace cairn::solvers {
 
 struct CheckmateOptions : SolveOptions {
-  int engine = 0;   ///< of checkmate: 1 HiGHS, 2 CP-SAT; 0: the better one for the model, of those installed
+  int engine = 0;   ///< of checkmate: 1 HiGHS, 2 CP-SAT; 0: HiGHS if it is installed; CP-SAT may confirm
   int threads = 0;  ///< of CP-SAT; 0: one a core. HiGHS has one
 };
 
@@ -14,9 +14,10 @@ struct CheckmateOptions : SolveOptions {
 /// mixed-integer program over which node runs in which stage and which value is retained into which; docs/remat.md has
 /// the rows. Its memory is what the schedule's evaluation says, so its optimum is that of the class.
 ///
-/// For n nodes and m inputs O(n (n + m)) variables and O(n (n + m)) terms, O(n^3) for CP-SAT; exponential time. Values
-/// evicted and recomputed greedily give the engine its first schedule, and the answer where the limit ends the search
-/// early; bounds hold then, too. Throws InputError where the program is too large for SolveOptions::memory_bytes.
+/// For n nodes and m inputs O(n (n + m)) variables, and as many terms with n more for each memory row; exponential
+/// time. A tenth of the limit goes into a local search within the class, which gives the engine its first schedule, and
+/// the answer where the limit ends the program early; bounds hold then, too. Throws InputError where the program is too
+/// large for SolveOptions::memory_bytes.
 Solution checkmate(const core::Graph& graph, const CheckmateOptions& options);
 
 /// The same program's linear relaxation, with the two-phase rounding of the paper's section 5: what is retained is
