@@ -194,6 +194,7 @@ constexpr SolverInfo kSolvers[] = {
      .run = run_checkmate,
      .can = {.input_order = true, .max_occurrences = true, .exact = true},
      .scope = {OrderRule::stages, 0},
+     .turn = {.rest = true, .least_seconds = 3, .most_values = 150},
      .options = kCheckmateOptions,
      .missing = both_engines_missing},
     {.name = "checkmate-lp",
