@@ -20,6 +20,7 @@ struct SolveArguments {
   SolverArguments search;
   std::string budget, output, plan, backend = "host";
   std::int64_t alignment = 1;
+  bool peak_only = false;
 };
 
 /// A schedule to report and its plan.
@@ -44,9 +45,10 @@ Result finish(const pipeline::Problem& problem, const solvers::SolverInfo& solve
   pipeline::FitOptions options{arguments.search.options(), {.alignment = arguments.alignment}};
   options.plan.limit.stop = &catch_interrupt();
   Result result{found.solution.schedule, core::evaluate(problem.graph, found.solution.schedule), {}};
-  if (catch_interrupt()) {
-    if (result.schedule.length() > kQuicklyPlanned) return result;
-    options.plan.limit.work = 0;
+  const bool interrupted = catch_interrupt();
+  if (interrupted || arguments.peak_only) {
+    if (interrupted && result.schedule.length() > kQuicklyPlanned) return result;
+    if (interrupted) options.plan.limit.work = 0;
     result.plan = pipeline::checked_plan(problem.graph, result.schedule, options.plan).plan;
   } else {
     result.plan = pipeline::plan_within_budget(problem, solver, options, found);
@@ -163,6 +165,8 @@ Subcommand add_solve(CLI::App& root) {
   app->add_option("--plan", arguments->plan, "plan file to write: where every tensor lives");
   app->add_option("--backend", arguments->backend, "host, cuda or auto: where large tables of solvers are filled")
       ->capture_default_str();
+  app->add_flag("--peak-only", arguments->peak_only,
+                "the budget is on the peak of the schedule, not on the height of its plan too: no search for another");
   add_alignment(*app, arguments->alignment);
   arguments->graph.add_to(*app);
   std::string footer = "Solvers:\n";

@@ -196,7 +196,7 @@ class Run {
                                          [](const LinearModel::Column& x) { return x.cost == 0 || x.whole; });
     engine_.set_double(highs_, "mip_abs_gap", whole_costs ? 0.99 * scales_.cost : 0);
     constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
-    if (options_.limit.work < std::numeric_limits<std::int64_t>::max()) {
+    if (options_.limit.work < std::numeric_limits<std::int64_t>::max() / 2) {
       const std::int64_t iterations = std::max<std::int64_t>(options_.limit.work / work_per_iteration(), 1);
       engine_.set_int(highs_, "simplex_iteration_limit", static_cast<int>(std::min(iterations, kMostInt)));
       engine_.set_int(highs_, "mip_max_nodes", static_cast<int>(std::min(iterations / 32 + 1, kMostInt)));

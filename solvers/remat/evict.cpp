@@ -29,10 +29,12 @@ struct Eviction {
 
 class Evictor {
  public:
-  Evictor(const core::Graph& graph, EditableSchedule& schedule, std::int64_t budget, std::uint64_t noise_seed)
+  Evictor(const core::Graph& graph, EditableSchedule& schedule, std::int64_t budget, std::uint64_t noise_seed,
+          std::int32_t max_occurrences)
       : graph_(graph),
         schedule_(schedule),
         budget_(budget),
+        max_occurrences_(max_occurrences),
         noisy_(noise_seed != 0),
         random_(noise_seed),
         rank_(input_ranks(graph)),
@@ -42,10 +44,15 @@ class Evictor {
   /// Evicts across the step `worst` until it fits; false when nothing can be evicted there.
   bool relieve(Occurrence worst) {
     const Place at_worst = schedule_.place(worst);
+    if (max_occurrences_ > 0) {
+      occurrences_.assign(static_cast<std::size_t>(graph_.node_count()), 0);
+      for (Occurrence o = schedule_.first(); o != schedule_.end(); o = schedule_.next(o))
+        ++occurrences_[schedule_.node(o)];
+    }
     std::vector<Eviction> evictions;
     for (Occurrence o = schedule_.first(); o != worst; o = schedule_.next(o)) {
       const NodeId v = schedule_.node(o);
-      if (schedule_.last_use(o) <= at_worst || graph_.size(v) == 0 || graph_.pinned(v)) continue;
+      if (schedule_.last_use(o) <= at_worst || graph_.size(v) == 0 || !may_run_again(v)) continue;
       if (auto eviction = consider(o, at_worst)) evictions.push_back(std::move(*eviction));
     }
     std::sort(evictions.begin(), evictions.end(), [](const Eviction& a, const Eviction& b) {
@@ -58,6 +65,10 @@ class Evictor {
 
  private:
   static constexpr std::size_t kMostRecomputed = 256;
+
+  bool may_run_again(NodeId v) const {
+    return !graph_.pinned(v) && (max_occurrences_ == 0 || occurrences_[v] < max_occurrences_);
+  }
 
   std::optional<Eviction> consider(Occurrence o, Place worst) {
     const Occurrence reader = schedule_.first_reader(o, worst);
@@ -85,12 +96,12 @@ class Evictor {
         if (last >= use || bytes == 0) continue;  // still there
         if (last >= worst) {
           if (schedule_.max(last + 1, before_use) <= budget_ - bytes) continue;  // it may as well stay until then
-          if (graph_.pinned(u)) return std::nullopt;
-        } else if (bytes < eviction.freed && (graph_.pinned(u) || prefers_to_stay(bytes, eviction.freed))) {
+          if (!may_run_again(u)) return std::nullopt;
+        } else if (bytes < eviction.freed && (!may_run_again(u) || prefers_to_stay(bytes, eviction.freed))) {
           eviction.freed -= bytes;
           continue;
         }
-        if (graph_.pinned(u) || eviction.recomputed.size() == kMostRecomputed) return std::nullopt;
+        if (!may_run_again(u) || eviction.recomputed.size() == kMostRecomputed) return std::nullopt;
         stamp_[u] = current_;
         eviction.recomputed.push_back(u);
       }
@@ -166,9 +177,11 @@ class Evictor {
   const core::Graph& graph_;
   EditableSchedule& schedule_;
   std::int64_t budget_;
+  std::int32_t max_occurrences_;
   bool noisy_;
   core::Random random_;
   std::vector<std::int32_t> rank_;                  ///< place in the input order
+  std::vector<std::int32_t> occurrences_;           ///< of each node, where there may be so many only
   std::vector<std::uint64_t> stamp_, value_stamp_;  ///< seen, of nodes that run again and of values that are read
   std::uint64_t current_ = 0;
   std::vector<Place> back_at_;           ///< of occurrences chosen to be evicted: where they come back
@@ -178,10 +191,10 @@ class Evictor {
 }  // namespace
 
 bool evict_until_it_fits(const core::Graph& graph, EditableSchedule& schedule, std::int64_t budget,
-                         std::uint64_t noise_seed, core::Stopwatch& watch) {
+                         std::uint64_t noise_seed, core::Stopwatch& watch, std::int32_t max_occurrences) {
   constexpr int kPatience = 40;
   const std::int64_t most_steps = 16 * static_cast<std::int64_t>(graph.node_count()) + 64;
-  Evictor evictor(graph, schedule, budget, noise_seed);
+  Evictor evictor(graph, schedule, budget, noise_seed, max_occurrences);
   std::vector<NodeId> best;
   std::int64_t best_peak = std::numeric_limits<std::int64_t>::max();
   int stagnation = 0;  // rounds without a lower peak

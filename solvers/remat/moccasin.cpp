@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <numeric>
-#include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,70 +26,91 @@ using Variable = CpModel::Variable;
 using Literal = CpModel::Literal;
 using Affine = CpModel::Affine;
 
-/// The schedule with what runs again between two first runs sorted by the input order, each node once; what runs after
-/// the last first run is left out. Valid where `steps` are.
-core::Schedule in_stages(const std::vector<NodeId>& steps, const std::vector<std::int32_t>& rank) {
-  core::Schedule staged;
-  std::vector<std::uint8_t> seen(rank.size(), 0);
-  std::vector<NodeId> again;
+/// The schedule with what runs again between two first runs sorted by the input order, each node once, and without what
+/// is run again for nothing. Valid where `steps` are, and of the first runs' order.
+core::Schedule in_stages(const core::Graph& graph, const std::vector<NodeId>& steps,
+                         const std::vector<std::int32_t>& rank) {
+  std::vector<NodeId> staged, again;
+  std::vector<std::int32_t> runs(rank.size(), 0);
   for (const NodeId v : steps) {
-    again.push_back(v);
-    if (seen[v]) continue;
-    seen[v] = 1;
-    again.pop_back();
+    if (runs[v] > 0) {
+      again.push_back(v);
+      continue;
+    }
     std::sort(again.begin(), again.end(), [&](NodeId a, NodeId b) { return rank[a] < rank[b]; });
     again.erase(std::unique(again.begin(), again.end()), again.end());
-    staged.steps.insert(staged.steps.end(), again.begin(), again.end());
-    staged.steps.push_back(v);
+    for (const NodeId u : again) ++runs[u];
+    ++runs[v];
+    staged.insert(staged.end(), again.begin(), again.end());
+    staged.push_back(v);
     again.clear();
   }
-  return staged;
+  std::vector<std::uint8_t> read(static_cast<std::size_t>(graph.value_count()), 0);  // later, or kept
+  for (ValueId x = 0; x < graph.value_count(); ++x) read[x] = graph.value_kept(x);
+  core::Schedule schedule;
+  for (auto v = staged.rbegin(); v != staged.rend(); ++v) {
+    const auto outputs = graph.outputs(*v);
+    const bool first = --runs[*v] == 0;
+    if (!first && std::none_of(outputs.begin(), outputs.end(), [&](ValueId x) { return read[x] != 0; })) continue;
+    for (const ValueId x : outputs) read[x] = 0;
+    for (const ValueId x : graph.inputs(*v)) read[x] = 1;
+    schedule.steps.push_back(*v);
+  }
+  std::reverse(schedule.steps.begin(), schedule.steps.end());
+  return schedule;
 }
 
-/// Local search for a first schedule of the class: ruin and recreate as refine(), each result put into stages. Ends at
-/// the first schedule within the budget that a few rounds do not better; without a budget it lowers the peak.
+/// The graph with an edge from each node to the next of the input order, so that no schedule leaves that order.
+core::Graph in_input_order(const core::Graph& graph) {
+  core::GraphBuilder builder(graph);
+  const auto order = graph.input_order();
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) builder.add_control_input(order[i + 1], order[i]);
+  return builder.build();
+}
+
+/// Local search for a first schedule in stages: ruin and recreate as refine() does, in the input order.
 void search_stages(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
                    core::Stopwatch& watch) {
-  constexpr int kMostIdle = 40;
+  constexpr int kMostIdle = 400;
   const std::vector<std::int32_t> rank = input_ranks(graph);
+  const core::Graph ordered = in_input_order(graph);
+  const core::Schedule baseline = core::baseline_schedule(graph);
   core::Random random(options.seed + 1);
-  core::EditableSchedule work(graph);
-  const auto offer = [&] { incumbent.offer(in_stages(work.steps(), rank)); };
+  core::EditableSchedule work(ordered);
+  const auto offer = [&] { incumbent.offer(in_stages(graph, work.steps(), rank)); };
   for (int idle = 0; idle < kMostIdle && !incumbent.cannot_improve() && !watch.expired_now(); ++idle) {
-    const std::int64_t cost = incumbent.cost(), peak = incumbent.peak();
+    watch.charge(graph.node_count());
+    const std::int64_t cost = incumbent.cost(), peak = incumbent.peak(), floor = incumbent.lower_bound();
     const bool fits = options.budget && incumbent.within_budget();
-    const std::int64_t floor = incumbent.lower_bound();
-    const auto room = static_cast<double>(std::max<std::int64_t>(peak - floor, 0));
-    // Putting it into stages may cost memory, so that a goal below the budget is worth a try.
-    const std::int64_t goal = options.budget && idle % 2 == 0
-                                  ? *options.budget
-                                  : std::max(floor, peak - static_cast<std::int64_t>(room * 0.1 * random.uniform()));
+    const auto below = static_cast<std::int64_t>(static_cast<double>(peak - floor) * 0.1 * random.uniform());
+    const std::int64_t goal =
+        fits ? *options.budget : std::max({floor, peak - 1 - below, options.budget.value_or(floor)});
+    const double slack = random.uniform() * static_cast<double>(goal - floor);
     const std::uint64_t noise = idle == 0 ? 0 : random.next() | 1;
-    const auto slack = static_cast<std::int64_t>(room * 0.2 * random.uniform());
-    if (idle % 4 < 2) {
-      work.assign(incumbent.schedule().steps);
-      if (noise != 0) retain_where_it_fits(graph, work, goal + slack, noise);
-    } else {
-      work.assign(core::baseline_schedule(graph).steps);
-    }
-    evict_until_it_fits(graph, work, goal - (idle % 3 == 2 ? slack : 0), noise, watch);
+    work.assign(idle % 4 == 3 ? baseline.steps : incumbent.schedule().steps);
+    if (idle % 2 == 0) retain_where_it_fits(ordered, work, goal + static_cast<std::int64_t>(0.3 * slack), noise);
+    const std::int64_t less = idle % 4 == 1 ? static_cast<std::int64_t>(0.2 * slack) : 0;
+    evict_until_it_fits(ordered, work, goal - less, noise, watch, incumbent.scope().max_occurrences);
     offer();
-    const core::Schedule staged = in_stages(work.steps(), rank);
-    retain_where_it_fits(graph, work, goal, noise);
+    const std::vector<NodeId> evicted = work.steps();
+    retain_where_it_fits(ordered, work, goal, noise);
     offer();
-    work.assign(core::drop_unread(graph, staged).steps);
-    retain_where_it_fits(graph, work, options.budget.value_or(goal));
+    work.assign(evicted);
+    retain_where_it_fits(ordered, work, goal);
     offer();
     if (incumbent.cost() < cost || (!fits && incumbent.peak() < peak)) idle = 0;
   }
 }
 
+/// Of each rank, stages in which its node may run again; ascending.
+using Stages = std::vector<std::vector<std::int32_t>>;
+
 /// The constraint program of a class of schedules. Nodes are named by their rank in the input order.
 class RetentionModel {
  public:
-  /// At most `c` runs of each node.
-  RetentionModel(const core::Graph& graph, std::int32_t c, bool staged)
-      : graph_(graph), staged_(staged), n_(graph.node_count()), rank_(input_ranks(graph)) {
+  /// At most `c` runs of each node; staged, those after the first in the stages of `only`, where that is given.
+  RetentionModel(const core::Graph& graph, std::int32_t c, bool staged, const Stages* only = nullptr)
+      : graph_(graph), staged_(staged), n_(graph.node_count()), rank_(input_ranks(graph)), only_(only) {
     count_runs(c);
     add_runs();
     add_ends();
@@ -174,6 +195,8 @@ class RetentionModel {
       const bool again = !graph_.pinned(v) && last_use_[r] > r;
       count[r] = again ? staged_ ? std::min(c, last_use_[r] - r + 1) : c : 1;
       last_run[r] = count[r] > 1 ? last_use_[r] : r;
+      if (only_ != nullptr)
+        count[r] = std::min(count[r], static_cast<std::int32_t>((*only_)[static_cast<std::size_t>(r)].size()) + 1);
     }
     for (std::int32_t r = 0; r < n_; ++r) first_run_[r + 1] = first_run_[r] + count[r];
   }
@@ -196,10 +219,14 @@ class RetentionModel {
           run.earliest = run.latest = r;
           run.at = Affine::constant(std::int64_t{r} * n_ + r);
         } else if (staged_) {
-          run.earliest = r + i;
-          run.latest = last_use_[r];
-          std::vector<std::int64_t> stages(static_cast<std::size_t>(run.latest - run.earliest + 1));
-          std::iota(stages.begin(), stages.end(), run.earliest);
+          std::vector<std::int64_t> stages(static_cast<std::size_t>(last_use_[r] - r - i + 1));
+          std::iota(stages.begin(), stages.end(), r + i);
+          if (only_ != nullptr) {
+            const auto& those = (*only_)[static_cast<std::size_t>(r)];
+            stages.assign(those.begin() + i - 1, those.end());
+          }
+          run.earliest = stages.front();
+          run.latest = stages.back();
           stages.push_back(n_);
           run.place = model_.add_variable(stages);
           run.at = Affine(run.place, r, n_);
@@ -411,6 +438,7 @@ class RetentionModel {
   const bool staged_;
   const std::int32_t n_;
   const std::vector<std::int32_t> rank_;
+  const Stages* only_;
   CpModel model_;
   std::vector<std::int32_t> first_run_, last_use_;  ///< of each rank: its first in runs_; the last stage of use
   std::vector<Run> runs_;
@@ -425,68 +453,183 @@ class RetentionModel {
   std::int64_t size_unit_ = 1, cost_unit_ = 1;
 };
 
+/// Neighbourhoods of a schedule in stages: what runs again within a window of stages is open, in every stage in which a
+/// reader, or a reader of one, first runs; what runs again elsewhere may stay where it is or go.
+class Windows {
+ public:
+  explicit Windows(const core::Graph& graph)
+      : rank_(input_ranks(graph)), near_(static_cast<std::size_t>(graph.node_count())) {
+    for (std::size_t r = 0; r < near_.size(); ++r) {
+      for (const NodeId w : graph.successors(graph.input_order()[r])) {
+        near_[r].push_back(rank_[w]);
+        for (const NodeId x : graph.successors(w)) near_[r].push_back(rank_[x]);
+      }
+      std::sort(near_[r].begin(), near_[r].end());
+      near_[r].erase(std::unique(near_[r].begin(), near_[r].end()), near_[r].end());
+    }
+  }
+
+  /// The stages [first, first + width).
+  Stages around(const core::Schedule& schedule, std::int32_t c, std::int32_t first, std::int32_t width) const {
+    const auto inside = [&](std::int32_t stage) { return stage >= first && stage < first + width; };
+    Stages open(near_.size());
+    std::vector<std::int32_t> runs(near_.size(), 0), outside(near_.size(), 0);
+    std::int32_t stage = 0;
+    for (const NodeId v : schedule.steps) {
+      const auto r = static_cast<std::size_t>(rank_[v]);
+      if (runs[r]++ == 0) {
+        ++stage;
+        continue;
+      }
+      open[r].push_back(stage);
+      outside[r] += inside(stage) ? 0 : 1;
+    }
+    for (std::size_t r = 0; r < open.size(); ++r) {
+      if (outside[r] + 1 < c) std::copy_if(near_[r].begin(), near_[r].end(), std::back_inserter(open[r]), inside);
+      std::sort(open[r].begin(), open[r].end());
+      open[r].erase(std::unique(open[r].begin(), open[r].end()), open[r].end());
+    }
+    return open;
+  }
+
+ private:
+  std::vector<std::int32_t> rank_;
+  Stages near_;  ///< of each rank: those of readers and of theirs
+};
+
+/// One call of the solver: its incumbent, and the engine's answers about it.
+class Moccasin {
+ public:
+  Moccasin(const core::Graph& graph, const SolveOptions& options, bool staged)
+      : graph_(graph),
+        options_(options),
+        staged_(staged),
+        watch_(options.limit),
+        incumbent_(graph, options, watch_,
+                   {staged ? OrderRule::stages : OrderRule::free, static_cast<std::int32_t>(options.own.at("c"))}),
+        c_(incumbent_.scope().max_occurrences) {
+    engine_.threads = static_cast<int>(options.own.at("threads"));
+    engine_.seed = options.seed;
+  }
+
+  Solution solve() {
+    incumbent_.offer(core::baseline_schedule(graph_));
+    if (graph_.node_count() > 0 && !done()) {
+      core::within(watch_, 0.1, [&](core::Stopwatch& first) { search_stages(graph_, options_, incumbent_, first); });
+    }
+    if (graph_.node_count() > 0 && !done()) {
+      constexpr double kMostPairs = 5e6;
+      if (RetentionModel::size(graph_, c_) > kMostPairs)
+        throw core::InputError(
+            fmt::format("solver 'moccasin' cannot take a graph of {} edges with c={}: its model is "
+                        "too large; take a lower c or another solver",
+                        graph_.edge_count(), c_));
+      if (!options_.budget || !incumbent_.within_budget()) lower_peak();
+      if (!done() && incumbent_.within_budget()) lower_cost();
+    }
+    Solution solution = incumbent_.finish(!incumbent_.cannot_improve() && watch_.expired_now());
+    if (engine_seconds_ >= 0) solution.best_seconds = engine_seconds_;
+    return solution;
+  }
+
+ private:
+  bool done() { return incumbent_.cannot_improve() || watch_.expired_now(); }
+  bool counts_work() const { return options_.limit.work < std::numeric_limits<std::int64_t>::max(); }
+
+  EngineAnswer run(const RetentionModel& model, const core::Limit& limit) {
+    const double started = watch_.seconds();
+    engine_.limit = limit;
+    const EngineAnswer answer = model.solve(engine_, incumbent_.schedule(), incumbent_.peak());
+    watch_.charge(answer.work);
+    if (answer.solved()) {
+      const auto known = std::pair(incumbent_.peak(), incumbent_.cost());
+      incumbent_.offer(model.schedule(answer));
+      if (std::pair(incumbent_.peak(), incumbent_.cost()) != known) engine_seconds_ = started + answer.best_seconds;
+    }
+    return answer;
+  }
+
+  /// Phase 1.
+  void lower_peak() {
+    RetentionModel model(graph_, c_, staged_);
+    const std::int64_t unit = model.size_unit();
+    const std::int64_t least = std::max(incumbent_.lower_bound(), options_.budget.value_or(0)) / unit;
+    model.minimize_peak(least, std::max(incumbent_.peak() / unit, least));
+    const EngineAnswer answer = run(model, watch_.share(options_.budget ? 1.0 : 0.5));
+    if (answer.whole_bound() > least) incumbent_.raise_lower_bound(answer.whole_bound() * unit);
+  }
+
+  /// Phase 2: all at once where that is short; windows while they better it; all at once again.
+  void lower_cost() {
+    constexpr double kShort = 0.1;
+    minimize_cost(watch_.share(staged_ ? kShort : 1.0));
+    if (!staged_ || done()) return;
+    core::within(watch_, 0.8, [&](core::Stopwatch& part) { search_windows(part); });
+    if (!done()) minimize_cost(watch_.rest());
+  }
+
+  RetentionModel within_memory(const Stages* only = nullptr) const {
+    RetentionModel model(graph_, c_, staged_, only);
+    model.limit_memory(Affine::constant(options_.budget.value_or(incumbent_.peak()) / model.size_unit()));
+    model.minimize_cost();
+    return model;
+  }
+
+  void minimize_cost(const core::Limit& limit) {
+    const RetentionModel model = within_memory();
+    const EngineAnswer answer = run(model, limit);
+    finished_ = answer.status == EngineStatus::optimal;
+    std::int64_t once = 0;
+    for (NodeId v = 0; v < graph_.node_count(); ++v) once += graph_.cost(v);
+    if (options_.budget && answer.bound > 0)
+      incumbent_.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), incumbent_.scope()});
+  }
+
+  /// Large neighbourhood search: windows become wider while they are solved to the end, and narrower where not.
+  void search_windows(core::Stopwatch& part) {
+    constexpr double kSeconds = 3;
+    constexpr std::int64_t kWork = 50'000'000;
+    constexpr int kMostIdle = 60;
+    if (finished_) return;
+    const Windows windows(graph_);
+    const std::int32_t n = graph_.node_count();
+    core::Random random(options_.seed + 2);
+    double width = 0.25 * n;
+    for (int idle = 0; idle < kMostIdle && width < n && !incumbent_.cannot_improve() && !part.expired_now(); ++idle) {
+      const auto span = std::max(static_cast<std::int32_t>(width), 1);
+      // As likely to hold any one stage.
+      const auto first = static_cast<std::int32_t>(random.next() % static_cast<std::uint64_t>(n + span)) - span;
+      const Stages open = windows.around(incumbent_.schedule(), c_, first, span);
+      core::Limit limit = part.rest();
+      if (counts_work()) {
+        limit.work = std::min(limit.work, kWork);
+      } else {
+        limit.seconds = std::min(limit.seconds, kSeconds);
+      }
+      const std::int64_t cost = incumbent_.cost();
+      const EngineAnswer answer = run(within_memory(&open), limit);
+      part.charge(answer.work);
+      if (incumbent_.cost() < cost) idle = 0;
+      width *= answer.status == EngineStatus::optimal ? 1.05 : 0.95;
+    }
+  }
+
+  const core::Graph& graph_;
+  const SolveOptions& options_;
+  const bool staged_;
+  core::Stopwatch watch_;
+  Incumbent incumbent_;
+  const std::int32_t c_;
+  EngineOptions engine_;
+  bool finished_ = false;       ///< phase 2 has run to its end
+  double engine_seconds_ = -1;  ///< when the engine found the incumbent; before 0: it did not
+};
+
 }  // namespace
 
 Solution moccasin(const core::Graph& graph, const SolveOptions& options) {
-  constexpr double kMostPairs = 5e6;
-  core::Stopwatch watch(options.limit);
-  const auto c = static_cast<std::int32_t>(options.own.at("c"));
   const bool staged = options.scope.order != OrderRule::free || options.own.at("staged") != 0;
-  Incumbent incumbent(graph, options, watch, {staged ? OrderRule::stages : OrderRule::free, c});
-  const Scope scope = incumbent.scope();
-  const core::Schedule baseline = core::baseline_schedule(graph);
-  incumbent.offer(baseline);
-  const auto done = [&] { return incumbent.cannot_improve() || watch.expired_now(); };
-  if (graph.node_count() == 0 || done()) return incumbent.finish(watch.expired_now());
-  core::within(watch, 0.1, [&](core::Stopwatch& first) { search_stages(graph, options, incumbent, first); });
-  if (done()) return incumbent.finish(watch.expired_now());
-  if (RetentionModel::size(graph, scope.max_occurrences) > kMostPairs)
-    throw core::InputError(
-        fmt::format("solver 'moccasin' cannot take a graph of {} edges with c={}: its model is too "
-                    "large; take a lower c or another solver",
-                    graph.edge_count(), scope.max_occurrences));
-
-  EngineOptions engine;
-  engine.threads = static_cast<int>(options.own.at("threads"));
-  engine.seed = options.seed;
-  double best_seconds = -1;
-  const auto run = [&](RetentionModel& model, const core::Limit& limit) {
-    const double started = watch.seconds();
-    engine.limit = limit;
-    const EngineAnswer answer = model.solve(engine, incumbent.schedule(), incumbent.peak());
-    watch.charge(answer.work);
-    if (answer.solved()) {
-      const auto known = std::pair(incumbent.peak(), incumbent.cost());
-      incumbent.offer(model.schedule(answer));
-      if (std::pair(incumbent.peak(), incumbent.cost()) != known) best_seconds = started + answer.best_seconds;
-    }
-    return answer;
-  };
-  // Phase 1.
-  if (!incumbent.within_budget() || !options.budget) {
-    RetentionModel model(graph, scope.max_occurrences, staged);
-    const std::int64_t unit = model.size_unit();
-    const std::int64_t least =
-        std::max(incumbent.lower_bound() / unit, options.budget ? *options.budget / unit : std::int64_t{0});
-    model.minimize_peak(least, std::max(incumbent.peak() / unit, least));
-    const EngineAnswer answer = run(model, watch.share(options.budget ? 1.0 : 0.5));
-    if (answer.whole_bound() > least) incumbent.raise_lower_bound(answer.whole_bound() * unit);
-  }
-  // Phase 2.
-  if (!done() && incumbent.within_budget()) {
-    RetentionModel model(graph, scope.max_occurrences, staged);
-    const std::int64_t budget = options.budget.value_or(incumbent.peak());
-    model.limit_memory(Affine::constant(budget / model.size_unit()));
-    model.minimize_cost();
-    const EngineAnswer answer = run(model, watch.rest());
-    std::int64_t once = 0;
-    for (NodeId v = 0; v < graph.node_count(); ++v) once += graph.cost(v);
-    if (options.budget && answer.bound > 0)
-      incumbent.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), scope});
-  }
-  Solution solution = incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());
-  if (best_seconds >= 0) solution.best_seconds = best_seconds;
-  return solution;
+  return Moccasin(graph, options, staged).solve();
 }
 
 }  // namespace cairn::solvers

@@ -23,10 +23,11 @@ void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& sche
 /// The opposite: while the peak exceeds `budget`, values that lie unused across the worst step are evicted there and
 /// computed again right before their next use, together with those of their inputs that are no longer in memory; the
 /// cheapest a byte first, randomised by `noise_seed` unless that is 0. True if the schedule is within the budget then;
-/// else it is that of the lowest peak that was met. All occurrences must be needed. At most a few T rounds, each O(T)
-/// and what it inserts and drops.
+/// else it is that of the lowest peak that was met. A node that stands in it `max_occurrences` times (0: any) is not
+/// chosen to run again, though two uses may have it once each. All occurrences must be needed. At most a few T rounds,
+/// each O(T) and what it inserts and drops.
 bool evict_until_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
-                         std::uint64_t noise_seed, core::Stopwatch& watch);
+                         std::uint64_t noise_seed, core::Stopwatch& watch, std::int32_t max_occurrences = 0);
 
 /// Ruin and recreate around the incumbent until the watch expires or `rounds` bring nothing: evict to a tighter budget,
 /// then retain up to the real one. Needs a budget or takes the incumbent's peak as one. Deterministic for a seed and a
