@@ -1,6 +1,9 @@
 #include "cairn/solvers/remat/internal/level.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <unordered_map>
@@ -445,10 +448,42 @@ struct Level::Program {
     return values;
   }
 
+  std::size_t memory_rows() const { return memory_.size(); }
+  /// Adds those memory rows to `linear` for which choose(phase, compute node) holds; returns how many.
+  template <class Choose>
+  std::size_t add_memory_rows(const Choose& choose) {
+    std::size_t added = 0;
+    for (MemoryRow& row : memory_) {
+      if (row.added || !choose(row.phase, row.node)) continue;
+      linear.add_row(row.terms, -LinearModel::kInfinity, row.most);
+      row.added = true;
+      ++added;
+    }
+    return added;
+  }
+  /// The compute nodes whose memory rows, not added so far, the answer breaks.
+  std::vector<bool> broken_by(const EngineAnswer& engine) const {
+    std::vector<bool> broken(model.nodes.size(), false);
+    for (const MemoryRow& row : memory_) {
+      std::int64_t bytes = 0;
+      for (const LinearTerm& term : row.terms) bytes += term.factor * engine.whole(term.variable);
+      if (!row.added && bytes > row.most) broken[static_cast<std::size_t>(row.node)] = true;
+    }
+    return broken;
+  }
+
   LinearModel linear;
   const Model& model;
 
  private:
+  /// In a phase, at a compute node: at most so many bytes.
+  struct MemoryRow {
+    std::int32_t phase, node;
+    std::vector<LinearTerm> terms;
+    std::int64_t most;
+    bool added = false;
+  };
+
   /// Whether way w of the backward node k runs, in its phase: its forward node's first way is the one that does not
   /// save.
   Variable runs_backward(std::int32_t k, std::size_t w) const { return saved_[model.nodes[k].part][k][w + 1]; }
@@ -740,7 +775,7 @@ struct Level::Program {
         terms.insert(terms.end(), row.own.begin(), row.own.end());
         merge(terms);
         std::erase_if(terms, [](const LinearTerm& term) { return term.factor == 0; });
-        linear.add_row(terms, -LinearModel::kInfinity, budget_.peak - row.held.certain);
+        memory_.push_back({t, k, std::move(terms), budget_.peak - row.held.certain});
       }
     }
   }
@@ -770,6 +805,7 @@ struct Level::Program {
 
   LevelBudget budget_;
   bool corrections_, again_;
+  std::vector<MemoryRow> memory_;
   std::vector<std::int32_t> last_use_, last_read_;
   std::vector<std::vector<std::vector<Variable>>> run_;    ///< [phase][compute node][way]
   std::vector<std::vector<std::vector<Variable>>> saved_;  ///< [forward compute node][phase][way]
@@ -803,30 +839,54 @@ LayerOption Level::again() const {
 }
 
 LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) const {
-  const Program program(*model_, budget, search.corrections, search.again);
+  constexpr std::size_t kFewRows = 400;
+  constexpr double kSomeOfTheTime = 0.6;
+  Program program(*model_, budget, search.corrections, search.again);
+  core::Stopwatch watch(search.limit);
   EngineOptions options;
-  options.limit = search.limit;
   options.threads = search.threads;
   options.seed = search.seed;
   if (search.hint != nullptr) options.hint = program.values_of(*search.hint);
-  const EngineAnswer engine = search.highs ? solve_milp(program.linear, options) : solve_cp(program.linear, options);
+  EngineAnswer engine;
+  double bound = -std::numeric_limits<double>::infinity();
+  const auto run = [&](const core::Limit& limit) {
+    options.limit = limit;
+    engine = search.highs ? solve_milp(program.linear, options) : solve_cp(program.linear, options);
+    watch.charge(engine.work);
+    bound = std::max(bound, engine.bound);
+  };
+
+  // Few of the memory rows bind: those of first runs come first, then those of nodes where an answer breaks one.
+  std::optional<EngineAnswer> known;  // breaks none
+  bool done = false;
+  if (program.memory_rows() > kFewRows) {
+    program.add_memory_rows([](std::int32_t phase, std::int32_t node) { return phase == node; });
+    while (!done && !known && watch.seconds() < kSomeOfTheTime * search.limit.seconds && !watch.expired_now()) {
+      core::Limit limit = watch.share(kSomeOfTheTime);
+      if (std::isfinite(limit.seconds)) limit.seconds = kSomeOfTheTime * search.limit.seconds - watch.seconds();
+      run(limit);
+      done = engine.status == EngineStatus::infeasible;
+      if (!engine.solved()) break;
+      const std::vector<bool> broken = program.broken_by(engine);
+      options.hint = program.values_of(program.read(engine).runs);
+      if (program.add_memory_rows([&](std::int32_t, std::int32_t node) { return broken[node]; }) > 0) continue;
+      known = engine;
+      done = engine.status == EngineStatus::optimal;
+    }
+  }
+  if (!done) {
+    if (!known && search.hint != nullptr) options.hint = program.values_of(*search.hint);
+    program.add_memory_rows([](std::int32_t, std::int32_t) { return true; });
+    run(watch.rest());
+    if (known && (!engine.solved() || engine.objective > known->objective)) engine = *known;
+  }
+
   LevelAnswer answer;
   if (engine.solved()) answer = program.read(engine);
-  switch (engine.status) {
-    case EngineStatus::optimal:
-      answer.status = LevelAnswer::Status::optimal;
-      break;
-    case EngineStatus::feasible:
-      answer.status = LevelAnswer::Status::feasible;
-      break;
-    case EngineStatus::infeasible:
-      answer.status = LevelAnswer::Status::infeasible;
-      break;
-    case EngineStatus::unknown:
-      break;
-  }
+  answer.status = engine.status;
+  engine.bound = bound;
   answer.bound = engine.status == EngineStatus::infeasible ? 0 : engine.whole_bound();
-  answer.work = engine.work;
+  answer.work = watch.work();
   return answer;
 }
 

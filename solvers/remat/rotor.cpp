@@ -112,6 +112,11 @@ class ChainSearch {
 
 Solution rotor(const core::Graph& graph, const RotorOptions& options) {
   core::Stopwatch watch(options.limit);
+  Incumbent incumbent(graph, options, watch);
+  if (graph.node_count() == 0) {
+    incumbent.offer({});
+    return incumbent.finish(false);
+  }
   const auto blocks = static_cast<std::int32_t>(std::min<std::int64_t>(options.blocks, graph.node_count() + 1));
   // Values that cross a large part of the graph may be held rather than stand in the way of every cut.
   std::vector<BlockChain> chains;
@@ -122,7 +127,6 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
   if (chains.back().blocks.size() < 2)
     throw core::InputError("the graph is no chain of blocks: nowhere does a single value cross its forward part");
 
-  Incumbent incumbent(graph, options, watch);
   const std::int64_t baseline_peak = incumbent.offer(core::baseline_schedule(graph)).peak;
   for (const BlockChain& chain : chains) {
     if (incumbent.cannot_improve() || watch.expired_now()) break;

@@ -7,6 +7,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
+#include "cairn/solvers/engines/internal/engine.h"
 #include "cairn/solvers/remat/internal/layers.h"
 
 namespace cairn::solvers {
@@ -28,7 +29,8 @@ struct LevelBudget {
 };
 
 struct LevelAnswer {
-  enum class Status : std::uint8_t { optimal, feasible, infeasible, unknown } status = Status::unknown;
+  using Status = EngineStatus;
+  Status status = Status::unknown;
   LayerOption schedule;    ///< of the whole level; of one that is not inner, backward runs right after forward
   std::int64_t cost = 0;   ///< of the schedule
   std::int64_t bound = 0;  ///< no schedule of this form and these options costs less
