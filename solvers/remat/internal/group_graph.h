@@ -16,7 +16,7 @@ class GroupGraph {
   GroupGraph(const core::Graph& whole, const Layer& layer);
 
   /// The graph in which a schedule of at most `peak` bytes has at most `between` bytes of the layer in memory while the
-  /// rest runs, what only the rest reads left out.
+  /// rest runs, what the rest reads left out.
   core::Graph within(std::int64_t peak, std::int64_t between) const;
   /// A schedule of that graph as an option of the layer, in nodes of the whole.
   LayerOption option(const core::Schedule& schedule) const;
