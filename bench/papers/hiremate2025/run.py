@@ -46,7 +46,7 @@ BUDGETS3 = ["90%", "80%", "70%", "60%"]
 
 def solve(args, path, solver, budget, limit, schedule):
     """The answer of `cairn solve`, with `time`: percent of the baseline's, None where nothing was found."""
-    command = [args.cairn, "solve", path, "--budget", budget, "--time-limit", limit, "--json",
+    command = [args.cairn, "solve", path, "--budget", budget, "--peak-only", "--time-limit", limit, "--json",
                "-o", schedule, "--solver", *solver]
     code, answer = run(command)
     if "error" in answer and code == 2:
