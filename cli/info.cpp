@@ -35,37 +35,48 @@ struct Verdict {
   std::string means;
 };
 
-Verdict judge_budget(const InfoArguments& arguments, const pipeline::Problem& problem, std::int64_t& least) {
+/// `lowest`: what the search without a budget found. May find a lower budget feasible than `least`.
+Verdict judge_budget(const InfoArguments& arguments, const pipeline::Problem& problem, const pipeline::Solved& lowest,
+                     pipeline::LeastBudget& least) {
   if (*problem.budget >= problem.baseline.peak) return {true, "fits as it is, in the baseline order"};
   if (*problem.budget < problem.lower_bound) return {false, "does not fit: below the lower bound"};
 
   const pipeline::Solved found = search_within(arguments, problem, problem.budget);
   if (found.within(problem.budget)) {
-    least = std::min(least, found.solution.peak);
+    if (found.solution.least_peak < least.bytes) least = {found.solution.least_peak, found.solution.least_peak_by};
     if (found.evaluation.recomputed == 0) return {true, "fits by another order, without recomputation"};
     return {true,
             fmt::format("fits by recomputing {} of {} steps, cost {:+.2f}%", found.evaluation.recomputed,
                         found.solution.schedule.length(), increase_pct(found.solution.cost, problem.baseline.cost))};
   }
+  const std::string other = fmt::format("fits with --solver {}", least.solver);
+  if (lowest.solution.least_peak > 0 && lowest.solution.least_peak <= *problem.budget) return {true, other};
+  const bool by_other = least.bytes <= *problem.budget;
   if (found.solution.status == solvers::Status::infeasible) {
-    const solvers::Scope& scope = found.solution.scope;
+    const solvers::Scope& scope = found.solution.peak_bound.scope;
     if (scope == solvers::kAnySchedule) return {false, "does not fit: proved"};
     if (scope == solvers::kWithoutRecomputation)
-      return {{}, "does not fit without recomputation: proved; not known with it"};
-    return {{}, fmt::format("does not fit with {}: proved; not known otherwise", solvers::describe(scope))};
+      return {{}, "does not fit without recomputation: proved; " + (by_other ? other : "not known with it")};
+    return {{},
+            fmt::format("does not fit with {}: proved; {}", solvers::describe(scope),
+                        by_other ? other : "not known otherwise")};
   }
+  if (by_other) return {{}, fmt::format("not found with --solver {}; {}", arguments.search.solver, other)};
   return {{}, "not known: no schedule was found within the time limit, and none is excluded"};
 }
 
 int show_info(const InfoArguments& arguments) {
   arguments.search.find();
   require_outputs(arguments.outputs.paths(), {arguments.graph.input()});
-  const pipeline::Problem problem = arguments.graph.problem(arguments.budget);
+  pipeline::Problem problem = arguments.graph.problem(arguments.budget);
   arguments.outputs.write(problem.graph);
   const pipeline::Solved lowest = search_within(arguments, problem, {});
-  std::int64_t least = pipeline::least_feasible(problem, lowest.solution, arguments.search.options());
+  if (lowest.solution.peak_bound.scope == solvers::kAnySchedule)
+    problem.lower_bound = std::max(problem.lower_bound, lowest.solution.peak_bound.value);
+  pipeline::LeastBudget least =
+      pipeline::least_feasible(problem, arguments.search.find(), lowest.solution, arguments.search.options());
   std::optional<Verdict> verdict;
-  if (problem.budget) verdict = judge_budget(arguments, problem, least);
+  if (problem.budget) verdict = judge_budget(arguments, problem, lowest, least);
 
   Json json = describe(problem);
   json["cost_at_least_budget"] = lowest.within(std::nullopt) ? Json(lowest.solution.cost) : Json(nullptr);
@@ -73,16 +84,18 @@ int show_info(const InfoArguments& arguments) {
     json["fits"] = or_null(verdict->fits);
     json["means"] = verdict->means;
   }
-  json["least_feasible_bytes"] = least;
+  add_limits(json, problem, least);
   json["interrupted"] = catch_interrupt().load();
-  Rows rows = {{"graph", problem.name},
-               {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
-               {"resident", bytes_text(problem.graph.resident_bytes()) + ", beside the budget"},
-               {"baseline peak", bytes_text(problem.baseline.peak)},
-               {"baseline cost", std::to_string(problem.baseline.cost)},
-               {"lower bound", bytes_text(problem.lower_bound)},
-               {"least budget known", fmt::format("{}, {:.1f}% of the baseline", bytes_text(least),
-                                                  100 + increase_pct(least, problem.baseline.peak))}};
+  Rows rows = {
+      {"graph", problem.name},
+      {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
+      {"resident", bytes_text(problem.graph.resident_bytes()) + ", beside the budget"},
+      {"baseline peak", bytes_text(problem.baseline.peak)},
+      {"baseline cost", std::to_string(problem.baseline.cost)},
+      {"lower bound", bytes_text(problem.lower_bound)},
+      {"because", lower_bound_reason(problem)},
+      {"least budget known", fmt::format("{}, {:.1f}% of the baseline, with --solver {}", bytes_text(least.bytes),
+                                         100 + increase_pct(least.bytes, problem.baseline.peak), least.solver)}};
   if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->means});
   arguments.console.print(json, format_table(rows));
   return catch_interrupt() ? kInterrupted : kDone;

@@ -18,6 +18,18 @@ std::size_t display_width(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+/// `bound` is at least what `needs` explains; a search proved the rest.
+std::string reason_of(const core::Graph& graph, const core::PeakBound& needs, std::int64_t bound) {
+  const std::string text = core::describe(graph, needs);
+  return bound > needs.bytes
+             ? fmt::format("the search proved it; any schedule needs {} bytes, as {}", needs.bytes, text)
+             : text;
+}
+
+std::string least_text(const pipeline::LeastBudget& least) {
+  return fmt::format("the least budget known feasible is {} bytes, with --solver {}", least.bytes, least.solver);
+}
+
 }  // namespace
 
 void Console::add_to(CLI::App& app) {
@@ -83,6 +95,28 @@ Json describe(const pipeline::Problem& problem) {
   return json;
 }
 
+void add_limits(Json& json, const pipeline::Problem& problem, const pipeline::LeastBudget& least) {
+  const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
+  Json holds = Json::array();
+  for (const core::PeakBound::Part& part : needs.parts) {
+    const bool value = part.value != core::kNoValue;
+    holds.push_back({{"name", value ? problem.graph.value_name(part.value) : problem.graph.name(needs.node)},
+                     {"bytes", part.bytes},
+                     {"kind", core::to_string(part.kind)}});
+  }
+  json["lower_bound_reason"] = {
+      {"node", needs.node == core::kNoNode ? Json(nullptr) : Json(problem.graph.name(needs.node))},
+      {"bytes", needs.bytes},
+      {"holds", std::move(holds)},
+      {"text", lower_bound_reason(problem)}};
+  json["least_feasible_bytes"] = least.bytes;
+  json["least_feasible_solver"] = least.solver;
+}
+
+std::string lower_bound_reason(const pipeline::Problem& problem) {
+  return reason_of(problem.graph, core::explain_peak_lower_bound(problem.graph), problem.lower_bound);
+}
+
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
 
 ProgressLine::~ProgressLine() {
@@ -127,23 +161,34 @@ std::string scope_text(const solvers::Scope& scope) {
 }
 
 Failure infeasible_failure(const pipeline::Problem& problem, const solvers::SolverInfo& solver,
-                           const solvers::Scope& scope, std::int64_t least, Json details) {
+                           const solvers::Scope& asked, const solvers::Bound& proved,
+                           const pipeline::LeastBudget& least, Json details) {
+  const std::int64_t budget = problem.budget.value_or(0);
+  const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
+  // What one node needs excludes every schedule, whatever the search proved of some.
+  const solvers::Bound bound = budget < needs.bytes && proved.scope != solvers::kAnySchedule
+                                   ? solvers::Bound{needs.bytes, solvers::kAnySchedule}
+                                   : solvers::Bound{std::max(needs.bytes, proved.value), proved.scope};
+  std::string others;
+  if (!bound.scope.contains(asked)) {
+    others = fmt::format("; other schedules may fit, which solver '{}' leaves out: try --solver auto", solver.name);
+  } else if (bound.scope != solvers::kAnySchedule) {
+    others = "; other schedules may fit, which --order or --max-occurrences leaves out";
+  }
   return {kInfeasible,
-          fmt::format("no schedule of '{}'{} fits into {} bytes{}: the lower bound is {} bytes; the least budget known "
-                      "feasible is {} bytes{}",
-                      problem.name, scope_text(scope), problem.budget.value_or(0), rounding_text(problem),
-                      problem.lower_bound, least,
-                      solver.scope == solvers::kWithoutRecomputation ? "; --solver auto recomputes" : ""),
+          fmt::format("no schedule of '{}'{} fits into {} bytes{}: the lower bound is {} bytes: {}; {}{}", problem.name,
+                      scope_text(bound.scope), budget, rounding_text(problem), bound.value,
+                      reason_of(problem.graph, needs, bound.value), least_text(least), others),
           std::move(details)};
 }
 
-Failure not_found_failure(const pipeline::Problem& problem, std::int64_t least, Json details) {
-  return {
-      kNotFound,
-      fmt::format("found no schedule of '{}' within {} bytes{}, and none is excluded (lower bound {} bytes); the least "
-                  "budget known feasible is {} bytes; raise --budget or --time-limit, or try another --solver",
-                  problem.name, problem.budget.value_or(0), rounding_text(problem), problem.lower_bound, least),
-      std::move(details)};
+Failure not_found_failure(const pipeline::Problem& problem, const pipeline::LeastBudget& least, Json details) {
+  return {kNotFound,
+          fmt::format("found no schedule of '{}' within {} bytes{}, and none is excluded (lower bound {} bytes); {}; "
+                      "raise --budget or --time-limit, or try another --solver",
+                      problem.name, problem.budget.value_or(0), rounding_text(problem), problem.lower_bound,
+                      least_text(least)),
+          std::move(details)};
 }
 
 std::string best_so_far(const pipeline::Problem& problem, std::int64_t peak, const std::string& output) {

@@ -42,6 +42,11 @@ Json or_null(const std::optional<T>& value) {
 }
 /// The keys that `info`, `solve`, `run` and `simulate` have in common.
 Json describe(const pipeline::Problem& problem);
+/// Adds why the lower bound holds, and the least budget known feasible with the solver that meets it.
+void add_limits(Json& json, const pipeline::Problem& problem, const pipeline::LeastBudget& least);
+/// Why no schedule has less than the problem's lower bound, in a line: the tensors that one node needs together, or
+/// that the search proved more.
+std::string lower_bound_reason(const pipeline::Problem& problem);
 
 bool stderr_is_terminal();
 
@@ -71,11 +76,13 @@ std::string rounding_text(const pipeline::Problem& problem);
 /// " without recomputation", " (input order kept)", ...; empty for any schedule.
 std::string scope_text(const solvers::Scope& scope);
 
-/// "no schedule fits: the lower bound is L; the least budget known feasible is X". `scope` is what was proved
-/// infeasible; where the solver alone keeps it small, the message says so.
+/// "no schedule fits: the lower bound is L: why; the least budget known feasible is X, with --solver S". `proved` is a
+/// bound above the problem's budget. Where it is not of any schedule, the message says of which, and whether the solver
+/// or what was asked for, `asked`, leaves out the others.
 Failure infeasible_failure(const pipeline::Problem& problem, const solvers::SolverInfo& solver,
-                           const solvers::Scope& scope, std::int64_t least, Json details);
-Failure not_found_failure(const pipeline::Problem& problem, std::int64_t least, Json details);
+                           const solvers::Scope& asked, const solvers::Bound& proved,
+                           const pipeline::LeastBudget& least, Json details);
+Failure not_found_failure(const pipeline::Problem& problem, const pipeline::LeastBudget& least, Json details);
 
 /// What an interrupted search leaves, in words: the peak of its best schedule, whether that is above the budget, and
 /// the file that it was written to, or how to get one.

@@ -86,10 +86,12 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
                     "raise --budget or --time-limit",
                     problem.name, *problem.budget, rounding_text(rounded), fit.plan->bytes),
         std::move(details));
-  const std::int64_t least = pipeline::least_feasible(rounded, fit.solution, arguments.search.options());
-  details["least_feasible_bytes"] = least;
+  const solvers::SolverInfo& solver = arguments.search.find();
+  const solvers::SolveOptions options = arguments.search.options();
+  const pipeline::LeastBudget least = pipeline::least_feasible(rounded, solver, fit.solution, options);
+  add_limits(details, rounded, least);
   if (fit.solution.status == solvers::Status::infeasible)
-    throw infeasible_failure(rounded, arguments.search.find(), fit.solution.scope, least, std::move(details));
+    throw infeasible_failure(rounded, solver, options.scope, fit.solution.peak_bound, least, std::move(details));
   throw not_found_failure(rounded, least, std::move(details));
 }
 

@@ -63,7 +63,7 @@ Result finish(const pipeline::Problem& problem, const solvers::SolverInfo& solve
 }
 
 Json to_json(const pipeline::Problem& problem, const SolveArguments& arguments, const pipeline::Solved& found,
-             const std::optional<Result>& result, std::int64_t least) {
+             const std::optional<Result>& result, const pipeline::LeastBudget& least) {
   const auto if_any = [&](auto&& get) { return result ? Json(get(*result)) : Json(nullptr); };
   const auto if_planned = [&](auto&& get) { return result && result->plan ? Json(get(*result)) : Json(nullptr); };
   Json json = describe(problem);
@@ -74,7 +74,7 @@ Json to_json(const pipeline::Problem& problem, const SolveArguments& arguments, 
   json["lower_bound_scope"] = solvers::describe(found.solution.peak_bound.scope);
   json["lower_bound_cost"] = found.solution.cost_bound.value;
   json["lower_bound_cost_scope"] = solvers::describe(found.solution.cost_bound.scope);
-  json["least_feasible_bytes"] = least;
+  add_limits(json, problem, least);
   json["peak_bytes"] = if_any([](const Result& r) { return r.evaluation.peak; });
   json["cost"] = if_any([](const Result& r) { return r.evaluation.cost; });
   json["cost_increase_pct"] =
@@ -139,14 +139,15 @@ int solve(const SolveArguments& arguments) {
     if (found.solution.schedule.steps.empty()) found.solution.schedule = core::baseline_schedule(problem.graph);
     result = finish(problem, solver, found, arguments);
   }
-  const std::int64_t least = pipeline::least_feasible(problem, found.solution, arguments.search.options());
+  const pipeline::LeastBudget least =
+      pipeline::least_feasible(problem, solver, found.solution, arguments.search.options());
   const bool interrupted = catch_interrupt() && result;
   Json json = to_json(problem, arguments, found, result, least);
   if (interrupted)
     throw Failure(kInterrupted, "interrupted; " + best_so_far(problem, result->evaluation.peak, arguments.output),
                   std::move(json));
   if (!success && found.solution.status == solvers::Status::infeasible)
-    throw infeasible_failure(problem, solver, found.solution.scope, least, std::move(json));
+    throw infeasible_failure(problem, solver, options.scope, found.solution.peak_bound, least, std::move(json));
   if (!success) throw not_found_failure(problem, least, std::move(json));
   arguments.console.print(json, arguments.console.json ? "" : table(problem, arguments, found, *result));
   return kDone;

@@ -1,17 +1,33 @@
 #include "cairn/core/profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "cairn/core/error.h"
 #include "cairn/core/internal/saturating.h"
 #include "cairn/core/internal/trace.h"
+#include "cairn/core/text.h"
 
 namespace cairn::core {
 namespace {
 
 constexpr std::size_t kMostSlots = std::numeric_limits<std::int32_t>::max() - 1;
+
+/// What is in memory while v runs at least.
+std::int64_t working_set(const Graph& graph, NodeId v) {
+  std::int64_t bytes = graph.size(v) + graph.scratch(v);
+  for (const ValueId x : graph.inputs(v)) bytes += graph.value_size(x);
+  return bytes;
+}
+
+std::string join_words(const std::vector<std::string>& words) {
+  return words.size() < 2 ? fmt::format("{}", fmt::join(words, ""))
+                          : fmt::format("{} and {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
 
 }  // namespace
 
@@ -147,14 +163,103 @@ std::vector<std::int64_t> Evaluator::profile(std::span<const NodeId> steps) {
 Evaluation evaluate(const Graph& graph, const Schedule& schedule) { return Evaluator(graph).evaluate(schedule); }
 
 std::int64_t peak_lower_bound(const Graph& graph) {
-  std::int64_t kept = 0, working_set = 0;
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    std::int64_t bytes = graph.size(v) + graph.scratch(v);
-    for (const ValueId x : graph.inputs(v)) bytes += graph.value_size(x);
-    working_set = std::max(working_set, bytes);
-  }
+  std::int64_t kept = 0, most = 0;
+  for (NodeId v = 0; v < graph.node_count(); ++v) most = std::max(most, working_set(graph, v));
   for (ValueId x = 0; x < graph.value_count(); ++x) kept += graph.value_kept(x) ? graph.value_size(x) : 0;
-  return std::max(kept, working_set);
+  return std::max(kept, most);
+}
+
+std::string_view to_string(PeakBound::Kind kind) {
+  switch (kind) {
+    case PeakBound::Kind::input:
+      return "input";
+    case PeakBound::Kind::output:
+      return "output";
+    case PeakBound::Kind::scratch:
+      return "scratch";
+    case PeakBound::Kind::kept:
+      return "kept";
+  }
+  return "unknown";
+}
+
+PeakBound explain_peak_lower_bound(const Graph& graph) {
+  PeakBound bound{.bytes = peak_lower_bound(graph)};
+  const auto add = [&](PeakBound::Kind kind, ValueId value, std::int64_t bytes) {
+    if (bytes != 0) bound.parts.push_back({kind, value, bytes});
+  };
+  for (NodeId v = 0; v < graph.node_count() && bound.node == kNoNode; ++v) {
+    if (bound.bytes > 0 && working_set(graph, v) == bound.bytes) bound.node = v;
+  }
+  if (const NodeId v = bound.node; v != kNoNode) {
+    for (const ValueId x : graph.inputs(v)) add(PeakBound::Kind::input, x, graph.value_size(x));
+    for (const ValueId x : graph.outputs(v)) add(PeakBound::Kind::output, x, graph.value_size(x));
+    add(PeakBound::Kind::scratch, kNoValue, graph.scratch(v));
+  } else {
+    for (ValueId x = 0; x < graph.value_count(); ++x) {
+      if (graph.value_kept(x)) add(PeakBound::Kind::kept, x, graph.value_size(x));
+    }
+  }
+  std::stable_sort(bound.parts.begin(), bound.parts.end(), [](const PeakBound::Part& a, const PeakBound::Part& b) {
+    return a.kind != b.kind ? a.kind < b.kind : a.bytes > b.bytes;
+  });
+  return bound;
+}
+
+std::string describe(const Graph& graph, const PeakBound& bound) {
+  constexpr std::size_t kNamed = 3;
+  const auto part = [](std::string_view what, std::int64_t bytes) {
+    return fmt::format("{} ({})", what, format_bytes(bytes));
+  };
+  const auto of_kind = [&](PeakBound::Kind kind) {
+    std::vector<PeakBound::Part> parts;
+    std::copy_if(bound.parts.begin(), bound.parts.end(), std::back_inserter(parts),
+                 [&](const PeakBound::Part& p) { return p.kind == kind; });
+    return parts;
+  };
+  std::vector<std::string> items;
+  /// The largest by name, the others together.
+  const auto name_largest = [&](std::string_view one, std::string_view several, PeakBound::Kind kind) {
+    const std::vector<PeakBound::Part> parts = of_kind(kind);
+    const std::size_t named = parts.size() == kNamed + 1 ? parts.size() : std::min(parts.size(), kNamed);
+    std::int64_t others = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (i >= named) {
+        others += parts[i].bytes;
+        continue;
+      }
+      const std::string name = fmt::format("'{}'", graph.value_name(parts[i].value));
+      const std::string_view prefix = i > 0 ? "" : parts.size() == 1 ? one : several;
+      items.push_back(part(fmt::format("{}{}", prefix, name), parts[i].bytes));
+    }
+    if (named < parts.size()) items.push_back(part(fmt::format("{} more", parts.size() - named), others));
+  };
+  if (bound.parts.empty()) return "no node needs memory";
+  if (bound.node == kNoNode) {
+    name_largest("the kept value ", "the kept values ", PeakBound::Kind::kept);
+    return fmt::format("{} {} in memory at the end", join_words(items),
+                       bound.parts.size() == 1 ? "is" : "are together");
+  }
+
+  name_largest("its input ", "its inputs ", PeakBound::Kind::input);
+  const std::vector<PeakBound::Part> outputs = of_kind(PeakBound::Kind::output);
+  std::int64_t made = 0;
+  for (const PeakBound::Part& output : outputs) made += output.bytes;
+  if (outputs.size() == 1) items.push_back(part("its output", made));
+  if (outputs.size() > 1) items.push_back(part(fmt::format("its {} outputs", outputs.size()), made));
+  const std::int64_t scratch = graph.scratch(bound.node);
+  if (scratch > 0) items.push_back(part("scratch", scratch));
+  std::string text = fmt::format("'{}' needs {} in memory{}", graph.name(bound.node), join_words(items),
+                                 items.size() > 1 ? " together" : "");
+  if (scratch < 0) {
+    std::vector<std::string> from;
+    for (const ValueId x : graph.outputs(bound.node)) {
+      if (graph.inplace(x) != kNoValue) from.push_back(fmt::format("'{}'", graph.value_name(graph.inplace(x))));
+    }
+    text += fmt::format(", less {} that it takes over{}", format_bytes(-scratch),
+                        from.empty() ? "" : " from " + join_words(from));
+  }
+  return text;
 }
 
 }  // namespace cairn::core

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cairn/core/graph.h"
@@ -64,5 +65,24 @@ Evaluation evaluate(const Graph& graph, const Schedule& schedule);
 /// A bound that no schedule of the graph can beat: the largest working set of one node (its inputs, outputs and
 /// scratch), and everything that is kept. Bytes. O(n + m).
 std::int64_t peak_lower_bound(const Graph& graph);
+
+/// Why no schedule has less than peak_lower_bound(): what is in memory together whatever the schedule.
+struct PeakBound {
+  enum class Kind : std::uint8_t { input, output, scratch, kept };
+  struct Part {
+    Kind kind = Kind::input;
+    ValueId value = kNoValue;  ///< kNoValue: the node's scratch
+    std::int64_t bytes = 0;    ///< not 0; below 0: scratch of a node that takes over storage of its inputs
+    bool operator==(const Part&) const = default;
+  };
+  std::int64_t bytes = 0;   ///< peak_lower_bound(), the sum of the parts
+  NodeId node = kNoNode;    ///< whose working set it is, the first such node; kNoNode: all that is kept at the end
+  std::vector<Part> parts;  ///< inputs, outputs, scratch; of a kind the largest first
+};
+std::string_view to_string(PeakBound::Kind kind);
+/// O(n + m + k log k) for k parts.
+PeakBound explain_peak_lower_bound(const Graph& graph);
+/// "'d' needs its inputs 'c' (20 B), 'a' (20 B), 3 more (4 B), its output (10 B) and scratch (5 B) in memory together".
+std::string describe(const Graph& graph, const PeakBound& bound);
 
 }  // namespace cairn::core

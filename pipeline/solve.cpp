@@ -43,18 +43,28 @@ Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const 
   return solved;
 }
 
-std::int64_t least_feasible(const Problem& problem, const solvers::Solution& solution, solvers::SolveOptions options) {
+LeastBudget least_feasible(const Problem& problem, const solvers::SolverInfo& solver, const solvers::Solution& solution,
+                           solvers::SolveOptions options) {
   constexpr double kQuickSeconds = 5;
-  std::int64_t least = problem.baseline.peak;
-  if (!solution.schedule.steps.empty()) least = std::min(least, solution.peak);
-  if (solution.least_peak > 0) return std::min(least, solution.least_peak);
-  if (problem.graph.node_count() == 0) return least;
+  LeastBudget least{problem.baseline.peak, "none"};
+  const auto learn = [&](std::int64_t peak, std::string_view by) {
+    if (peak > 0 && peak < least.bytes) least = {peak, by};
+  };
+  learn(solution.least_peak, solution.least_peak_by);
+  learn(solution.peak, solver.name);  // plans may have led to another schedule
+  std::int64_t proved = core::peak_lower_bound(problem.graph);
+  if (solution.peak_bound.scope.contains(options.scope)) proved = std::max(proved, solution.peak_bound.value);
+  const bool too_much = problem.budget && least.bytes > *problem.budget && least.bytes > proved;
+  const solvers::SolverInfo& all = solvers::find_solver("auto");
+  if (problem.graph.node_count() == 0 || (solution.least_peak > 0 && (!too_much || solver.name == all.name)))
+    return least;
 
   options.budget.reset();
   options.own.clear();
   options.limit.seconds = std::min(options.limit.seconds, kQuickSeconds);
-  const Solved quick = solve(problem.graph, solvers::find_solver("auto"), options);
-  return quick.within(std::nullopt) ? std::min(least, quick.solution.peak) : least;
+  const solvers::Solution quick = solve(problem.graph, all, options).solution;
+  learn(quick.least_peak, quick.least_peak_by);
+  return least;
 }
 
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,
@@ -181,9 +191,11 @@ Decision decide(const Problem& problem, std::string_view solver, const FitOption
   if (!fit.fits())
     throw core::Error(fmt::format(
         "found no schedule of '{}' whose plan fits into {} bytes: {}", problem.name, fit.budget,
-        fit.plan ? fmt::format("the lowest plan needs {} bytes", fit.plan->bytes)
-                 : fmt::format("the lower bound is {} bytes, and the least budget known feasible is {} bytes",
-                               rounded.lower_bound, least_feasible(rounded, fit.solution, options.search))));
+        fit.plan
+            ? fmt::format("the lowest plan needs {} bytes", fit.plan->bytes)
+            : fmt::format("the lower bound is {} bytes, and the least budget known feasible is {} bytes",
+                          rounded.lower_bound,
+                          least_feasible(rounded, solvers::find_solver(solver), fit.solution, options.search).bytes)));
   evaluate_again(solver, rounded.graph, fit.solution);
   return decide_on(problem.graph, std::string(solver), std::move(fit.solution.schedule), options.plan,
                    std::move(fit.plan));

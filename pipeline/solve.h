@@ -38,9 +38,16 @@ struct Solved {
 /// solver does not take the graph.
 Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options = {});
 
-/// The least budget known feasible, bytes: of the baseline, of what the solver met and, where the solver met nothing,
-/// of a quick search without a budget (5 s at most).
-std::int64_t least_feasible(const Problem& problem, const solvers::Solution& solution, solvers::SolveOptions options);
+/// A budget that some schedule meets, and the solver that finds one.
+struct LeastBudget {
+  std::int64_t bytes = 0;
+  std::string_view solver;  ///< SolverInfo::name; `none` for the baseline
+};
+/// The least budget known feasible: of the baseline, of what the solver met and, where that is nothing, or above the
+/// problem's budget and not proved least, of a quick search by all solvers (5 s at most). `options`: what was asked
+/// for.
+LeastBudget least_feasible(const Problem& problem, const solvers::SolverInfo& solver, const solvers::Solution& solution,
+                           solvers::SolveOptions options);
 
 /// solvers::find_plan of a schedule's buffers, checked. Throws DefectError where the plan is wrong.
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,

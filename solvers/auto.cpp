@@ -1,6 +1,7 @@
 #include "cairn/solvers/internal/auto.h"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "cairn/core/error.h"
@@ -67,6 +68,12 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   core::Stopwatch watch(limit);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
+  std::int64_t least_peak = incumbent.least_peak();
+  std::string_view least_peak_by = "none";
+  const auto credit = [&](std::string_view solver) {
+    if (incumbent.least_peak() < least_peak) least_peak_by = solver;
+    least_peak = incumbent.least_peak();
+  };
   SolveOptions inner = options;
   if (options.progress) {
     // The inner solvers start afresh; people want to see the best of all.
@@ -89,6 +96,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
     incumbent.raise_peak_bound(solution.peak_bound);
     incumbent.raise_cost_bound(solution.cost_bound);
+    credit(solver.name);
   };
   const auto run_all = [&](bool recomputing) {
     for (const SolverInfo* solver : turns(graph, options.scope, recomputing)) run(*solver, solver->turn.share);
@@ -98,6 +106,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   if (recomputes && !options.budget) {
     // From what they found, before an order without recomputation, hard to better by small changes, takes its place.
     core::within(watch, 0.1, [&](core::Stopwatch& first) { refine(graph, inner, incumbent, first, kStagnation / 10); });
+    credit("auto");
   }
   // An order that needs no recomputation is the cheapest schedule of all, where it fits: a short try, and a long one
   // with the time that local search leaves.
@@ -110,6 +119,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   const auto search = [&](double part) {
     if (!recomputes || watch.expired_now()) return;
     core::within(watch, part, [&](core::Stopwatch& one) { refine(graph, inner, incumbent, one, kStagnation); });
+    credit("auto");
   };
   search(more && engines ? 0.5 : 1.0);
   if (more) {
@@ -118,7 +128,9 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
       run(*last[i], (engines ? 0.9 : 1.0) / static_cast<double>(last.size() - i));
     if (engines && incumbent.cost() < cost) search(1.0);
   }
-  return incumbent.finish(watch.expired_now());
+  Solution solution = incumbent.finish(watch.expired_now());
+  solution.least_peak_by = least_peak_by;
+  return solution;
 }
 
 }  // namespace cairn::solvers

@@ -284,7 +284,9 @@ Solution SolverInfo::solve(const core::Graph& graph, const SolveOptions& asked) 
     if (value < option.least || value > option.most) refuse_value(*this, option, std::to_string(value));
   }
   for (const SolverOption& option : options) complete.own.emplace(option.name, option.initial);
-  return run(graph, complete);
+  Solution solution = run(graph, complete);
+  if (solution.least_peak_by.empty()) solution.least_peak_by = name;
+  return solution;
 }
 
 void SolverInfo::set_option(SolveOptions& into, std::string_view assignment) const {
