@@ -357,6 +357,13 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
   if (!options.budget) {
     find_least_peak(graph, search, incumbent, watch);
     budget = incumbent.least_peak();
+  } else if (!incumbent.within_budget() && !incumbent.proved_infeasible()) {
+    // Some schedule first: the cheapest one may take longer than there is time.
+    core::within(watch, 0.5, [&](core::Stopwatch& first) {
+      const Search::Result result = search.run(budget, Search::Aim::any, first);
+      if (result.end == Search::End::found) incumbent.offer(result.schedule);
+      if (result.end == Search::End::none) incumbent.raise_lower_bound(budget + 1);
+    });
   }
   if (!incumbent.proved_infeasible() && !watch.expired_now()) {
     const Search::Result result = search.run(budget, Search::Aim::cheapest, watch);

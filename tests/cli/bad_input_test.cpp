@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
+#include "cairn/tests/solvers/no_engine.h"
 
 namespace {
 
@@ -136,6 +139,80 @@ TEST_CASE("a budget that a weak solver cannot meet is not found, not infeasible"
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());
   check_error(run_command({"solve", graph, "--solver", "none", "--budget", "55"}), 4, {"55", "lower bound 50"});
+}
+
+TEST_CASE("a time limit of 0 is answered with what is known at once") {
+  if (cairn::tests::no_engine()) return;
+  const Folder folder;
+  const std::string diamond = folder.write("g.json", diamond_graph()), training = folder / "ffn.json";
+  REQUIRE(run_command({"model", "ffn", "--layers", "3", "--batch", "8", "-q", "-o", training}).code == 0);
+  for (const std::string solver : {"moccasin", "checkmate", "checkmate-lp", "rotor", "hiremate", "auto"}) {
+    for (const std::string& graph : {diamond, training}) {
+      if (solver == "rotor" && graph == diamond) continue;
+      INFO(solver << " " << graph);
+      const Outcome best = run_command({"solve", graph, "--solver", solver, "-t", "0", "--json"});
+      CHECK(best.code == 0);
+      CHECK(best.json()["valid"] == true);
+      CHECK(run_command({"solve", graph, "--solver", solver, "-t", "0", "--budget", "100%"}).code == 0);
+      const Outcome tight = run_command({"solve", graph, "--solver", solver, "-t", "0", "--budget", "90%"});
+      if (tight.code != 0) check_error(tight, 4, {"none is excluded", "known feasible is", "--time-limit"});
+      check_error(run_command({"solve", graph, "--solver", solver, "-t", "0", "--budget", "1"}), 3, {"lower bound"});
+    }
+  }
+}
+
+TEST_CASE("C_v below 1 is refused") {
+  if (cairn::tests::no_engine()) return;
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  check_error(run_command({"solve", graph, "--solver", "moccasin", "--option", "c=0"}), 2,
+              {"option 'c' of solver 'moccasin' is '0'", "from 1 to 1000"});
+}
+
+TEST_CASE("a graph whose backward marks are inconsistent is refused by the solvers that read them") {
+  if (cairn::tests::no_engine()) return;
+  const Folder folder;
+  // The diamond, whose input order is not of least peak.
+  const std::string first = R"({"name":"a","size":20,"inputs":[]},{"name":"b","size":20,"inputs":[0]},)";
+  const std::string gradient = R"({"name":"g","size":20,"inputs":[1],"backward":true,"forward":1},)";
+  const std::string forward_reads_backward =
+      folder.write("reads.json", graph_of(first + gradient + R"({"name":"late","size":10,"inputs":[2,0]})"));
+  const std::string owned_by_backward = folder.write(
+      "owner.json",
+      graph_of(first + gradient + R"({"name":"late","size":10,"inputs":[2,0],"backward":true,"forward":2})"));
+  for (const std::string solver : {"rotor", "hiremate"}) {
+    INFO(solver);
+    check_error(run_command({"solve", forward_reads_backward, "--solver", solver}), 2, {"'late'", "'g'", "backward"});
+    check_error(run_command({"solve", owned_by_backward, "--solver", solver}), 2, {"'late'", "'g'", "backward"});
+  }
+  CHECK(run_command({"solve", forward_reads_backward, "-q"}).code == 0);
+  check_error(run_command({"solve", folder.write("g.json", diamond_graph()), "--solver", "rotor"}), 2,
+              {"no node of the graph is marked backward"});
+}
+
+TEST_CASE("a solver whose engine is missing says how to get it, and auto goes without") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  setenv("CAIRN_ENGINES", (folder / "none").c_str(), 1);
+  std::vector<std::string> missing;
+  const auto solvers = run_command({"solvers", "--json"}).json();
+  for (const auto& solver : solvers["solvers"]) {
+    if (solver["missing"] != "") missing.push_back(solver["name"]);
+  }
+  if (missing.size() < 4) {
+    std::printf("skipped: the system has engines of its own\n");
+    return;
+  }
+  CHECK(missing == std::vector<std::string>{"moccasin", "hiremate", "checkmate", "checkmate-lp"});
+  for (const std::string& solver : missing) {
+    check_error(run_command({"solve", graph, "--solver", solver, "--budget", "50"}), 2,
+                {"solver '" + solver + "' is not available", "is not installed", "scripts/install_engines.sh"});
+  }
+  const Outcome table = run_command({"solvers"});
+  CHECK(table.out.find("missing: HiGHS is not installed; scripts/install_engines.sh installs it") != std::string::npos);
+  const Outcome solved = run_command({"solve", graph, "--budget", "50", "--json"});
+  CHECK(solved.code == 0);
+  CHECK(solved.json()["peak_bytes"] == 50);
 }
 
 TEST_CASE("an unknown name suggests the nearest") {

@@ -1,0 +1,164 @@
+// What info, solve and run say where a budget is too tight: the lower bound with its reason, and the least budget known
+// feasible with the solver that meets it.
+#include "cairn/core/formats/files.h"
+#include "cairn/core/profile.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
+#include "cairn/tests/solvers/no_engine.h"
+
+namespace {
+
+using namespace cairn;
+using test::check_error;
+using test::diamond_graph;
+using test::Folder;
+using test::run_command;
+using tests::no_engine;
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+Json run_json(Words words, int code = 0) {
+  words.push_back("--json");
+  const auto outcome = run_command(words);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == code);
+  return outcome.json();
+}
+
+/// A training step whose least peak is 12,288 bytes, and 16,384 in stages with two runs a node.
+std::string write_ffn(const Folder& folder) {
+  run_json({"model", "ffn", "--layers", "4", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8", "-o",
+            folder / "ffn.json"});
+  return folder / "ffn.json";
+}
+
+void check_reason(const Json& json) {
+  const Json& reason = json["lower_bound_reason"];
+  std::int64_t sum = 0;
+  for (const Json& part : reason["holds"]) sum += part["bytes"].get<std::int64_t>();
+  CHECK(sum == reason["bytes"].get<std::int64_t>());
+  CHECK(sum <= json["lower_bound_peak_bytes"].get<std::int64_t>());
+  CHECK_FALSE(reason["text"].get<std::string>().empty());
+}
+
+}  // namespace
+
+TEST_CASE("info gives the reason of the lower bound, and who meets the least budget") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const Json json = run_json({"info", graph});
+  const Json holds = {{{"name", "c"}, {"bytes", 20}, {"kind", "input"}},
+                      {{"name", "a"}, {"bytes", 20}, {"kind", "input"}},
+                      {{"name", "d"}, {"bytes", 10}, {"kind", "output"}}};
+  const std::string text = "'d' needs its inputs 'c' (20 B), 'a' (20 B) and its output (10 B) in memory together";
+  CHECK(json["lower_bound_reason"] == Json({{"node", "d"}, {"bytes", 50}, {"holds", holds}, {"text", text}}));
+  CHECK(json["least_feasible_bytes"] == 50);
+  CHECK(json["least_feasible_solver"] == "greedy");
+  CHECK(run_json({"info", graph, "--solver", "none"})["least_feasible_solver"] == "none");
+
+  const std::string table = run_command({"info", graph}).out;
+  CHECK(table.find("\nbecause             " + text + "\n") != std::string::npos);
+  CHECK(table.find("83.3% of the baseline, with --solver greedy\n") != std::string::npos);
+
+  // Without recomputation 60 are needed, which is no bound of any schedule.
+  const Json orders = run_json({"info", graph, "--solver", "order"});
+  CHECK(orders["lower_bound_peak_bytes"] == 50);
+  CHECK(orders["least_feasible_bytes"] == 60);
+  CHECK(orders["least_feasible_solver"] == "none");
+}
+
+TEST_CASE("exit code 3 gives the reason and the witness") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const std::string line =
+      "fits into 49 bytes: the lower bound is 50 bytes: 'd' needs its inputs 'c' (20 B), 'a' (20 B) and its output "
+      "(10 B) in memory together; the least budget known feasible is 50 bytes, with --solver greedy\n";
+  check_error(run_command({"solve", graph, "--budget", "49"}), 3, {"no schedule of 'tiny' " + line});
+  check_error(run_command({"run", graph, "--budget", "49", "--alignment", "1", "--backend", "host"}), 3, {line});
+  for (const Words& words : {Words{"solve", graph, "--budget", "49"},
+                             Words{"run", graph, "--budget", "49", "--alignment", "1", "--backend", "host"}}) {
+    const Json json = run_json(words, 3);
+    check_reason(json);
+    CHECK(json["lower_bound_reason"]["node"] == "d");
+    CHECK(json["least_feasible_bytes"] == 50);
+    CHECK(json["least_feasible_solver"] == "greedy");
+  }
+}
+
+TEST_CASE("each of the engines' solvers says why no schedule meets a budget") {
+  if (no_engine()) return;
+  const Folder folder;
+  const std::string ffn = write_ffn(folder);
+  for (const std::string solver : {"moccasin", "checkmate", "checkmate-lp", "rotor", "hiremate"}) {
+    INFO(solver);
+    // Below what one node needs: of no schedule at all, whatever the solver's own class is.
+    const Words words = {"solve", ffn, "--solver", solver, "--budget", "12287", "--time-limit", "2s"};
+    check_error(run_command(words), 3,
+                {"no schedule of 'ffn' fits into 12287 bytes: the lower bound is 12288 bytes: 'layer",
+                 "in memory together; the least budget known feasible is ", " bytes, with --solver "});
+    check_reason(run_json(words, 3));
+  }
+}
+
+TEST_CASE("what a solver proves of its own schedules alone is told as that") {
+  if (no_engine()) return;
+  const Folder folder;
+  const std::string ffn = write_ffn(folder);
+  const Words words = {"solve", ffn, "--solver", "moccasin", "--budget", "15000"};
+  check_error(run_command(words), 3,
+              {"no schedule of 'ffn' (input order kept in every stage, at most 2 occurrences of a node) fits into",
+               "the lower bound is 16384 bytes: the search proved it; any schedule needs 12288 bytes, as 'layer",
+               "other schedules may fit, which solver 'moccasin' leaves out: try --solver auto"});
+  const Json json = run_json(words, 3);
+  check_reason(json);
+  CHECK(json["lower_bound_scope"] == "input order kept in every stage, at most 2 occurrences of a node");
+  CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= 15000);  // others' schedules are feasible, too
+  const Json info = run_json({"info", ffn, "--solver", "moccasin", "--budget", "15000"});
+  CHECK(info["fits"].is_null());
+  CHECK(info["means"].get<std::string>().find("; fits with --solver ") != std::string::npos);
+}
+
+TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  check_error(run_command({"solve", graph, "--budget", "55", "--order", "input", "--max-occurrences", "1"}), 3,
+              {"(input order kept, without recomputation) fits", "which --order or --max-occurrences leaves out",
+               "is 60 bytes"});
+  check_error(run_command({"solve", graph, "--solver", "order", "--budget", "55"}), 3,
+              {"without recomputation", "feasible is 50 bytes, with --solver greedy", "try --solver auto"});
+}
+
+TEST_CASE("the least budget known is met by the solver that is named") {
+  const Folder folder;
+  std::vector<std::string> graphs = {folder.write("diamond.json", diamond_graph()), write_ffn(folder)};
+  const auto add = [&](Words words, const std::string& name) {
+    words.insert(words.end(), {"-o", folder / name});
+    run_json(words);
+    graphs.push_back(words.back());
+  };
+  add({"generate", "random", "--nodes", "24", "--edges", "50", "--seed", "3"}, "random.json");
+  add({"generate", "random", "--nodes", "90", "--edges", "200", "--in-place", "0.3", "--keep", "0.1"}, "large.json");
+  add({"generate", "series-parallel", "--nodes", "60", "--seed", "1"}, "sp.json");
+  add({"model", "gpt2", "--layers", "2", "--width", "16", "--heads", "2", "--seq", "8", "--vocab", "16", "--batch",
+       "2"},
+      "gpt2.json");
+  add({"model", "unet", "--image", "16", "--width", "2", "--depth", "2", "--batch", "1"}, "unet.json");
+  std::int64_t recomputed = 0;
+  for (const std::string& graph : graphs) {
+    INFO(graph);
+    const Json info = run_json({"info", graph, "--work-limit", "200000"});
+    check_reason(info);
+    const std::string budget = std::to_string(info["least_feasible_bytes"].get<std::int64_t>());
+    for (const std::string& solver : {info["least_feasible_solver"].get<std::string>(), std::string("auto")}) {
+      INFO(solver << " within " << budget);
+      const Json json = run_json(
+          {"solve", graph, "--budget", budget, "--solver", solver, "--work-limit", "800000", "-o", folder / "s.json"});
+      const core::Graph loaded = core::load_graph(graph);
+      const auto schedule = core::load_schedule(folder / "s.json", loaded).schedule;
+      const core::Evaluation found = core::evaluate(loaded, schedule);
+      CHECK(found.peak <= std::stoll(budget));
+      recomputed += found.recomputed > 0 ? 1 : 0;
+    }
+  }
+  CHECK(recomputed >= 6);
+}
