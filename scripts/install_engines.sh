@@ -41,7 +41,8 @@ python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-bina
   fail "pip could not install ortools==$release: $(grep -v '^ *$' "$wheel/log" | tail -n 1)"
 
 # The libraries find each other by where they lie in the wheel.
-mkdir -p "$folder/ortools"
+[ -d "$wheel/all/ortools/.libs" ] || fail "ortools==$release has no libraries for this system"
+mkdir -p "$folder/ortools" 2>/dev/null || fail "cannot create the folder '$folder/ortools'"
 rm -rf "$folder/ortools/.libs" "$folder/ortools.libs" "$folder/release"
 mv "$wheel/all/ortools/.libs" "$folder/ortools/.libs"
 if [ -d "$wheel/all/ortools.libs" ]; then

@@ -81,6 +81,13 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   }
   if (hopeless) inner.budget.reset();
 
+  const auto take = [&](const Solution& solution) {
+    if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
+    watch.charge(solution.work);
+    for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
+    incumbent.raise_peak_bound(solution.peak_bound);
+    credit(solution.least_peak_by);
+  };
   const auto run = [&](const SolverInfo& solver, double share) {
     if (incumbent.cannot_improve() || watch.expired_now()) return;
     if (!has_left(watch, solver.turn.least_seconds)) return;
@@ -91,12 +98,8 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     } catch (const core::InputError&) {
       return;  // takes other graphs of this kind
     }
-    if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
-    watch.charge(solution.work);
-    for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
-    incumbent.raise_peak_bound(solution.peak_bound);
+    take(solution);
     incumbent.raise_cost_bound(solution.cost_bound);
-    credit(solver.name);
   };
   const auto run_all = [&](bool recomputing) {
     for (const SolverInfo* solver : turns(graph, options.scope, recomputing)) run(*solver, solver->turn.share);
@@ -121,6 +124,16 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     core::within(watch, part, [&](core::Stopwatch& one) { refine(graph, inner, incumbent, one, kStagnation); });
     credit("auto");
   };
+  if (recomputes && more) {
+    search(0.1);
+    if (!incumbent.within_budget() && !incumbent.cannot_improve() && !watch.expired_now()) {
+      // Nothing fits yet: what lowers the peak alone, as without a budget, reaches lower ones.
+      SolveOptions lower = inner;
+      lower.budget.reset();
+      lower.limit = watch.share(0.6);
+      take(auto_remat(graph, lower));
+    }
+  }
   search(more && engines ? 0.5 : 1.0);
   if (more) {
     const std::int64_t cost = incumbent.cost();

@@ -146,13 +146,13 @@ TEST_CASE("the least budget known is met by the solver that is named") {
   std::int64_t recomputed = 0;
   for (const std::string& graph : graphs) {
     INFO(graph);
-    const Json info = run_json({"info", graph, "--work-limit", "200000"});
+    const Json info = run_json({"info", graph, "--work-limit", "50000"});
     check_reason(info);
     const std::string budget = std::to_string(info["least_feasible_bytes"].get<std::int64_t>());
     for (const std::string& solver : {info["least_feasible_solver"].get<std::string>(), std::string("auto")}) {
       INFO(solver << " within " << budget);
       const Json json = run_json(
-          {"solve", graph, "--budget", budget, "--solver", solver, "--work-limit", "800000", "-o", folder / "s.json"});
+          {"solve", graph, "--budget", budget, "--solver", solver, "--work-limit", "1600000", "-o", folder / "s.json"});
       const core::Graph loaded = core::load_graph(graph);
       const auto schedule = core::load_schedule(folder / "s.json", loaded).schedule;
       const core::Evaluation found = core::evaluate(loaded, schedule);
