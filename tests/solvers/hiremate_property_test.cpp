@@ -254,6 +254,46 @@ TEST_CASE("hiremate: every option of its own gives valid answers within the budg
   });
 }
 
+TEST_CASE("hiremate with small groups, many levels and any options", "[hiremate]") {
+  if (no_engine()) return;
+  int within = 0;
+  tests::for_each_seed(80, [&](Random& random) {
+    tests::TrainingOptions kind{.forward = tests::any_graph(random)};
+    kind.forward.min_nodes = 8;
+    kind.forward.max_nodes = 35;
+    kind.without_backward = random.chance(15) ? 100 : random.chance(50) ? 0 : 30;
+    const Graph graph = tests::training_graph(random, kind);
+    const std::int64_t once = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+    HirematOptions options;
+    if (!random.chance(10)) options.budget = random.between(core::peak_lower_bound(graph), once);
+    options.most_top = static_cast<std::int32_t>(random.between(1, 6));
+    options.most_lower = static_cast<std::int32_t>(random.between(2, 6));
+    options.partition = static_cast<std::int32_t>(random.below(3));
+    options.budgets = static_cast<std::int32_t>(random.between(1, 8));
+    options.most_options = static_cast<std::int32_t>(random.between(1, 60));
+    options.alpha_pct = static_cast<std::int32_t>(random.between(0, 300));
+    options.retain = random.chance(70);
+    options.others = random.chance(50);
+    options.threads = static_cast<int>(random.between(1, 2));
+    options.limit.work = random.below(1'000'000);
+    const Solution solution = hiremate(graph, options);
+    check(graph, options, solution);
+    within += solution.status == Status::optimal || solution.status == Status::feasible;
+  });
+  CHECK(within > 30);
+}
+
+TEST_CASE("hiremate of graphs of no node and of one", "[hiremate]") {
+  if (no_engine()) return;
+  CHECK(hiremate(Graph(), HirematOptions()).status == Status::optimal);
+  const Graph one = tests::build_graph({tests::make_node("one", 5)});
+  HirematOptions options;
+  options.budget = 5;
+  CHECK(hiremate(one, options).status == Status::optimal);
+  options.budget = 4;
+  CHECK(hiremate(one, options).status == Status::infeasible);
+}
+
 TEST_CASE("hiremate refuses graphs whose backward marks are inconsistent", "[hiremate]") {
   if (no_engine()) return;
   std::vector<core::Node> nodes{tests::make_node("first", 1), tests::make_node("second", 1, {0}),
