@@ -173,7 +173,7 @@ Subcommand add_solve(CLI::App& root) {
   std::string footer = "Solvers:\n";
   for (const auto& info : solvers::registry()) {
     const std::string graphs = info.graphs == "any" ? "" : fmt::format("; {} graphs only", info.graphs);
-    footer += fmt::format("  {:<9} {}{}\n", info.name, info.guarantee, graphs);
+    footer += fmt::format("  {:<12} {}{}\n", info.name, info.guarantee, graphs);
   }
   app->footer(footer +
               "Examples:\n"

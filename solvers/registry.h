@@ -35,7 +35,7 @@ struct AutoTurn {
 };
 
 /// What SolverInfo::graphs says of a solver of graphs some of whose nodes are marked backward.
-inline constexpr std::string_view kTrainingGraphs = "training graphs";
+inline constexpr std::string_view kTrainingGraphs = "training";
 
 struct SolverInfo {
   std::string_view name;

@@ -155,12 +155,15 @@ EngineAnswer read_response(std::string_view bytes) {
         break;
     }
   }
-  if (status == kInvalid) throw std::runtime_error("CP-SAT refuses a model");
+  if (status == kInvalid)
+    throw core::InputError("CP-SAT refuses the program: sizes or costs add up to more than it takes");
   answer.work = static_cast<std::int64_t>(seconds * kWorkPerSecond) + 1;
   if (status == kInfeasible) answer.status = EngineStatus::infeasible;
   if (status == kFeasible) answer.status = EngineStatus::feasible;
   if (status == kOptimal) answer.status = EngineStatus::optimal;
   if (status != kInfeasible) answer.bound = bound;  // absent: 0, which zero is written as
+  // Beyond 2^53 a double is not the whole number that the engine has proved.
+  if (std::abs(bound) > 0x1p53) answer.tolerance = 0x1p-52;
   return answer;
 }
 

@@ -140,7 +140,7 @@ class Run {
       return answer;
     }
     if (!relaxed_ && engine_.info_double(highs_, "mip_dual_bound", &answer.bound) == Highs::kOk)
-      answer.bound /= scales_.cost;
+      answer.bound = answer.bound / scales_.cost - slack();
     if (point != Highs::kFeasiblePoint) return answer;
     if (relaxed_ && status != Highs::kStatusOptimal) return answer;  // no bound, and nothing to round
     answer.status = status == Highs::kStatusOptimal ? EngineStatus::optimal : EngineStatus::feasible;
@@ -148,7 +148,7 @@ class Run {
     engine_.solution(highs_, values.data(), nullptr, nullptr, nullptr);
     answer.values = original(values.data());
     answer.objective = objective(answer.values);
-    if (relaxed_) answer.bound = answer.objective;
+    if (relaxed_) answer.bound = answer.objective - slack();
     answer.best_seconds = relaxed_ ? watch_.seconds() : best_seconds_;
     return answer;
   }
@@ -250,6 +250,17 @@ class Run {
       sum += static_cast<double>(x.cost) * (x.whole && !relaxed_ ? std::round(values[j]) : values[j]);
     }
     return sum;
+  }
+  /// By how much tolerances may put a bound too high: reduced costs and the differences that its search looks for are
+  /// of scaled costs, so where these are very unequal the small ones vanish.
+  double slack() const {
+    constexpr double kReducedCost = 1e-7, kDifference = 1e-6;
+    double sum = kDifference;
+    for (std::size_t j = 0; j < model_.columns().size(); ++j) {
+      const LinearModel::Column& x = model_.columns()[j];
+      sum += kReducedCost * (static_cast<double>(x.upper) - static_cast<double>(x.lower)) / scales_.column[j];
+    }
+    return sum / scales_.cost;
   }
   std::int64_t work_per_iteration() const { return static_cast<std::int64_t>(model_.rows().size() / 8 + 16); }
 

@@ -12,7 +12,7 @@ namespace {
 /// Folders that may hold engines, those first that somebody chose.
 std::vector<std::filesystem::path> folders() {
   std::vector<std::filesystem::path> found;
-  if (const char* chosen = std::getenv("CAIRN_ENGINES")) return {chosen};
+  if (const char* chosen = std::getenv("CAIRN_ENGINES"); chosen != nullptr && *chosen != '\0') return {chosen};
   if (const char* data = std::getenv("XDG_DATA_HOME")) {
     found.emplace_back(std::filesystem::path(data) / "cairn" / "engines");
   } else if (const char* home = std::getenv("HOME")) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cairn/core/editable_schedule.h"
+#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/random.h"
 #include "cairn/solvers/common/incumbent.h"
@@ -76,7 +77,8 @@ class StageSearch {
     core::GraphBuilder builder(graph);
     std::vector<core::NodeId> order;
     for (const core::NodeId v : graph.input_order()) {
-      builder.node(v).op.reset();  // it would not have the output that the anchor reads
+      builder.node(v).op.reset();    // it would not have the output that the anchor reads
+      builder.node(v).name.clear();  // it might be what an anchor is called
       core::Node anchor;
       anchor.pinned = true;
       order.push_back(v);
@@ -263,7 +265,11 @@ class Checkmate {
     const bool counted = options_.limit.work < std::numeric_limits<std::int64_t>::max();  // not by the clock then
     if (finished() || counted || options_.engine != 0 || !cp_sat_missing().empty() || !has_time_for(stages)) return;
     const double seconds = std::max(kTimes * highs_seconds, kLeastSeconds);
-    take_cost_bound(stages, solve(stages, *options_.budget, false, seconds));
+    try {
+      take_cost_bound(stages, solve(stages, *options_.budget, false, seconds));
+    } catch (const core::InputError&) {
+      // Numbers that HiGHS takes and CP-SAT does not: the answer stays as it is.
+    }
   }
   void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
     if (answer.status == EngineStatus::infeasible) {

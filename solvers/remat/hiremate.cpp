@@ -336,7 +336,9 @@ class Hierarchy {
   }
 
   LevelAnswer solve(const Level& level, const LevelBudget& budget, LevelSearch search, const core::Stopwatch& watch) {
-    search.limit.seconds = std::min(search.limit.seconds, watch.rest().seconds);
+    search.building = watch.rest();
+    search.building.work = core::Limit().work;
+    search.limit.seconds = std::min(search.limit.seconds, search.building.seconds);
     LevelAnswer answer = level.solve(budget, search);
     work_ += answer.work;
     return answer;

@@ -369,8 +369,12 @@ struct Level::Model {
 struct Level::Program {
   using Variable = LinearModel::Variable;
 
-  Program(const Model& level, const LevelBudget& budget, bool corrections, bool again)
-      : model(level), budget_(budget), corrections_(corrections), again_(again) {
+  Program(const Model& level, const LevelBudget& budget, const LevelSearch& search)
+      : model(level),
+        budget_(budget),
+        corrections_(search.corrections),
+        again_(search.again),
+        building_(search.building) {
     find_last_use();
     add_runs();
     add_saving();
@@ -378,6 +382,8 @@ struct Level::Program {
     for (std::int32_t t = 0; t < model.size(); ++t) add_memory(t);
     add_between();
   }
+  /// False where there was no time or memory for all rows.
+  bool complete() const { return complete_; }
 
   LevelAnswer read(const EngineAnswer& engine) const {
     LevelAnswer answer;
@@ -634,7 +640,7 @@ struct Level::Program {
     }
     needed_[t].resize(model.data.size());
     const std::vector<std::int32_t> steps = steps_of(t);
-    for (std::size_t d = 0; d < model.data.size(); ++d) {
+    for (std::size_t d = 0; d < model.data.size() && goes_on(); ++d) {
       const Datum& datum = model.data[d];
       if (constant(datum) || datum.maker > t || last_read_[d] < t) continue;
       // From the last reader to the first.
@@ -734,6 +740,12 @@ struct Level::Program {
     return held;
   }
 
+  bool goes_on() {
+    constexpr std::size_t kMostTerms = 30'000'000;
+    complete_ = complete_ && memory_terms_ <= kMostTerms && !building_.expired_now();
+    return complete_;
+  }
+
   void add_memory(std::int32_t t) {
     const auto same = [](const LinearTerm& a, const LinearTerm& b) {
       return a.variable == b.variable && a.factor == b.factor;
@@ -753,12 +765,14 @@ struct Level::Program {
         const Way& way = node.ways[w];
         const std::vector<Way::Piece> whole{{0, way.pieces.back().bytes}};
         for (const Way::Piece& piece : corrections_ ? way.pieces : whole) {
+          if (!goes_on()) return;
           Held held = held_at(t, k, std::span(way.reads).subspan(static_cast<std::size_t>(piece.from)));
           auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& other) {
             return std::equal(held.terms.begin(), held.terms.end(), other.held.terms.begin(), other.held.terms.end(),
                               same);
           });
           if (row == rows.end()) {
+            memory_terms_ += held.terms.size();
             rows.push_back({std::move(held), {}});
             row = rows.end() - 1;
           }
@@ -805,6 +819,9 @@ struct Level::Program {
 
   LevelBudget budget_;
   bool corrections_, again_;
+  core::Stopwatch building_;
+  bool complete_ = true;
+  std::size_t memory_terms_ = 0;
   std::vector<MemoryRow> memory_;
   std::vector<std::int32_t> last_use_, last_read_;
   std::vector<std::vector<std::vector<Variable>>> run_;    ///< [phase][compute node][way]
@@ -841,7 +858,8 @@ LayerOption Level::again() const {
 LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) const {
   constexpr std::size_t kFewRows = 400;
   constexpr double kSomeOfTheTime = 0.6;
-  Program program(*model_, budget, search.corrections, search.again);
+  Program program(*model_, budget, search);
+  if (!program.complete()) return {};
   core::Stopwatch watch(search.limit);
   EngineOptions options;
   options.threads = search.threads;

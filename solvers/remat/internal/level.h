@@ -46,6 +46,7 @@ struct LevelAnswer {
 
 struct LevelSearch {
   core::Limit limit;
+  core::Limit building;  ///< of writing the program down, which large levels take long for; its work is not counted
   int threads = 1;
   std::uint64_t seed = 0;
   bool highs = false;       ///< HiGHS instead of CP-SAT
@@ -69,7 +70,8 @@ class Level {
   Level(const Level&) = delete;
   Level& operator=(const Level&) = delete;
 
-  /// Throws InputError where the engine is missing.
+  /// Unknown where writing the program down takes too long or too much memory. Throws InputError where the engine is
+  /// missing.
   LevelAnswer solve(const LevelBudget& budget, const LevelSearch& search) const;
   /// Every part in its first option, once.
   LayerOption cheapest() const;
