@@ -50,7 +50,7 @@ constexpr SolverOption kMoccasinOptions[] = {
 constexpr SolverOption kRotorOptions[] = {
     {"slots", "levels", 0, 0, 1'000'000,
      "of memory, in the dynamic program; more: finer, slower and larger; 0: as many as a few seconds allow"},
-    {"blocks", "blocks", 200, 2, 2000, "of a chain at most; beyond, neighbours become one"},
+    {"blocks", "blocks", 200, 2, 400, "of a chain at most; beyond, neighbours become one"},
     {"retain", "0 or 1", 1, 0, 1,
      "values stay where the budget allows after all; 0: the paper's persistent schedules"}};
 

@@ -257,6 +257,12 @@ class Hierarchy {
     }
   }
 
+  /// i of so many parts as there are budgets.
+  std::int64_t share_of(std::int64_t bytes, std::int64_t i) const {
+    const std::int64_t parts = options_.budgets;
+    return bytes / parts * i + bytes % parts * i / parts;
+  }
+
   /// The options of a group: those of its kind, in its own nodes.
   std::vector<LayerOption> options_of(const Group& group, std::size_t most) const {
     const Kind& kind = kinds_[group.kind];
@@ -312,7 +318,7 @@ class Hierarchy {
     offer(level.again());
     std::int64_t least = all.between;
     for (int i = options_.budgets - 1; i >= 0 && !watch.passed(); --i) {
-      const std::int64_t between = std::min(all.between * i / options_.budgets, least - 1);
+      const std::int64_t between = std::min(share_of(all.between, i), least - 1);
       if (between < 0) break;
       LevelAnswer answer = solve(level, {all.peak, between}, search_of(solve_limit_), watch);
       if (!answer.solved()) continue;
@@ -327,7 +333,7 @@ class Hierarchy {
     if (!options_.others || kinds_.size() > 2000) return;  // each builds a graph from the whole one
     const GroupGraph alone(graph_, group.layer);
     for (int i = 1; i < options_.budgets && !watch.passed(); i += 2) {
-      const std::int64_t between = all.between * i / options_.budgets;
+      const std::int64_t between = share_of(all.between, i);
       by_others(alone.within(all.peak, between), all.peak, true, solve_limit_, [&](const Solution& solution) {
         work_ += solution.work;
         if (!solution.schedule.steps.empty() && solution.peak <= all.peak) offer(alone.option(solution.schedule));

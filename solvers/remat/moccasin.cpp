@@ -513,17 +513,18 @@ class Moccasin {
   }
 
   Solution solve() {
+    constexpr double kMostPairs = 5e6;
+    constexpr core::NodeId kMostNodes = 10'000;  // each has up to as many stages to run again in
+    if (RetentionModel::size(graph_, c_) > kMostPairs || graph_.node_count() > kMostNodes)
+      throw core::InputError(fmt::format(
+          "solver 'moccasin' cannot take a graph of {} nodes and {} edges with c={}: its model is too large; "
+          "take a lower c or another solver",
+          graph_.node_count(), graph_.edge_count(), c_));
     incumbent_.offer(core::baseline_schedule(graph_));
     if (graph_.node_count() > 0 && !done()) {
       core::within(watch_, 0.1, [&](core::Stopwatch& first) { search_stages(graph_, options_, incumbent_, first); });
     }
     if (graph_.node_count() > 0 && !done()) {
-      constexpr double kMostPairs = 5e6;
-      if (RetentionModel::size(graph_, c_) > kMostPairs)
-        throw core::InputError(
-            fmt::format("solver 'moccasin' cannot take a graph of {} edges with c={}: its model is "
-                        "too large; take a lower c or another solver",
-                        graph_.edge_count(), c_));
       if (!options_.budget || !incumbent_.within_budget()) lower_peak();
       if (!done() && incumbent_.within_budget()) lower_cost();
     }

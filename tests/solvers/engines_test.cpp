@@ -200,6 +200,24 @@ TEST_CASE("a hint that is a solution is not lost", "[engines]") {
   REQUIRE(solve_milp(model, options).objective <= static_cast<double>(model.columns()[0].cost));
 }
 
+TEST_CASE("bounds are never above the optimum, however large or unequal the numbers", "[engines]") {
+  if (no_engine()) return;
+  for (const std::int64_t large : {(std::int64_t{1} << 57) + 246, (std::int64_t{1} << 42) + 7, std::int64_t{9}}) {
+    // At least two of three, of which one is dear and the others cost next to nothing.
+    LinearModel model;
+    model.add_binary(large);
+    model.add_binary(5);
+    model.add_binary(large + 2);
+    model.add_row({{{0, 1}, {1, 1}, {2, 1}}}, 2, 3);
+    EngineOptions options;
+    options.threads = 1;
+    INFO("large " << large);
+    CHECK(solve_milp(model, options).whole_bound() <= large + 5);
+    CHECK(solve_relaxation(model, options).whole_bound() <= large + 5);
+    CHECK(solve_cp(model, options).whole_bound() <= large + 5);
+  }
+}
+
 TEST_CASE("an answer that is cut short is refused", "[engines]") {
   MessageWriter message;
   message.whole(1, 300);

@@ -283,6 +283,31 @@ TEST_CASE("hiremate with small groups, many levels and any options", "[hiremate]
   CHECK(within > 30);
 }
 
+TEST_CASE("hiremate of a chain whose nodes have no names", "[hiremate]") {
+  if (no_engine()) return;
+  constexpr core::NodeId kLayers = 40;
+  core::GraphBuilder builder;
+  for (core::NodeId v = 0; v < 2 * kLayers; ++v) {
+    core::Node node;
+    node.size = 1000;
+    node.cost = 10;
+    node.backward = v >= kLayers;
+    if (v > 0) node.inputs.emplace_back(v - 1);
+    if (node.backward) {
+      node.forward = 2 * kLayers - 1 - v;
+      if (v > kLayers) node.inputs.emplace_back(node.forward);
+    }
+    builder.add(std::move(node));
+  }
+  const core::Graph graph = builder.build();
+  HirematOptions options;
+  options.limit.seconds = 10;
+  options.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak / 2;
+  const Solution solution = hiremate(graph, options);
+  CHECK(solution.status == Status::feasible);
+  CHECK(solution.peak <= *options.budget);
+}
+
 TEST_CASE("hiremate of graphs of no node and of one", "[hiremate]") {
   if (no_engine()) return;
   CHECK(hiremate(Graph(), HirematOptions()).status == Status::optimal);
