@@ -301,7 +301,7 @@ TEST_CASE("hiremate of a chain whose nodes have no names", "[hiremate]") {
   }
   const core::Graph graph = builder.build();
   HirematOptions options;
-  options.limit.seconds = 10;
+  options.limit.seconds = 2;
   options.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak / 2;
   const Solution solution = hiremate(graph, options);
   CHECK(solution.status == Status::feasible);
