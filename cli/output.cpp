@@ -108,7 +108,7 @@ void add_limits(Json& json, const pipeline::Problem& problem, const pipeline::Le
       {"node", needs.node == core::kNoNode ? Json(nullptr) : Json(problem.graph.name(needs.node))},
       {"bytes", needs.bytes},
       {"holds", std::move(holds)},
-      {"text", lower_bound_reason(problem)}};
+      {"text", reason_of(problem.graph, needs, problem.lower_bound)}};
   json["least_feasible_bytes"] = least.bytes;
   json["least_feasible_solver"] = least.solver;
 }

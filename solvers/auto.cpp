@@ -7,6 +7,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/engines/internal/engine.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/internal/refine.h"
 
@@ -50,9 +51,8 @@ std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scop
 
 /// Whether that much is left, in work too where that is limited.
 bool has_left(const core::Stopwatch& watch, double seconds) {
-  constexpr double kWorkPerSecond = 5e7;  // of engines
   const core::Limit rest = watch.rest();
-  return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kWorkPerSecond;
+  return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
 }  // namespace

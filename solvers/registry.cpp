@@ -96,7 +96,7 @@ constexpr SolverOption kHirematOptions[] = {
 
 Solution run_hiremate(const core::Graph& graph, const SolveOptions& options) {
   HirematOptions own{options};
-  const auto of = [&](std::string_view name) { return static_cast<std::int32_t>(options.own.find(name)->second); };
+  const auto of = [&](const char* name) { return static_cast<std::int32_t>(options.own.at(name)); };
   own.partition = of("partition");
   own.most_top = of("top");
   own.most_lower = of("lower");

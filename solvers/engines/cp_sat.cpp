@@ -26,9 +26,6 @@ constexpr int kStatus = 1, kSolution = 2, kObjective = 3, kBound = 4, kDetermini
 }  // namespace field
 enum ResponseStatus { kUnknown = 0, kInvalid = 1, kFeasible = 2, kInfeasible = 3, kOptimal = 4 };
 
-/// Node visits that a second of the engine's deterministic clock stands for.
-constexpr double kWorkPerSecond = 5e7;
-
 /// CP-SAT's C functions.
 struct CpSat {
   Library library{"OR-Tools (CP-SAT)", {"libortools.so.9", "libortools.so"}};
@@ -38,16 +35,10 @@ struct CpSat {
   void (*solve)(void*, const void*, int, const void*, int, void**, int*);
 
   CpSat() {
-    load(create, "SolveCpNewEnv");
-    load(destroy, "SolveCpDestroyEnv");
-    load(stop, "SolveCpStopSearch");
-    load(solve, "SolveCpInterruptible");
-  }
-
- private:
-  template <class Function>
-  void load(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(library.find(name));
+    library.load(create, "SolveCpNewEnv");
+    library.load(destroy, "SolveCpDestroyEnv");
+    library.load(stop, "SolveCpStopSearch");
+    library.load(solve, "SolveCpInterruptible");
   }
 };
 
@@ -115,7 +106,7 @@ std::string parameters_of(const EngineOptions& options) {
   if (std::isfinite(options.limit.seconds)) parameters.real(field::kSeconds, std::max(options.limit.seconds, 0.0));
   if (counted) {
     const double work = std::max(static_cast<double>(options.limit.work), 0.0);
-    parameters.real(field::kDeterministicSeconds, work / kWorkPerSecond);
+    parameters.real(field::kDeterministicSeconds, work / kEngineWorkPerSecond);
   }
   parameters.whole(field::kCatchInterrupts, 0);
   parameters.whole(field::kLog, 1);
@@ -157,7 +148,7 @@ EngineAnswer read_response(std::string_view bytes) {
   }
   if (status == kInvalid)
     throw core::InputError("CP-SAT refuses the program: sizes or costs add up to more than it takes");
-  answer.work = static_cast<std::int64_t>(seconds * kWorkPerSecond) + 1;
+  answer.work = static_cast<std::int64_t>(seconds * kEngineWorkPerSecond) + 1;
   if (status == kInfeasible) answer.status = EngineStatus::infeasible;
   if (status == kFeasible) answer.status = EngineStatus::feasible;
   if (status == kOptimal) answer.status = EngineStatus::optimal;

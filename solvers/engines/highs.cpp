@@ -44,33 +44,25 @@ struct Highs {
   int (*model_status)(const void*);
   int (*info_double)(const void*, const char*, double*);
   int (*info_int)(const void*, const char*, int*);
-  int (*info_int64)(const void*, const char*, std::int64_t*);
   int (*solution)(const void*, double*, double*, double*, double*);
 
   Highs() {
-    load(create, "Highs_create");
-    load(destroy, "Highs_destroy");
-    load(size_of_int, "Highs_getSizeofHighsInt");
-    load(set_bool, "Highs_setBoolOptionValue");
-    load(set_int, "Highs_setIntOptionValue");
-    load(set_double, "Highs_setDoubleOptionValue");
-    load(pass, "Highs_passMip");
-    load(set_solution, "Highs_setSparseSolution");
-    load(set_callback, "Highs_setCallback");
-    load(start_callback, "Highs_startCallback");
-    load(data_out_item, "Highs_getCallbackDataOutItem");
-    load(run, "Highs_run");
-    load(model_status, "Highs_getModelStatus");
-    load(info_double, "Highs_getDoubleInfoValue");
-    load(info_int, "Highs_getIntInfoValue");
-    load(info_int64, "Highs_getInt64InfoValue");
-    load(solution, "Highs_getSolution");
-  }
-
- private:
-  template <class Function>
-  void load(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(library.find(name));
+    library.load(create, "Highs_create");
+    library.load(destroy, "Highs_destroy");
+    library.load(size_of_int, "Highs_getSizeofHighsInt");
+    library.load(set_bool, "Highs_setBoolOptionValue");
+    library.load(set_int, "Highs_setIntOptionValue");
+    library.load(set_double, "Highs_setDoubleOptionValue");
+    library.load(pass, "Highs_passMip");
+    library.load(set_solution, "Highs_setSparseSolution");
+    library.load(set_callback, "Highs_setCallback");
+    library.load(start_callback, "Highs_startCallback");
+    library.load(data_out_item, "Highs_getCallbackDataOutItem");
+    library.load(run, "Highs_run");
+    library.load(model_status, "Highs_getModelStatus");
+    library.load(info_double, "Highs_getDoubleInfoValue");
+    library.load(info_int, "Highs_getIntInfoValue");
+    library.load(solution, "Highs_getSolution");
   }
 };
 

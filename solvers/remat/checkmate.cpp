@@ -44,7 +44,7 @@ class StageSearch {
                core::Stopwatch& watch) {
     assign(start.steps);
     evict_until_it_fits(anchored_, work_, evict_to, noise, watch);
-    retain(assign(in_stages(schedule().steps)), goal, noise);
+    retain(assign(in_stages(schedule().steps, ranks_)), goal, noise);
   }
 
   /// From the baseline and the best known, with changing tastes, until `rounds` bring nothing.
@@ -112,22 +112,6 @@ class StageSearch {
   void retain(std::int64_t peak, std::int64_t goal, std::uint64_t noise) {
     retain_where_it_fits(anchored_, work_, std::max(goal, peak), noise);
     incumbent_.offer(schedule());
-  }
-
-  /// What runs between two first runs in the input order, once each: the nearest schedule of the class.
-  std::vector<core::NodeId> in_stages(std::vector<core::NodeId> steps) const {
-    std::int32_t stage = 0;
-    auto begin = steps.begin();
-    std::vector<core::NodeId> staged;
-    for (auto step = steps.begin(); step != steps.end(); ++step) {
-      if (ranks_[*step] != stage) continue;
-      std::sort(begin, step, [&](core::NodeId a, core::NodeId b) { return ranks_[a] < ranks_[b]; });
-      staged.insert(staged.end(), begin, std::unique(begin, step));
-      staged.push_back(*step);
-      begin = step + 1;
-      ++stage;
-    }
-    return staged;
   }
 
   const core::Graph& graph_;

@@ -117,13 +117,40 @@ struct Kind {
   OptionList options;  ///< of the representative
 };
 
+/// The layers as partitions see them.
+PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& layers) {
+  std::vector<std::int32_t> layer_of(static_cast<std::size_t>(graph.node_count()));
+  for (std::size_t j = 0; j < layers.size(); ++j) {
+    for (const auto* nodes : {&layers[j].forward, &layers[j].backward}) {
+      for (const NodeId v : *nodes) layer_of[v] = static_cast<std::int32_t>(j);
+    }
+  }
+  PartitionGraph parts;
+  parts.items = static_cast<std::int32_t>(layers.size());
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    const NodeId maker = graph.producer(x);
+    PartitionGraph::Value value{graph.value_size(x), layer_of[maker], {}};
+    for (const NodeId reader : graph.readers(x)) {
+      if (graph.backward(maker)) {
+        // Gradients flow against the order of the layers; they weigh nothing here.
+        if (layer_of[reader] != layer_of[maker]) parts.values.push_back({0, layer_of[reader], {layer_of[maker]}});
+      } else if (!graph.backward(reader)) {
+        value.readers.push_back(layer_of[reader]);
+      }
+    }
+    std::sort(value.readers.begin(), value.readers.end());
+    value.readers.erase(std::unique(value.readers.begin(), value.readers.end()), value.readers.end());
+    if (!value.readers.empty()) parts.values.push_back(std::move(value));
+  }
+  return parts;
+}
+
 /// One hierarchy, from its partition to schedules of the whole graph.
 class Hierarchy {
  public:
-  Hierarchy(const Graph& graph, const HirematOptions& options, bool highs, core::Stopwatch& watch)
+  Hierarchy(const Graph& graph, const std::vector<Layer>& layers, const PartitionGraph& parts,
+            const HirematOptions& options, bool highs, core::Stopwatch& watch)
       : graph_(graph), options_(options), highs_(highs), watch_(watch) {
-    const std::vector<Layer> layers = layers_of(graph_);
-    PartitionGraph parts = partition_graph(layers);
     for (const Layer& layer : layers) groups_.push_back({layer, {}, -1});
     const Partition partition =
         options.partition == 1
@@ -179,33 +206,6 @@ class Hierarchy {
   }
 
  private:
-  PartitionGraph partition_graph(const std::vector<Layer>& layers) const {
-    std::vector<std::int32_t> layer_of(static_cast<std::size_t>(graph_.node_count()));
-    for (std::size_t j = 0; j < layers.size(); ++j) {
-      for (const auto* nodes : {&layers[j].forward, &layers[j].backward}) {
-        for (const NodeId v : *nodes) layer_of[v] = static_cast<std::int32_t>(j);
-      }
-    }
-    PartitionGraph parts;
-    parts.items = static_cast<std::int32_t>(layers.size());
-    for (ValueId x = 0; x < graph_.value_count(); ++x) {
-      const NodeId maker = graph_.producer(x);
-      PartitionGraph::Value value{graph_.value_size(x), layer_of[maker], {}};
-      for (const NodeId reader : graph_.readers(x)) {
-        if (graph_.backward(maker)) {
-          // Gradients flow against the order of the layers; they weigh nothing here.
-          if (layer_of[reader] != layer_of[maker]) parts.values.push_back({0, layer_of[reader], {layer_of[maker]}});
-        } else if (!graph_.backward(reader)) {
-          value.readers.push_back(layer_of[reader]);
-        }
-      }
-      std::sort(value.readers.begin(), value.readers.end());
-      value.readers.erase(std::unique(value.readers.begin(), value.readers.end()), value.readers.end());
-      if (!value.readers.empty()) parts.values.push_back(std::move(value));
-    }
-    return parts;
-  }
-
   /// What a group is, so that options carry over: its nodes in order, with all that cost and memory depend on.
   std::string signature(const Group& group) const {
     std::string text;
@@ -407,8 +407,9 @@ class Hierarchy {
 
 class HierarchySearch {
  public:
-  HierarchySearch(const Graph& graph, const HirematOptions& options, Incumbent& incumbent, core::Stopwatch& watch)
-      : graph_(graph), options_(options), incumbent_(incumbent), watch_(watch), improved_(graph) {}
+  HierarchySearch(const Graph& graph, const std::vector<Layer>& layers, const HirematOptions& options,
+                  Incumbent& incumbent, core::Stopwatch& watch)
+      : graph_(graph), layers_(layers), options_(options), incumbent_(incumbent), watch_(watch), improved_(graph) {}
 
   void run() {
     const bool highs = options_.highs || !cp_sat_missing().empty();
@@ -423,12 +424,13 @@ class HierarchySearch {
         });
       });
     }
+    const PartitionGraph parts = partition_graph(graph_, layers_);
     const std::vector<HirematOptions> plans = plans_of();
     for (std::size_t i = 0; i < plans.size(); ++i) {
       if (incumbent_.cannot_improve() || watch_.expired_now()) return;
       const double part = 1.0 / static_cast<double>(plans.size() - i);
       core::within(watch_, part, [&](core::Stopwatch& watch) {
-        Hierarchy hierarchy(graph_, plans[i], highs, watch);
+        Hierarchy hierarchy(graph_, layers_, parts, plans[i], highs, watch);
         hierarchy.solve_groups(0.6);
         options_.budget ? solve_within(*options_.budget, hierarchy, watch) : lower_the_peak(hierarchy, watch);
       });
@@ -468,6 +470,7 @@ class HierarchySearch {
   }
 
   const Graph& graph_;
+  const std::vector<Layer>& layers_;
   const HirematOptions& options_;
   Incumbent& incumbent_;
   core::Stopwatch& watch_;
@@ -478,7 +481,8 @@ class HierarchySearch {
 
 Solution hiremate(const Graph& graph, const HirematOptions& options) {
   core::Stopwatch watch(options.limit);
-  (void)layers_of(graph);  // refuses inconsistent marks, whether or not there is anything to look for
+  // Refuses inconsistent marks, whether or not there is anything to look for.
+  const std::vector<Layer> layers = layers_of(graph);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.proved_infeasible()) {
@@ -489,7 +493,7 @@ Solution hiremate(const Graph& graph, const HirematOptions& options) {
     solution.status = Status::infeasible;
     return solution;
   }
-  if (!incumbent.cannot_improve()) HierarchySearch(graph, options, incumbent, watch).run();
+  if (!incumbent.cannot_improve()) HierarchySearch(graph, layers, options, incumbent, watch).run();
   return incumbent.finish(watch.expired_now());
 }
 

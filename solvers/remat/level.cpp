@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
@@ -136,10 +135,11 @@ OptionNeeds needs_of(const Graph& graph, const Layer& layer, const LayerOption& 
   for (const auto& [x, last] : measure.external_reads(option.backward)) {
     if (inside.contains(graph.producer(x)) && !graph.backward(graph.producer(x))) saved.push_back(x);
   }
+  std::sort(saved.begin(), saved.end());
   OptionNeeds needs;
   needs.cost = measure.cost(option.forward) + measure.cost(option.backward);
   for (const ValueId x : saved) needs.between += graph.value_size(x);
-  const auto stays = [&](ValueId x) { return leaves(x) || std::find(saved.begin(), saved.end(), x) != saved.end(); };
+  const auto stays = [&](ValueId x) { return leaves(x) || std::binary_search(saved.begin(), saved.end(), x); };
   for (const std::int64_t bytes : measure.profile(option.forward, {}, stays)) needs.peak = std::max(needs.peak, bytes);
   const auto stays_after = [&](ValueId x) { return graph.backward(graph.producer(x)) && leaves(x); };
   for (const std::int64_t bytes : measure.profile(option.backward, saved, stays_after))
@@ -264,15 +264,14 @@ struct Level::Model {
       const std::int32_t datum = datum_of(x);
       if (datum == kAbsent) continue;
       way.reads.push_back({datum, last});
-      if (std::find(data[datum].readers.begin(), data[datum].readers.end(), k) == data[datum].readers.end())
-        data[datum].readers.push_back(k);
+      data[datum].readers.push_back(k);
     }
     std::sort(way.reads.begin(), way.reads.end(), [](const Way::Read& a, const Way::Read& b) {
       return std::pair(a.last, a.datum) < std::pair(b.last, b.datum);
     });
     const auto stays = [&](ValueId x) {
       const std::int32_t datum = datum_of(x);
-      return (datum != kAbsent && data[datum].maker == k) || std::find(saved.begin(), saved.end(), x) != saved.end();
+      return (datum != kAbsent && data[datum].maker == k) || std::binary_search(saved.begin(), saved.end(), x);
     };
     const std::vector<std::int64_t> during = measure_.profile(steps, stock, stays);
     std::int32_t from = 0;

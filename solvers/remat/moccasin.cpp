@@ -26,25 +26,13 @@ using Variable = CpModel::Variable;
 using Literal = CpModel::Literal;
 using Affine = CpModel::Affine;
 
-/// The schedule with what runs again between two first runs sorted by the input order, each node once, and without what
-/// is run again for nothing. Valid where `steps` are, and of the first runs' order.
-core::Schedule in_stages(const core::Graph& graph, const std::vector<NodeId>& steps,
-                         const std::vector<std::int32_t>& rank) {
-  std::vector<NodeId> staged, again;
+/// The schedule in stages, without what is run again for nothing. Valid where `steps` are, and of the first runs'
+/// order.
+core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
+                                const std::vector<std::int32_t>& rank) {
+  const std::vector<NodeId> staged = in_stages(std::move(steps), rank);
   std::vector<std::int32_t> runs(rank.size(), 0);
-  for (const NodeId v : steps) {
-    if (runs[v] > 0) {
-      again.push_back(v);
-      continue;
-    }
-    std::sort(again.begin(), again.end(), [&](NodeId a, NodeId b) { return rank[a] < rank[b]; });
-    again.erase(std::unique(again.begin(), again.end()), again.end());
-    for (const NodeId u : again) ++runs[u];
-    ++runs[v];
-    staged.insert(staged.end(), again.begin(), again.end());
-    staged.push_back(v);
-    again.clear();
-  }
+  for (const NodeId v : staged) ++runs[v];
   std::vector<std::uint8_t> read(static_cast<std::size_t>(graph.value_count()), 0);  // later, or kept
   for (ValueId x = 0; x < graph.value_count(); ++x) read[x] = graph.value_kept(x);
   core::Schedule schedule;
@@ -77,7 +65,7 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
   const core::Schedule baseline = core::baseline_schedule(graph);
   core::Random random(options.seed + 1);
   core::EditableSchedule work(ordered);
-  const auto offer = [&] { incumbent.offer(in_stages(graph, work.steps(), rank)); };
+  const auto offer = [&] { incumbent.offer(useful_in_stages(graph, work.steps(), rank)); };
   for (int idle = 0; idle < kMostIdle && !incumbent.cannot_improve() && !watch.expired_now(); ++idle) {
     watch.charge(graph.node_count());
     const std::int64_t cost = incumbent.cost(), peak = incumbent.peak(), floor = incumbent.lower_bound();

@@ -13,6 +13,9 @@
 /// from the folder that CAIRN_ENGINES names, from where scripts/install_engines.sh puts them, or from the system.
 namespace cairn::solvers {
 
+/// Work (core::Limit) that a second of an engine stands for, by CP-SAT's deterministic clock.
+inline constexpr double kEngineWorkPerSecond = 5e7;
+
 enum class EngineStatus : std::uint8_t { optimal, feasible, infeasible, unknown };
 
 /// What an engine is told beside the model.

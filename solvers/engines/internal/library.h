@@ -15,9 +15,14 @@ class Library {
   /// Why it cannot be used and how that is mended, in one line; empty where it can.
   const std::string& missing() const { return missing_; }
   /// nullptr: not there. Then missing() says so.
-  void* find(const char* function);
+  template <class Function>
+  void load(Function*& function, const char* name) {
+    function = reinterpret_cast<Function*>(find(name));
+  }
 
  private:
+  void* find(const char* function);
+
   std::string engine_, missing_;
   void* handle_ = nullptr;
 };

@@ -13,6 +13,10 @@ namespace cairn::solvers {
 /// Of each node, its place in the input order.
 std::vector<std::int32_t> input_ranks(const core::Graph& graph);
 
+/// The steps with what runs between two first runs sorted by rank, each node once, and without what comes after the
+/// last: the nearest schedule of OrderRule::stages where first runs keep the input order. O(T log T).
+std::vector<core::NodeId> in_stages(std::vector<core::NodeId> steps, const std::vector<std::int32_t>& ranks);
+
 /// Removes recomputations wherever the value can stay in memory instead without any step exceeding `budget` bytes,
 /// those first whose cost a byte and step is highest, randomised by `noise_seed` unless that is 0; a removal may leave
 /// others unread, which go too. Steps that exceed the budget already never get worse. All occurrences must be needed.
