@@ -9,9 +9,12 @@ namespace cairn::core {
 
 /// When a solver must stop: wall time, a count of work steps (deterministic), or somebody's stop flag (Ctrl-C).
 struct Limit {
-  double seconds = std::numeric_limits<double>::infinity();      ///< wall time
-  std::int64_t work = std::numeric_limits<std::int64_t>::max();  ///< node visits; the same on every machine
-  const std::atomic<bool>* stop = nullptr;                       ///< polled; the best so far is returned
+  double seconds = std::numeric_limits<double>::infinity();  ///< wall time
+  static constexpr std::int64_t kAnyWork = std::numeric_limits<std::int64_t>::max();
+  std::int64_t work = kAnyWork;             ///< node visits; the same on every machine
+  const std::atomic<bool>* stop = nullptr;  ///< polled; the best so far is returned
+
+  bool counts_work() const { return work != kAnyWork; }
 };
 
 /// Counts work and time against a Limit: charge() says what was done, expired() asks whether to stop.
@@ -43,15 +46,14 @@ class Stopwatch {
   Limit rest() const {
     Limit rest = limit_;
     rest.seconds = limit_.seconds - seconds();
-    rest.work = limit_.work - done_;
+    if (limit_.counts_work()) rest.work = limit_.work - done_;
     return rest;
   }
   /// A part of it, from 0 to 1, of time and work alike.
   Limit share(double part) const {
     Limit limit = rest();
     limit.seconds *= part;
-    if (limit.work < std::numeric_limits<std::int64_t>::max() / 2)
-      limit.work = static_cast<std::int64_t>(static_cast<double>(limit.work) * part);
+    if (limit.counts_work()) limit.work = static_cast<std::int64_t>(static_cast<double>(limit.work) * part);
     return limit;
   }
 

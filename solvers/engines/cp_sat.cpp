@@ -98,8 +98,7 @@ double last_solution_seconds(std::string_view log) {
 
 std::string parameters_of(const EngineOptions& options) {
   MessageWriter parameters;
-  const bool counted =
-      options.limit.work < std::numeric_limits<std::int64_t>::max() / 2;  // what is left of none is a little less
+  const bool counted = options.limit.counts_work();
   const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
   parameters.whole(field::kWorkers, counted ? 1 : std::max(threads, 1));
   parameters.whole(field::kSeed, static_cast<std::int64_t>(options.seed & 0x3fffffff));

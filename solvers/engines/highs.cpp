@@ -188,7 +188,7 @@ class Run {
                                          [](const LinearModel::Column& x) { return x.cost == 0 || x.whole; });
     engine_.set_double(highs_, "mip_abs_gap", whole_costs ? 0.99 * scales_.cost : 0);
     constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
-    if (options_.limit.work < std::numeric_limits<std::int64_t>::max() / 2) {
+    if (options_.limit.counts_work()) {
       const std::int64_t iterations = std::max<std::int64_t>(options_.limit.work / work_per_iteration(), 1);
       engine_.set_int(highs_, "simplex_iteration_limit", static_cast<int>(std::min(iterations, kMostInt)));
       engine_.set_int(highs_, "mip_max_nodes", static_cast<int>(std::min(iterations / 32 + 1, kMostInt)));
@@ -225,7 +225,7 @@ class Run {
 
   /// The search's own limits count nodes, and the first of them may take any number of iterations.
   bool iterations_done(int kind, const Highs::DataOut* out) const {
-    if (kind != Highs::kMipInterrupt || options_.limit.work == std::numeric_limits<std::int64_t>::max()) return false;
+    if (kind != Highs::kMipInterrupt || !options_.limit.counts_work()) return false;
     const auto* done = static_cast<const std::int64_t*>(engine_.data_out_item(out, "mip_total_lp_iterations"));
     return done != nullptr && *done > options_.limit.work / work_per_iteration();
   }

@@ -197,7 +197,7 @@ int OrderOptions::thread_count() const {
   // Searches draw on a work limit together, so as many as there are cores would give an answer of their own on every
   // machine: under such a limit there is one.
   if (threads > 0) return threads;
-  return limit.work == core::Limit().work ? core::thread_count() : 1;
+  return limit.counts_work() ? 1 : core::thread_count();
 }
 
 Solution order(const Graph& graph, const OrderOptions& options) {

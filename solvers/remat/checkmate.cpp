@@ -246,8 +246,10 @@ class Checkmate {
   /// Where only HiGHS's tolerance lies between cost and bound, CP-SAT, which is exact, may close it.
   void confirm(const StageModel& stages, double highs_seconds) {
     constexpr double kTimes = 4, kLeastSeconds = 2;
-    const bool counted = options_.limit.work < std::numeric_limits<std::int64_t>::max();  // not by the clock then
-    if (finished() || counted || options_.engine != 0 || !cp_sat_missing().empty() || !has_time_for(stages)) return;
+    // By the clock, so not under a work limit.
+    if (finished() || options_.limit.counts_work() || options_.engine != 0 || !cp_sat_missing().empty() ||
+        !has_time_for(stages))
+      return;
     const double seconds = std::max(kTimes * highs_seconds, kLeastSeconds);
     try {
       take_cost_bound(stages, solve(stages, *options_.budget, false, seconds));

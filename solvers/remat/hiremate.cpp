@@ -343,7 +343,7 @@ class Hierarchy {
 
   LevelAnswer solve(const Level& level, const LevelBudget& budget, LevelSearch search, const core::Stopwatch& watch) {
     search.building = watch.rest();
-    search.building.work = core::Limit().work;
+    search.building.work = core::Limit::kAnyWork;
     search.limit.seconds = std::min(search.limit.seconds, search.building.seconds);
     LevelAnswer answer = level.solve(budget, search);
     work_ += answer.work;

@@ -523,7 +523,6 @@ class Moccasin {
 
  private:
   bool done() { return incumbent_.cannot_improve() || watch_.expired_now(); }
-  bool counts_work() const { return options_.limit.work < std::numeric_limits<std::int64_t>::max(); }
 
   EngineAnswer run(const RetentionModel& model, const core::Limit& limit) {
     const double started = watch_.seconds();
@@ -590,7 +589,7 @@ class Moccasin {
       const auto first = static_cast<std::int32_t>(random.next() % static_cast<std::uint64_t>(n + span)) - span;
       const Stages open = windows.around(incumbent_.schedule(), c_, first, span);
       core::Limit limit = part.rest();
-      if (counts_work()) {
+      if (options_.limit.counts_work()) {
         limit.work = std::min(limit.work, kWork);
       } else {
         limit.seconds = std::min(limit.seconds, kSeconds);

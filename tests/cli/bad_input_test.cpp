@@ -2,6 +2,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
@@ -190,10 +194,26 @@ TEST_CASE("a graph whose backward marks are inconsistent is refused by the solve
               {"no node of the graph is marked backward"});
 }
 
+/// A variable of the environment while it lives; the one before comes back.
+class Environment {
+ public:
+  Environment(std::string name, const std::string& value) : name_(std::move(name)) {
+    if (const char* before = std::getenv(name_.c_str())) before_ = before;
+    setenv(name_.c_str(), value.c_str(), 1);
+  }
+  ~Environment() { before_ ? setenv(name_.c_str(), before_->c_str(), 1) : unsetenv(name_.c_str()); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::string name_;
+  std::optional<std::string> before_;
+};
+
 TEST_CASE("a solver whose engine is missing says how to get it, and auto goes without") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());
-  setenv("CAIRN_ENGINES", (folder / "none").c_str(), 1);
+  const Environment no_engines("CAIRN_ENGINES", folder / "none");
   std::vector<std::string> missing;
   const auto solvers = run_command({"solvers", "--json"}).json();
   for (const auto& solver : solvers["solvers"]) {
