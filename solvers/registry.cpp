@@ -143,6 +143,7 @@ constexpr SolverInfo kSolvers[] = {
      .paper = "Kumar et al. 2019, Algorithm 1: TWRemat(k)",
      .guarantee = "peak O((M_in + w M_max) log n) for tree decompositions of width w, where recursion goes to the end",
      .run = run_tw,
+     .can = {.decomposition = true},
      .turn = {.turn = 3, .share = 0.35},
      .options = kTwOptions},
     {.name = "greedy",
@@ -277,6 +278,14 @@ Solution SolverInfo::solve(const core::Graph& graph, const SolveOptions& asked) 
     }
     throw core::InputError(fmt::format("solver '{}' cannot keep to: {}; these can: {}", name, describe(asked.scope),
                                        fmt::join(able, ", ")));
+  }
+  if (asked.decomposition != nullptr && !can.decomposition) {
+    std::vector<std::string_view> able;
+    for (const SolverInfo& other : registry()) {
+      if (other.can.decomposition) able.push_back(other.name);
+    }
+    throw core::InputError(
+        fmt::format("solver '{}' uses no tree decomposition; these do: {}", name, fmt::join(able, ", ")));
   }
   SolveOptions complete = asked;
   for (const auto& [key, value] : asked.own) {

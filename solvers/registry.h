@@ -23,6 +23,7 @@ struct Capabilities {
   bool max_occurrences = false;  ///< keeps to Scope::max_occurrences; what never recomputes does so anyway
   bool exact = false;            ///< proves its answer best within its scope, where it ends in time
   bool accelerator = false;      ///< SolveOptions::accelerator takes over some of its work
+  bool decomposition = false;    ///< works on SolveOptions::decomposition where one is given
 };
 
 /// When `auto` calls a solver, and how long for.
@@ -54,8 +55,8 @@ struct SolverInfo {
   std::string why_missing() const { return missing == nullptr ? std::string() : missing(); }
   /// Whether it can keep to the scope. Its own may be smaller.
   bool honours(const Scope& asked) const;
-  /// Throws InputError where the engine is missing, the scope cannot be kept to (naming solvers that can) or an option
-  /// of its own is unknown or out of range.
+  /// Throws InputError where the engine is missing, the scope cannot be kept to or a given decomposition not used
+  /// (naming solvers that can) or an option of its own is unknown or out of range.
   Solution solve(const core::Graph& graph, const SolveOptions& asked) const;
   /// Sets an option of its own from "name=value". Throws InputError that says which there are.
   void set_option(SolveOptions& into, std::string_view assignment) const;

@@ -20,6 +20,8 @@ class Simulator;
 
 namespace cairn::solvers {
 
+struct TreeDecomposition;
+
 struct Progress {
   std::int64_t peak = 0, cost = 0;  ///< of the best schedule so far
   double seconds = 0;
@@ -33,9 +35,10 @@ struct SolveOptions {
   std::uint64_t seed = 0;  ///< for solvers that draw random numbers
   /// Bytes for tables and states (solvers/order/); what needs more says so and stops.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
-  Accelerator* accelerator = nullptr;             ///< takes over what it can; not owned; nullptr: the host does all
-  sim::Simulator* simulator = nullptr;            ///< evaluates many schedules at once; likewise
-  std::function<void(const Progress&)> progress;  ///< called whenever a schedule was tried
+  Accelerator* accelerator = nullptr;                ///< takes over what it can; not owned; nullptr: the host does all
+  sim::Simulator* simulator = nullptr;               ///< evaluates many schedules at once; likewise
+  const TreeDecomposition* decomposition = nullptr;  ///< a valid one of the graph, to be used; not owned; see registry
+  std::function<void(const Progress&)> progress;     ///< called whenever a schedule was tried
   /// The solver's own options by name (SolverInfo::options); what is absent has its default.
   std::map<std::string, std::int64_t, std::less<>> own;
 };

@@ -193,8 +193,9 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   }
   if (options.k == 0 && incumbent.cannot_improve()) return incumbent.finish(false);
 
-  const TreeDecomposition decomposition = min_fill_decomposition(graph, kCoreDegree, &watch);
-  const SeparatorTree separators = separator_tree(decomposition, graph.node_count());
+  const SeparatorTree separators = separator_tree(
+      options.decomposition != nullptr ? *options.decomposition : min_fill_decomposition(graph, kCoreDegree, &watch),
+      graph.node_count());
   TwScheduler scheduler(graph, separators);
   const std::int64_t most_steps = kMostRepeats * graph.node_count() + 4096;
   if (options.k > 0) {
