@@ -551,5 +551,56 @@ TEST_CASE("Kumar 2019: Lemma 21 is false for a tuple with a node of the other si
   CHECK_FALSE(valid(graph, merge(both(left, right)), {}));
 }
 
+TEST_CASE("Kumar 2019: Algorithm 3, settled, gives valid schedules within Theorem 22") {
+  Theorem22 bound;
+  for_each_seed(1500, [&](Random& random) {
+    const Graph graph = ordered_graph(random, static_cast<NodeId>(random.between(2, 10)), true);
+    const Bags bags = random_path_decomposition(random, digraph(graph));
+    const Sequence sigma = Algorithm3(graph).schedule(bags);
+    REQUIRE(valid(graph, sigma));
+    REQUIRE(sigma.back() == graph.node_count() - 1);
+    const std::int64_t p = width(bags) + 1, b = static_cast<std::int64_t>(bags.size());
+    CHECK(static_cast<double>(sigma.size()) <= bound.steps(p, b));
+    if (sigma.size() > 200) return;  // held_at() is slow
+    CHECK(memory(graph, sigma) <= Theorem22::memory(p, b) * (largest_inputs(graph) + largest_size(graph)));
+  });
+}
+
+TEST_CASE("Kumar 2019: Algorithm 3, settled, on chains with skips and on folded ones") {
+  Theorem22 bound;
+  for_each_seed(60, [&](Random& random) {
+    const auto count = static_cast<NodeId>(random.between(20, 60));
+    const bool folded = random.chance(50);
+    std::vector<core::Node> nodes;
+    Sequence order;
+    for (NodeId v = 0; v < count; ++v) {
+      std::vector<NodeId> inputs;
+      for (NodeId u = std::max(0, v - 3); u < v; ++u) {
+        if (u + 1 == v || random.chance(30)) inputs.push_back(u);
+      }
+      if (folded && v > count / 2 + 3) inputs.push_back(count - 1 - v);
+      nodes.push_back(make_node("", 1, inputs));
+      order.push_back(!folded ? v : v % 2 == 0 ? v / 2 : count - 1 - v / 2);
+    }
+    const Graph graph = build_graph(nodes);
+    const Bags bags = path_decomposition(digraph(graph), order);
+    const Sequence sigma = Algorithm3(graph).schedule(bags);
+    REQUIRE(valid(graph, sigma));
+    const std::int64_t p = width(bags) + 1, b = static_cast<std::int64_t>(bags.size());
+    CHECK(static_cast<double>(sigma.size()) <= bound.steps(p, b));
+    CHECK(core::reference::peak(graph, {sigma}) <=
+          Theorem22::memory(p, b) * (largest_inputs(graph) + largest_size(graph)));
+  });
+}
+
+TEST_CASE("Kumar 2019: Algorithm 3 as printed runs a node before its inputs") {
+  // Node 3 is the spine's node before 4, and not in X_inner: PWRemat gives it alone.
+  const Graph graph = graph_of({1, 1, 1, 1, 1, 1}, {{}, {0}, {1}, {1, 2}, {1, 2, 3}, {0, 4}});
+  const Bags bags{{4}, {3, 4}, {2, 3, 4}, {1, 2, 3, 4}, {1, 4, 5}, {0, 1, 5}};
+  REQUIRE(is_path_decomposition(digraph(graph), bags));
+  CHECK_FALSE(valid(graph, Algorithm3(graph, true).schedule(bags)));
+  CHECK(valid(graph, Algorithm3(graph).schedule(bags)));
+}
+
 }  // namespace
 }  // namespace cairn::tests::kumar2019

@@ -783,4 +783,101 @@ inline Interleaved condense(const Nodes& onto, const Interleaved& tuples) {
   return result;
 }
 
+// --- Section A.4: rematerialization by path decomposition.
+
+/// Algorithm 3. As printed it runs known nodes again, and nodes of which it takes the inputs for known without need:
+/// its schedules need not be valid. Settled, known nodes are not run, so
+/// - PWRemat of a node that is known or not in its bags is empty;
+/// - the tuple of u_i is <sigma_1 o .. o sigma_i, u_i>, as u_1, .., u_{i-1} are known to it; sigma_q is in it also
+/// where
+///   u_q is in W, for what u_i reads of it; u_i in W gets no tuple;
+/// - InterleavedSchedule for what is lower gets X, of which X' is known.
+/// The bag of u is the middle one of INTERVAL(u), the middle bag of b the one at (b + 1) / 2 counted from 1.
+class Algorithm3 {
+ public:
+  explicit Algorithm3(const Graph& graph, bool as_printed = false) : graph_(graph), as_printed_(as_printed) {}
+
+  /// For the last node of a graph with a long spine.
+  Sequence schedule(const Bags& bags) const { return pw_remat(bags, graph_.node_count() - 1, {}); }
+
+ private:
+  Sequence pw_remat(const Bags& bags, NodeId u, const Nodes& known) const {
+    const Nodes nodes = all_of(bags);
+    if (known.contains(u) || !nodes.contains(u)) return as_printed_ ? Sequence{u} : Sequence{};
+    if (less(common(in(graph_, u), nodes), known).empty()) return {u};
+    Bags cut;
+    for (const Nodes& bag : bags) cut.push_back(before(bag, u + 1));
+    if (width(cut) <= 1) {
+      const Nodes needed = needed_for(graph_, {u}, less(all_of(cut), known));
+      return {needed.begin(), needed.end()};
+    }
+    const auto [first, last_bag] = interval(cut, u);
+    const std::int64_t i = (first + last_bag) / 2;
+    const Bags left(cut.rend() - i, cut.rend()), right(cut.begin() + i + 1, cut.end());
+    const Interleaved joined = both(interleaved(cut[i], left, known), interleaved(cut[i], right, known));
+    return flatten(joined);
+  }
+
+  Interleaved interleaved(const Nodes& nodes, const Bags& bags, const Nodes& known) const {
+    Interleaved result;
+    const Nodes wanted = as_printed_ ? nodes : less(nodes, known);
+    if (less(nodes, known).empty() || bags.empty()) {
+      for (const NodeId x : wanted) result.insert({x, {}});
+      return result;
+    }
+    const auto middle = static_cast<std::ptrdiff_t>((bags.size() - 1) / 2);
+    const Nodes& separator = bags[middle];
+    const Bags inner(bags.begin(), bags.begin() + middle), outer(bags.begin() + middle + 1, bags.end());
+    if (separator.empty()) return interleaved(nodes, inner, known);  // then so are the outer ones: Lemma 9
+    const Nodes earlier = before(nodes, last(separator)), both_sides = both(earlier, separator);
+    Sequence sigma;
+    Nodes passed;
+    for (const NodeId u : both_sides) {
+      if (u > 0) extend(sigma, pw_remat(inner, u - 1, passed));
+      if (as_printed_ || !known.contains(u)) result.insert({u, sigma});
+      if (as_printed_) sigma.push_back(u);
+      passed.insert(u);
+    }
+    result = both(result, interleaved(separator, outer, known));
+    result = both(result, interleaved(as_printed_ ? less(nodes, earlier) : nodes, inner, both(known, both_sides)));
+    return condense(wanted, result);
+  }
+
+  const Graph& graph_;
+  bool as_printed_;
+};
+
+/// Theorem 22 with constants, for the settled algorithm, largest bag p and b bags. The steps are by the proof's
+/// recurrence, which the closed form in the text loses constants of: sigma_q is in at most 2p tuples of the two
+/// separators. The memory is less than the paper's, in which interleaved schedules add up: one sigma runs at a time,
+/// and beside it each level of InterleavedSchedule, on both sides of u's bag, holds at most 2p nodes of its separators
+/// and inputs of one node.
+class Theorem22 {
+ public:
+  /// Of PWRemat's schedule where each node costs 1.
+  double steps(std::int64_t p, std::int64_t b) {
+    return p <= 2 ? static_cast<double>(2 * b + 1) : 2 * interleaved_steps(p, b);
+  }
+  /// In units of M_in + M_max.
+  static std::int64_t memory(std::int64_t p, std::int64_t b) {
+    if (p <= 2 || b == 0) return 1;
+    return memory(p - 1, b / 2) + 2 * std::bit_width(static_cast<std::uint64_t>(b)) * (2 * p + 1) + p + 1;
+  }
+
+ private:
+  double interleaved_steps(std::int64_t p, std::int64_t b) {
+    if (b == 0) return static_cast<double>(p);
+    const auto [known, added] = known_.insert({{p, b}, 0});
+    if (added) {
+      const std::int64_t inner = (b - 1) / 2, outer = b - 1 - inner;
+      const double tuples = static_cast<double>(2 * p);
+      known->second = tuples * (tuples + 1) / 2 * steps(p - 1, inner) + tuples + interleaved_steps(p, inner) +
+                      interleaved_steps(p, outer);
+    }
+    return known->second;
+  }
+
+  std::map<std::pair<std::int64_t, std::int64_t>, double> known_;
+};
+
 }  // namespace cairn::tests::kumar2019
