@@ -580,22 +580,33 @@ struct SpineAddition {
   Sequence spine;
 };
 
-/// Algorithm 2. As printed an interval only grows to the right, and the decomposition may miss an added edge:
-/// ProcessNode(u) need not return a node whose interval holds r_u, where the last v_i ends right of r_u. With
-/// `both_ways` it grows to where the text wants it, left or right: always a decomposition, but of no proved width.
-/// Ties of right endpoints by index.
-inline SpineAddition algorithm2(Digraph graph, const Bags& bags, bool both_ways = false) {
+/// The interval graph that a path decomposition induces: all nodes of a bag are adjacent, here each to those after it
+/// in `order`, a topological one of the graph.
+inline Digraph interval_graph(const Bags& bags, const Sequence& order) {
+  Digraph result{all_of(bags), {}};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (std::size_t j = i + 1; j < order.size(); ++j) {
+      const Nodes pair{order[i], order[j]};
+      if (std::any_of(bags.begin(), bags.end(), [&](const Nodes& bag) { return less(pair, bag).empty(); })) {
+        result.edges.insert({order[i], order[j]});
+      }
+    }
+  }
+  return result;
+}
+
+/// Algorithm 2, ties of right endpoints by index. On a graph whose bags are no cliques the decomposition may miss an
+/// edge that was added: ProcessNode(u) need not return a node whose interval holds r_u, as printed, where the last v_i
+/// ends right of r_u. On the interval graph what starts right of v_i and left of that node comes after v_i, and below
+/// it in the recursion.
+inline SpineAddition algorithm2(Digraph graph, const Bags& bags) {
   struct Process {
     Digraph& graph;
     std::map<NodeId, std::pair<std::int64_t, std::int64_t>> intervals;
-    bool both_ways;
     Nodes explored = {};
     Sequence order = {};
 
-    void grow(NodeId x, std::int64_t bag) {
-      intervals[x].second = std::max(intervals[x].second, bag);
-      if (both_ways) intervals[x].first = std::min(intervals[x].first, bag);
-    }
+    void grow(NodeId x, std::int64_t bag) { intervals[x].second = std::max(intervals[x].second, bag); }
     NodeId node(NodeId u) {
       explored.insert(u);
       order.push_back(u);
@@ -612,9 +623,7 @@ inline SpineAddition algorithm2(Digraph graph, const Bags& bags, bool both_ways 
       for (std::size_t i = 0; i < next.size(); ++i) {
         x = node(next[i]);
         if (i + 1 < next.size()) {
-          // Left of INTERVAL(x), or right of it: the nearest bag of v_{i+1}.
-          const auto [first, last] = intervals[next[i + 1]];
-          grow(x, both_ways && intervals[x].first > last ? last : first);
+          grow(x, intervals[next[i + 1]].first);
           graph.edges.insert({x, next[i + 1]});
         } else {
           grow(x, intervals[u].second);
@@ -624,7 +633,7 @@ inline SpineAddition algorithm2(Digraph graph, const Bags& bags, bool both_ways 
     }
   };
   const NodeId root = graph.nodes.empty() ? 0 : *graph.nodes.rbegin() + 1;
-  Process process{graph, {}, both_ways};
+  Process process{graph, {}};
   for (const NodeId v : graph.nodes) {
     process.intervals[v] = interval(bags, v);
     graph.edges.insert({root, v});
