@@ -106,6 +106,7 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
   app.add_option(positional, name, positional == "GRAPH" ? "a graph file, or the name of a model" : "the model's name")
       ->required();
   app.add_flag("--forward", forward, "the forward part alone: inference, not training");
+  app.add_flag("--unit-cost", unit_cost, "every node costs 1, whatever the graph says");
   const std::string group = "Options of models (see 'cairn models' for which takes which)";
   for (const auto& [option, help] : model_option_help()) {
     const std::string flag = "--" + option;
@@ -116,19 +117,29 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
   }
   app.add_option("--weight-grads", weight_grads, "where weight gradients live: arena or resident (default)")
       ->group(group);
-  app.add_option("--optimizer", optimizer, "its state is counted as resident: none, momentum or adam (default)")
+  app.add_option("--optimizer", optimizer,
+                 "its state is counted as resident: none, momentum or adam (default; of --granularity op, where the "
+                 "update itself is part of the graph, the one of the model's paper)")
+      ->group(group);
+  app.add_option("--granularity", granularity,
+                 "what a node is: layer (default), or op: the elementary operations of a framework without fusion, the "
+                 "optimizer's among them. They have no kernels: 'run' makes their memory real, not their arithmetic")
       ->group(group);
 }
 
 pipeline::GraphSource GraphArguments::model() const {
-  pipeline::GraphSource source{name, {}, forward};
+  pipeline::GraphSource source;
+  source.name = name;
+  source.forward = forward;
+  source.unit_cost = unit_cost;
   source.options.values = model_options;
   if (!weight_grads.empty()) {
     if (weight_grads != "arena" && weight_grads != "resident")
       throw core::InputError(fmt::format("--weight-grads '{}' must be 'arena' or 'resident'", weight_grads));
     source.options.weight_grads_in_arena = weight_grads == "arena";
   }
-  if (!optimizer.empty()) source.options.optimizer = optimizer;
+  source.options.optimizer = optimizer;
+  if (!granularity.empty()) source.options.granularity = models::granularity_from_string(granularity);
   return source;
 }
 
@@ -136,6 +147,7 @@ pipeline::GraphSource GraphArguments::source() const {
   const std::string option = !model_options.empty()  ? model_options.begin()->first
                              : !weight_grads.empty() ? "weight-grads"
                              : !optimizer.empty()    ? "optimizer"
+                             : !granularity.empty()  ? "granularity"
                                                      : "";
   if (!option.empty() && pipeline::GraphSource{name, {}}.is_file())
     throw core::InputError(fmt::format("--{} is an option of models, but '{}' is a file; drop it", option, name));

@@ -62,7 +62,9 @@ struct GraphArguments {
   std::map<std::string, std::int64_t, std::less<>> model_options;
   std::string weight_grads;  ///< empty: not given
   std::string optimizer;     ///< empty: not given
+  std::string granularity;   ///< empty: not given
   bool forward = false;      ///< the graph without its backward nodes
+  bool unit_cost = false;    ///< every node costs 1
 
   /// Adds the positional `GRAPH` and the options of every model. Call it after the subcommand's own options: those go
   /// before a model option of the same name.

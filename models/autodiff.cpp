@@ -300,7 +300,7 @@ class Backward {
 };
 
 void add_optimizer_state(ModelBuilder& model) {
-  const std::string& optimizer = model.options().optimizer;
+  const std::string optimizer = model.options().optimizer.empty() ? "adam" : model.options().optimizer;
   static constexpr std::array<std::string_view, 3> kOptimizers{"none", "momentum", "adam"};
   if (optimizer == "none") return;
   if (optimizer != "momentum" && optimizer != "adam") {

@@ -34,7 +34,7 @@ core::Graph build_ffn(const BuildOptions& options) {
 }
 
 constexpr std::array<ModelInfo, 1> kModels{{
-    {"ffn", "ReLU multilayer perceptron, mean squared error", kOptions, build_ffn},
+    {"ffn", "ReLU multilayer perceptron, mean squared error", kOptions, build_ffn, "none"},
 }};
 
 }  // namespace

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
 #include "cairn/models/internal/families.h"
+#include "cairn/models/operations.h"
 
 namespace cairn::models {
 namespace {
@@ -35,8 +39,26 @@ const ModelInfo& find_model(std::string_view name) {
       fmt::format("unknown model '{}'; `cairn models` lists them{}", name, core::did_you_mean(name, names)));
 }
 
+Granularity granularity_from_string(std::string_view name) {
+  static constexpr std::array<std::string_view, 2> kNames{"layer", "op"};
+  const auto it = std::find(kNames.begin(), kNames.end(), name);
+  if (it == kNames.end()) {
+    throw core::InputError(
+        fmt::format("unknown granularity '{}': use layer or op{}", name, core::did_you_mean(name, kNames)));
+  }
+  return static_cast<Granularity>(it - kNames.begin());
+}
+
 core::Graph build_model(std::string_view name, const BuildOptions& options) {
-  return find_model(name).build(options);  // every build starts with its OptionValues, which check
+  const ModelInfo& model = find_model(name);
+  if (options.granularity == Granularity::layer) return model.build(options);  // its OptionValues check them
+  BuildOptions of_layers = options;
+  if (of_layers.optimizer.empty()) of_layers.optimizer = model.optimizer;
+  of_layers.weight_grads_in_arena = false;
+  return to_operations(model.build(of_layers), {.optimizer = of_layers.optimizer,
+                                                .weight_decay = model.weight_decay,
+                                                .keep_gradients = options.weight_grads_in_arena,
+                                                .roofline = options.roofline});
 }
 
 }  // namespace cairn::models

@@ -84,12 +84,12 @@ core::Graph build(const BuildOptions& options) {
 }
 
 constexpr std::array<ModelInfo, 6> kModels{{
-    {kResNet18.name, "residual network, 18 layers", kOptions, build<kResNet18>},
-    {kResNet34.name, "residual network, 34 layers", kOptions, build<kResNet34>},
-    {kResNet50.name, "residual network, 50 layers, bottleneck blocks", kOptions, build<kResNet50>},
-    {kResNet101.name, "residual network, 101 layers, bottleneck blocks", kOptions, build<kResNet101>},
-    {kResNet152.name, "residual network, 152 layers, bottleneck blocks", kOptions, build<kResNet152>},
-    {kResNet200.name, "residual network, 200 layers, bottleneck blocks", kOptions, build<kResNet200>},
+    {kResNet18.name, "residual network, 18 layers", kOptions, build<kResNet18>, "momentum", true},
+    {kResNet34.name, "residual network, 34 layers", kOptions, build<kResNet34>, "momentum", true},
+    {kResNet50.name, "residual network, 50 layers, bottleneck blocks", kOptions, build<kResNet50>, "momentum", true},
+    {kResNet101.name, "residual network, 101 layers, bottleneck blocks", kOptions, build<kResNet101>, "momentum", true},
+    {kResNet152.name, "residual network, 152 layers, bottleneck blocks", kOptions, build<kResNet152>, "momentum", true},
+    {kResNet200.name, "residual network, 200 layers, bottleneck blocks", kOptions, build<kResNet200>, "momentum", true},
 }};
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace cairn::models {
 namespace {
 
 using Init = core::Resident::Init;
-using Options = std::array<ModelOption, 8>;
+using Options = std::array<ModelOption, 10>;
 
 constexpr Options options_of_size(std::int64_t width, std::int64_t heads, std::int64_t ff, std::int64_t dropout) {
   return {{
@@ -24,6 +24,8 @@ constexpr Options options_of_size(std::int64_t width, std::int64_t heads, std::i
       {"ff", ff, 1, "units of the feed-forward layer"},
       {"vocab", 37000, 1, "tokens, shared by source and target"},
       {"dropout", dropout, 0, "percent of each sublayer's output that is dropped"},
+      {"attention_dropout", 0, 0, "percent of the attention weights that is dropped"},
+      {"relu_dropout", 0, 0, "percent of the feed-forward layer's units that is dropped"},
   }};
 }
 constexpr Options kBase = options_of_size(512, 8, 2048, 10);
@@ -81,11 +83,15 @@ class Transformer {
   }
 
   Tensor attend(const std::string& name, const Tensor& x, const Tensor& memory, bool causal) {
-    return add_and_norm(name, x, attention(model_, name, x, memory, {.heads = value_["heads"], .causal = causal}));
+    return add_and_norm(
+        name, x,
+        attention(model_, name, x, memory,
+                  {.heads = value_["heads"], .causal = causal, .dropout = value_.probability("attention_dropout")}));
   }
 
   Tensor feed_forward(const std::string& name, const Tensor& x) {
-    const Tensor hidden = model_.relu(name + ".relu", linear(model_, name + ".linear1", x, value_["ff"]));
+    Tensor hidden = model_.relu(name + ".relu", linear(model_, name + ".linear1", x, value_["ff"]));
+    hidden = model_.dropout(name + ".relu.dropout", hidden, value_.probability("relu_dropout"));
     return add_and_norm(name, x, linear(model_, name + ".linear2", hidden, x.channels()));
   }
 

@@ -65,7 +65,8 @@ core::Graph build_unet(const BuildOptions& options) {
 }
 
 constexpr std::array<ModelInfo, 1> kModels{{
-    {"unet", "convolutional encoder-decoder with skip connections, cross entropy of every pixel", kOptions, build_unet},
+    {"unet", "convolutional encoder-decoder with skip connections, cross entropy of every pixel", kOptions, build_unet,
+     "momentum"},
 }};
 
 }  // namespace

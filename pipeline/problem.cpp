@@ -30,23 +30,27 @@ bool GraphSource::is_file() const {
   return !is_model() && (std::filesystem::exists(name) || name.find_first_of("./\\") != std::string::npos);
 }
 
-core::Graph GraphSource::build() const {
-  const core::Graph model = models::build_model(name, options);
-  return forward ? core::forward_part(model) : model;
-}
+core::Graph GraphSource::build() const { return as_asked(models::build_model(name, options)); }
 
 core::Graph GraphSource::load(const core::Limit& limit) const {
   if (is_model()) return build();
   if (!is_file())
     throw core::InputError(fmt::format("'{}' is neither a file nor a model{}; 'cairn models' lists the models", name,
                                        core::did_you_mean(name, model_names())));
-  const core::Graph graph = core::load_graph(name, limit);
-  return forward ? core::forward_part(graph) : graph;
+  return as_asked(core::load_graph(name, limit));
+}
+
+core::Graph GraphSource::as_asked(core::Graph graph) const {
+  if (forward) graph = core::forward_part(graph);
+  if (unit_cost) graph = graph.with_costs(std::vector<std::int64_t>(static_cast<std::size_t>(graph.node_count()), 1));
+  return graph;
 }
 
 core::Graph GraphSource::stored_as(const core::Graph& loaded, core::Precision precision) const {
+  if (is_model() && options.granularity == models::Granularity::op && precision == core::Precision::bf16)
+    throw core::InputError("the operations of a model are of fp32; use --granularity layer for --precision bf16");
   const core::Graph graph = core::with_precision(loaded, precision);
-  const bool estimated = is_model() && precision != core::Precision::fp32;
+  const bool estimated = is_model() && precision != core::Precision::fp32 && !unit_cost;
   return estimated ? core::with_roofline_costs(graph, core::roofline_of(precision)) : graph;
 }
 

@@ -27,6 +27,7 @@ struct GraphSource {
   std::string name;
   models::BuildOptions options;  ///< of models; files have none
   bool forward = false;          ///< the graph without its backward nodes: core::forward_part
+  bool unit_cost = false;        ///< every node costs 1
 
   bool is_model() const;
   /// Whether load() would look for a file: one of that name exists, or the name looks like a path.
@@ -37,6 +38,9 @@ struct GraphSource {
   core::Graph build() const;
   /// What load() gave, stored as `precision` wants it; a model's costs are estimates for that precision, a file's stay.
   core::Graph stored_as(const core::Graph& loaded, core::Precision precision) const;
+
+ private:
+  core::Graph as_asked(core::Graph graph) const;
 };
 
 /// A graph with what is known of it before any search. Bytes; cost in the graph's unit.

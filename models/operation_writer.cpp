@@ -1,0 +1,108 @@
+#include "cairn/models/internal/operation_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cairn::models {
+
+using core::NodeId;
+
+namespace {
+constexpr std::int64_t kElementBytes = 4;  // fp32, and the int32 of ids and labels
+}
+
+OperationWriter::OperationWriter(std::string name, const core::Roofline& roofline)
+    : name_(std::move(name)), roofline_(roofline) {}
+
+void OperationWriter::begin(std::string_view layer, NodeId forward) {
+  layer_ = layer;
+  forward_ = forward;
+  used_.clear();
+}
+
+NodeId OperationWriter::append(std::string_view what, Values inputs, std::int64_t size, std::int64_t cost) {
+  core::Node node;
+  const int before = used_[std::string(what)]++;
+  node.name = before == 0 ? fmt::format("{}/{}", layer_, what) : fmt::format("{}/{}_{}", layer_, what, before);
+  node.size = size;
+  node.cost = cost;
+  node.backward = forward_ != core::kNoNode;
+  node.forward = forward_;
+  for (const OperationValue& x : inputs) {
+    for (const NodeId u : x.nodes) {
+      if (std::find(node.inputs.begin(), node.inputs.end(), core::OutputRef(u)) == node.inputs.end())
+        node.inputs.emplace_back(u);
+    }
+  }
+  nodes_.push_back(std::move(node));
+  bytes_behind_.push_back(size);
+  return static_cast<NodeId>(nodes_.size()) - 1;
+}
+
+OperationValue OperationWriter::compute(std::string_view what, core::Shape shape, Values inputs, std::int64_t flops,
+                                        std::int64_t element_bytes) {
+  const std::int64_t elements = core::element_count(shape);
+  const NodeId v = append(what, inputs, elements * element_bytes, 0);
+  std::int64_t largest = elements, bytes = elements * element_bytes;
+  for (const core::OutputRef& input : nodes_[v].inputs) bytes += bytes_behind_[input.node];
+  for (const OperationValue& x : inputs) {
+    if (!x.shape.empty()) largest = std::max(largest, core::element_count(x.shape));
+  }
+  nodes_[v].cost = roofline_.cost({.flops = flops < 0 ? largest : flops, .bytes = bytes});
+  return {{v}, std::move(shape)};
+}
+
+OperationValue OperationWriter::elementwise(std::string_view what, Values inputs, std::int64_t flops_an_element) {
+  const core::Shape& shape = inputs.begin()->shape;
+  return compute(what, shape, inputs, flops_an_element * core::element_count(shape));
+}
+
+OperationValue OperationWriter::read(core::Shape shape, std::int64_t elements) {
+  const NodeId v = append("read", {}, kDescriptorBytes, 0);
+  bytes_behind_[v] = kElementBytes * (elements < 0 ? core::element_count(shape) : elements);
+  return {{v}, std::move(shape), true};
+}
+
+OperationValue OperationWriter::descriptor(std::string_view what, Values inputs) {
+  return {{append(what, inputs, kDescriptorBytes, 0)}, {}};
+}
+
+OperationValue OperationWriter::view(std::string_view what, const OperationValue& x, core::Shape shape,
+                                     const OperationValue& how) {
+  const NodeId v = append(what, {{{x.nodes.back()}, {}}, how}, kDescriptorBytes, 0);
+  if (x.resident) {
+    bytes_behind_[v] = bytes_behind_[x.nodes.front()];
+    return {{v}, std::move(shape), true};
+  }
+  return {{x.nodes.front(), v}, std::move(shape)};
+}
+
+void OperationWriter::assign(const OperationValue& x, const OperationValue& after) {
+  const std::int64_t bytes = bytes_behind_[x.nodes.front()];
+  const NodeId v = append("assign", {x, after}, 0, roofline_.cost({.flops = 0, .bytes = 2 * bytes}));
+  nodes_[v].keep = true;
+}
+
+core::GraphBuilder OperationWriter::finish() {
+  std::vector<bool> needed(nodes_.size());
+  for (std::size_t v = nodes_.size(); v-- > 0;) {
+    needed[v] = needed[v] || nodes_[v].keep;
+    if (!needed[v]) continue;
+    for (const core::OutputRef& input : nodes_[v].inputs) needed[input.node] = true;
+    if (nodes_[v].forward != core::kNoNode) needed[nodes_[v].forward] = true;
+  }
+  std::vector<NodeId> number(nodes_.size(), core::kNoNode);
+  core::GraphBuilder graph(name_);
+  for (std::size_t v = 0; v < nodes_.size(); ++v) {
+    if (!needed[v]) continue;
+    core::Node node = std::move(nodes_[v]);
+    for (core::OutputRef& input : node.inputs) input = number[input.node];
+    if (node.forward != core::kNoNode) node.forward = number[node.forward];
+    number[v] = graph.add(std::move(node));
+  }
+  return graph;
+}
+
+}  // namespace cairn::models

@@ -1,0 +1,638 @@
+#include "cairn/models/operations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/core/precision.h"
+#include "cairn/core/text.h"
+#include "cairn/models/internal/operation_writer.h"
+
+namespace cairn::models {
+namespace {
+
+using core::NodeId;
+using core::Op;
+using core::Operand;
+using core::OpKind;
+using core::Resident;
+using core::Shape;
+using Value = OperationValue;
+
+const Shape kScalar = {1};
+
+std::int64_t channels(const Shape& shape) { return shape.empty() ? 1 : shape.back(); }
+
+/// Of what a matrix product reads or makes: whether a framework's product of matrices takes it as it is.
+bool is_matrix(const Shape& shape) { return shape.size() == 2; }
+
+class Lowering {
+ public:
+  Lowering(const core::Graph& layers, const OperationOptions& options)
+      : layers_(layers),
+        options_(options),
+        writer_(layers.name(), options.roofline),
+        values_(static_cast<std::size_t>(layers.node_count())),
+        saved_(values_.size()) {}
+
+  core::Graph run() {
+    for (const NodeId v : layers_.input_order()) lower(v);
+    finish_layer();
+    core::GraphBuilder graph = writer_.finish();
+    add_residents(graph);
+    return graph.build();
+  }
+
+ private:
+  /// What the operations of a forward layer leave for those of its gradient beside the layer's output.
+  struct Saved {
+    Value shape;                              ///< descriptor of its input's shape
+    std::array<Value, 2> factor_shape, flat;  ///< of a product's factors: as they come, and as matrices
+    Value product_shape;                      ///< of a product, before its rows become several axes
+    Value out_shape, bias_shape;              ///< of a layer with a bias: its output's, and the bias's
+    Value gradient, unbiased_gradient;        ///< of its output, found by the first that reads them
+    Value count, centred, deviation, normal;  ///< of a norm
+    Value a, b, c;                            ///< of other kinds
+  };
+
+  void lower(NodeId v) {
+    node_ = v;
+    op_ = layers_.op(v);
+    if (op_ == nullptr)
+      throw core::InputError(fmt::format("node '{}' has no op that could be taken apart", layers_.name(v)));
+    if (op_->type != core::ElementType::f32)
+      throw core::InputError(fmt::format("node '{}' is stored as {}; operations are of fp32", layers_.name(v),
+                                         core::to_string(op_->type)));
+    const bool backward = layers_.backward(v);
+    const NodeId forward = backward ? layers_.forward(v) : v;
+    if (forward != forward_) finish_layer();
+    forward_ = forward;
+    writer_.begin(layers_.name(v), backward ? values_[forward_].nodes.front() : core::kNoNode);
+    values_[v] = operations();
+    values_[v].shape = op_->shape;
+    if (op_->writes >= 0) completed_.push_back(v);
+    if (op_->kind != OpKind::reduce_rows) gradients_.push_back(v);
+    if (layers_.keep(v) && !backward) keep_loss(values_[v]);
+  }
+
+  /// Updates the weights whose gradients the layer has completed. That of a factor waits for the other factor's
+  /// gradient, which reads the weight.
+  void finish_layer() {
+    for (const NodeId v : completed_) {
+      const std::int32_t weight = layers_.residents()[layers_.op(v)->writes].gradient_of;
+      writer_.begin(layers_.residents()[weight].name, values_[forward_].nodes.front());
+      Value after;
+      const bool product = layers_.op(v)->kind == OpKind::matmul || layers_.op(v)->kind == OpKind::conv2d_grad_weight;
+      if (product && gradients_.size() == 2)
+        after = writer_.descriptor("group", {values_[gradients_[0]], values_[gradients_[1]]});
+      update(values_[v], weight, after);
+    }
+    completed_.clear();
+    gradients_.clear();
+  }
+
+  Saved& saved() { return saved_[forward_]; }
+  /// Of an op whose statistics are a layer of their own: what that one left.
+  Saved& saved_by(std::size_t arg) { return saved_[op_->args[arg].index]; }
+
+  Value value(const Operand& x) {
+    return x.kind == Operand::Kind::node ? values_[x.index] : writer_.read(layers_.residents()[x.index].shape);
+  }
+  Value arg(std::size_t i) { return value(op_->args[i]); }
+  std::int64_t flops() const { return core::op_work(*op_, core::arg_shapes(layers_, node_)).flops; }
+
+  // --- What several kinds are made of.
+  Value map(std::string_view what, OperationWriter::Values inputs) { return writer_.elementwise(what, inputs); }
+  Value shape_of(const Value& x) { return writer_.descriptor("shape", {x}); }
+  Value expand(const Value& x, const Shape& to, const Value& shape) { return writer_.view("expand", x, to, shape); }
+  Value sum(const Value& x, Shape shape, const Value& axes = {}) {
+    return writer_.compute("sum", std::move(shape), {x, axes});
+  }
+
+  Value add_bias(const Value& y, const Value& bias) {
+    saved().out_shape = shape_of(y);
+    saved().bias_shape = shape_of(bias);
+    return map("add", {y, expand(bias, y.shape, saved().out_shape)});
+  }
+
+  Value operations() {
+    switch (op_->kind) {
+      case OpKind::matmul:
+        return layers_.backward(node_) ? matmul_gradient() : matmul();
+      case OpKind::reduce_rows:
+        return bias_gradient();
+      case OpKind::add:
+        return map("add", {arg(0), arg(1)});
+      case OpKind::scale:
+        return map("multiply", {arg(0)});
+      case OpKind::relu:
+        return map("maximum", {arg(0)});
+      case OpKind::relu_grad:
+        return map("select", {arg(0), writer_.compute("greater", op_->shape, {arg(1)}, -1, 1)});
+      case OpKind::gelu:
+        return gelu();
+      case OpKind::gelu_grad:
+        return gelu_gradient();
+      case OpKind::conv2d:
+        return conv2d();
+      case OpKind::conv2d_grad_input:
+        return writer_.compute("conv2d_grad_input", op_->shape, {before_bias(arg(0)), arg(1), saved().shape}, flops());
+      case OpKind::conv2d_grad_weight:
+        return writer_.compute("conv2d_grad_weight", op_->shape, {before_bias(arg(0)), arg(1), saved().c}, flops());
+      case OpKind::batchnorm_stats:
+        return statistics({channels(op_->shape)}, true);
+      case OpKind::layernorm_stats:
+        return statistics({op_->shape.front(), 1}, false);
+      case OpKind::batchnorm:
+      case OpKind::layernorm:
+        return normalise();
+      case OpKind::batchnorm_grad_params:
+      case OpKind::layernorm_grad_params:
+        return norm_params_gradient();
+      case OpKind::batchnorm_grad_input:
+      case OpKind::layernorm_grad_input:
+        return norm_gradient();
+      case OpKind::maxpool:
+        return writer_.compute("maxpool", op_->shape, {arg(0)}, flops());
+      case OpKind::maxpool_grad:
+        return writer_.compute("maxpool_grad", op_->shape, {arg(0), arg(1), values_[forward_]}, flops());
+      case OpKind::mean_pool:
+        return mean_pool();
+      case OpKind::mean_pool_grad:
+        return mean_pool_gradient();
+      case OpKind::upsample:
+        return upsample();
+      case OpKind::upsample_grad:
+        return sum(writer_.view("reshape", arg(0), pairs_of_pixels(op_->shape), saved().b), op_->shape);
+      case OpKind::concat:
+        return writer_.compute("concat", op_->shape, {arg(0), arg(1)}, 0);
+      case OpKind::slice:
+        return writer_.compute("slice", op_->shape, {arg(0)}, 0);
+      case OpKind::permute:
+        return writer_.compute("contiguous", op_->shape, {permuted(arg(0), op_->shape)}, 0);
+      case OpKind::softmax:
+        return softmax();
+      case OpKind::softmax_grad:
+        return softmax_gradient();
+      case OpKind::embedding:
+        return embedding();
+      case OpKind::embedding_grad:
+        return writer_.compute("scatter_add", op_->shape,
+                               {writer_.compute("zeros", op_->shape, {}, 0), arg(0), arg(1)});
+      case OpKind::cross_entropy:
+        return cross_entropy();
+      case OpKind::cross_entropy_grad:
+        return cross_entropy_gradient();
+      case OpKind::mse:
+        return mean_squared_error();
+      case OpKind::mse_grad:
+        return mean_squared_error_gradient();
+      case OpKind::dropout:
+        return layers_.backward(node_) ? map("multiply", {map("multiply", {arg(0), saved().a})}) : dropout();
+      case OpKind::batchnorm_with_stats:
+      case OpKind::layernorm_with_stats:
+      case OpKind::maxpool_with_indices:
+      case OpKind::maxpool_with_indices_grad:
+        break;
+    }
+    throw core::InputError(fmt::format("node '{}': it is not known which operations a {} consists of",
+                                       layers_.name(node_), core::to_string(op_->kind)));
+  }
+
+  Value permuted(const Value& x, const Shape& shape) {
+    return writer_.view("transpose", x, shape, writer_.descriptor("permutation", {}));
+  }
+
+  // --- Matrix products.
+
+  /// A factor of a product or its gradient as the product takes it: a matrix, or matrices of a batch. Of other shapes,
+  /// a view; `i` is its place among the forward op's arguments.
+  Value flatten(const Value& x, std::size_t i) {
+    const core::OpAttrs& a = layers_.op(forward_)->attrs;
+    Shape shape = i == 0 ? Shape{a.m, a.k} : Shape{a.k, a.n};
+    if (i == 0 ? a.trans_a : a.trans_b) std::swap(shape[0], shape[1]);
+    if (a.batch > 1) shape.insert(shape.begin(), a.batch);
+    return writer_.view("reshape", permuted(x, x.shape), std::move(shape), saved().flat[i]);
+  }
+
+  /// The forward layer's: finds the shapes on the way.
+  Value factor(std::size_t i) {
+    Value x = arg(i);
+    if (is_matrix(x.shape) && (i == 0 || saved().flat[0].nodes.empty())) return x;
+    const Value shape = saved().factor_shape[i] = shape_of(x);
+    if (x.resident) {
+      saved().flat[i] = shape;
+    } else {
+      const Value rows = writer_.descriptor("product", {writer_.descriptor("slice", {shape})});
+      const Value columns = writer_.descriptor("product", {writer_.descriptor("slice", {shape})});
+      saved().flat[i] = writer_.descriptor("pack", {rows, columns});
+    }
+    return flatten(x, i);
+  }
+
+  Value transposed(const Value& x, bool yes) {
+    if (!yes) return x;
+    Shape shape = x.shape;
+    std::swap(shape[shape.size() - 2], shape.back());
+    return writer_.view("transpose", x, std::move(shape));
+  }
+
+  /// The shape in which a product leaves the axes of its rows: x's with as many last ones as k spans replaced by n.
+  Shape natural_shape(const Shape& x) const {
+    const core::OpAttrs& a = op_->attrs;
+    if (a.batch > 1) return op_->shape;
+    Shape shape = x;
+    for (std::int64_t spanned = 1; spanned < a.k && shape.size() > 1; shape.pop_back()) spanned *= shape.back();
+    shape.push_back(a.n);
+    return core::element_count(shape) == core::element_count(op_->shape) ? shape : op_->shape;
+  }
+
+  Value matmul() {
+    const core::OpAttrs& a = op_->attrs;
+    const Value x = factor(0);
+    const Value w = factor(1);
+    Shape shape{a.m, a.n};
+    if (a.batch > 1) shape.insert(shape.begin(), a.batch);
+    Value y = writer_.compute("matmul", shape, {transposed(x, a.trans_a), transposed(w, a.trans_b)}, flops());
+    const Shape natural = natural_shape(arg_shape(0));
+    if (natural != shape) {
+      saved().product_shape = shape_of(y);
+      y = writer_.view("reshape", y, natural, writer_.descriptor("concat", {saved().factor_shape[0]}));
+    }
+    if (a.alpha != 1.0) y = map("multiply", {y});
+    if (op_->args.size() > 2) y = add_bias(y, arg(2));
+    if (natural == op_->shape) return y;
+    if (saved().out_shape.nodes.empty()) saved().out_shape = shape_of(y);
+    return writer_.view("reshape", y, op_->shape, writer_.descriptor("concat", {saved().out_shape}));
+  }
+
+  Shape arg_shape(std::size_t i) const { return core::arg_shapes(layers_, node_)[i]; }
+
+  /// The gradient of a product's output, as it left the product and, if it was scaled, times that.
+  const Value& gradient(const Value& dy) {
+    const Op& forward = *layers_.op(forward_);
+    if (!saved().gradient.nodes.empty()) return saved().gradient;
+    Value d = dy;
+    if (!saved().out_shape.nodes.empty() && forward.kind == OpKind::matmul && forward.attrs.batch == 1) {
+      Shape natural = dy.shape;
+      while (natural.size() > 1 && natural.back() != forward.attrs.n) {
+        const std::int64_t last = natural.back();
+        natural.pop_back();
+        natural.back() *= last;
+      }
+      if (natural != dy.shape) d = writer_.view("reshape", d, natural, saved().out_shape);
+    }
+    if (forward.attrs.alpha != 1.0) d = map("multiply", {d});
+    return saved().gradient = d;
+  }
+
+  /// The gradient of what a bias was added to: y's, in the shape of that.
+  Value before_bias(const Value& dy) {
+    if (saved().bias_shape.nodes.empty()) return dy;
+    if (saved().unbiased_gradient.nodes.empty())
+      saved().unbiased_gradient = writer_.view("reshape", dy, dy.shape, saved().out_shape);
+    return saved().unbiased_gradient;
+  }
+
+  Value matmul_gradient() {
+    const Op& forward = *layers_.op(forward_);
+    const core::OpAttrs& a = op_->attrs;
+    std::size_t of = 0;  // which factor's gradient this is
+    std::array<Value, 2> factors;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Operand& x = op_->args[i];
+      Value& factor = factors[i];
+      if (x == forward.args[0] || x == forward.args[1]) {
+        const std::size_t which = x == forward.args[0] ? 0 : 1;
+        of = 1 - which;
+        factor = value(x);
+        if (!saved().flat[which].nodes.empty()) factor = flatten(factor, which);
+      } else {
+        factor = before_bias(gradient(value(x)));
+        if (!saved().product_shape.nodes.empty()) {
+          Shape shape{forward.attrs.m, forward.attrs.n};
+          if (a.batch > 1) shape.insert(shape.begin(), a.batch);
+          factor = writer_.view("reshape", factor, std::move(shape), saved().product_shape);
+        }
+      }
+    }
+    Shape shape{a.m, a.n};
+    if (a.batch > 1) shape.insert(shape.begin(), a.batch);
+    const Value product = writer_.compute(
+        "matmul", shape, {transposed(factors[0], a.trans_a), transposed(factors[1], a.trans_b)}, flops());
+    if (saved().flat[of].nodes.empty()) return product;
+    const Value split = writer_.view("reshape", product, op_->shape, saved().factor_shape[of]);
+    return permuted(split, op_->shape);
+  }
+
+  Value bias_gradient() {
+    const Value dy = gradient(arg(0));
+    const Value axes = writer_.descriptor("broadcast_axes", {saved().out_shape, saved().bias_shape});
+    return writer_.view("reshape", sum(dy, op_->shape, axes), op_->shape, saved().bias_shape);
+  }
+
+  Value conv2d() {
+    const Value x = arg(0);
+    const Value w = arg(1);
+    saved().shape = shape_of(x);
+    saved().c = shape_of(w);
+    const Value y = writer_.compute("conv2d", op_->shape, {x, w}, flops());
+    return op_->args.size() > 2 ? add_bias(y, arg(2)) : y;
+  }
+
+  // --- Norms: (x - mean) / sqrt(variance + eps) * gamma + beta.
+
+  Value mean(const Value& x, const Shape& shape, const Value& count) { return map("divide", {sum(x, shape), count}); }
+
+  Value statistics(const Shape& shape, bool running_averages) {
+    const Value x = arg(0);
+    Saved& left = saved();
+    left.shape = shape_of(x);
+    left.count = writer_.descriptor("product", {left.shape});
+    const Value average = mean(x, shape, left.count);
+    left.centred = map("subtract", {x, expand(average, x.shape, left.shape)});
+    const Value variance = mean(map("multiply", {left.centred}), shape, left.count);
+    left.deviation = map("rsqrt", {map("add", {variance})});
+    if (running_averages) {
+      for (const Value& statistic : {average, variance}) {
+        const Value old = writer_.read(shape);
+        writer_.assign(map("subtract", {old, map("multiply", {map("subtract", {old, statistic})})}));
+      }
+      norms_.push_back(node_);
+    }
+    return left.deviation;
+  }
+
+  Value parameter(const Value& params, const Shape& shape, const Value& to) {
+    return expand(writer_.view("slice", params, {channels(shape)}), shape, to);
+  }
+
+  Value normalise() {
+    const Saved& left = saved_by(1);
+    const Value params = arg(2);
+    const Shape& shape = left.centred.shape;
+    const Value normal = map("multiply", {left.centred, expand(left.deviation, shape, left.shape)});
+    saved_by(1).normal = normal;
+    const Value scaled = map("multiply", {normal, parameter(params, shape, left.shape)});
+    return map("add", {scaled, parameter(params, shape, left.shape)});
+  }
+
+  Value norm_params_gradient() {
+    Saved& left = saved_by(2);
+    const Value dy = arg(0);
+    const Shape shape{channels(dy.shape)};
+    left.a = writer_.descriptor("broadcast_axes", {left.shape});
+    const Value beta = sum(dy, shape, left.a);
+    const Value gamma = sum(map("multiply", {dy, left.normal}), shape, left.a);
+    return writer_.compute("concat", op_->shape, {gamma, beta}, 0);
+  }
+
+  Value norm_gradient() {
+    const Saved& left = saved_by(2);
+    const Shape& shape = left.centred.shape;
+    const Shape& statistic = left.deviation.shape;
+    const Value dnormal = map("multiply", {arg(0), parameter(arg(3), shape, left.shape)});
+    const Value ddeviation = sum(map("multiply", {dnormal, left.centred}), statistic, left.a);
+    Value d = map("multiply", {dnormal, expand(left.deviation, shape, left.shape)});
+    // rsqrt(v)' = -1/2 rsqrt(v)^3
+    const Value cube = map("multiply", {left.deviation, map("multiply", {left.deviation})});
+    const Value dvariance = map("multiply", {map("multiply", {ddeviation, cube})});
+    const Value dsquare = expand(map("divide", {dvariance, left.count}), shape, left.shape);
+    d = map("add", {d, map("multiply", {map("multiply", {left.centred, dsquare})})});
+    const Value dmean = map("divide", {map("negate", {sum(d, statistic, left.a)}), left.count});
+    return map("add", {d, expand(dmean, shape, left.shape)});
+  }
+
+  // --- Others.
+
+  Value gelu() {
+    const Value x = arg(0);
+    const Value cube = map("multiply", {x, map("multiply", {x})});
+    const Value inner = map("multiply", {map("add", {x, map("multiply", {cube})})});
+    saved().a = map("tanh", {inner});
+    saved().b = map("add", {saved().a});  // 1 + tanh
+    saved().c = map("multiply", {x});     // x / 2
+    return map("multiply", {saved().c, saved().b});
+  }
+
+  Value gelu_gradient() {
+    const Value dy = arg(0);
+    const Value x = arg(1);
+    const Value half = map("multiply", {map("multiply", {dy, saved().b})});
+    const Value dtanh = map("multiply", {dy, saved().c});
+    const Value slope = map("subtract", {map("multiply", {saved().a})});
+    const Value dinner = map("multiply", {map("multiply", {dtanh, slope})});
+    const Value dcube = map("multiply", {dinner});
+    const Value cubic = map("multiply", {dcube, map("multiply", {map("multiply", {x})})});
+    return map("add", {map("add", {half, dinner}), cubic});
+  }
+
+  Value mean_pool() {
+    const Value x = arg(0);
+    saved().shape = shape_of(x);
+    saved().count = writer_.descriptor("product", {writer_.descriptor("slice", {saved().shape})});
+    return mean(x, op_->shape, saved().count);
+  }
+
+  Value mean_pool_gradient() {
+    const Value share = map("divide", {arg(0), saved().count});
+    const Value spread = expand(writer_.view("reshape", share, share.shape), op_->shape, saved().shape);
+    return writer_.compute("contiguous", op_->shape, {spread}, 0);
+  }
+
+  /// Every pixel as a square of 2 x 2.
+  static Shape pairs_of_pixels(const Shape& small) { return {small[0], small[1], 2, small[2], 2, small[3]}; }
+
+  Value upsample() {
+    const Value x = arg(0);
+    saved().shape = shape_of(x);
+    saved().b = writer_.descriptor("pack", {saved().shape});
+    return writer_.compute("contiguous", op_->shape, {expand(x, pairs_of_pixels(x.shape), saved().b)}, 0);
+  }
+
+  Value mask(const Value& x) {
+    const std::int64_t side = channels(x.shape);
+    return map("select", {x, writer_.compute("triangle", {side, side}, {}, -1, 1)});
+  }
+
+  Value softmax() {
+    Value x = arg(0);
+    const Shape rows{core::element_count(x.shape) / channels(x.shape)};
+    if (op_->attrs.causal) x = mask(x);
+    saved().shape = shape_of(x);
+    const Value top = writer_.compute("max", rows, {x});
+    const Value exponential = map("exp", {map("subtract", {x, expand(top, x.shape, saved().shape)})});
+    return map("divide", {exponential, expand(sum(exponential, rows), x.shape, saved().shape)});
+  }
+
+  Value softmax_gradient() {
+    const Value dy = arg(0);
+    const Value y = arg(1);
+    const Shape rows{core::element_count(y.shape) / channels(y.shape)};
+    const Value common = sum(map("multiply", {dy, y}), rows);
+    const Value d = map("multiply", {map("subtract", {dy, expand(common, y.shape, saved().shape)}), y});
+    return op_->attrs.causal ? mask(d) : d;
+  }
+
+  Value embedding() {
+    const Value ids = arg(0);
+    const Value table = writer_.read(arg_shape(1), core::element_count(op_->shape));
+    const Value rows = writer_.compute("gather", op_->shape, {ids, table}, 0);
+    return op_->args.size() > 2 ? add_bias(rows, arg(2)) : rows;
+  }
+
+  Value cross_entropy() {
+    const Value logits = arg(0);
+    const Shape rows{core::element_count(logits.shape) / channels(logits.shape)};
+    saved().shape = shape_of(logits);
+    const Value top = expand(writer_.compute("max", rows, {logits}), logits.shape, saved().shape);
+    const Value shifted = map("subtract", {logits, top});
+    const Value total = map("log", {sum(map("exp", {shifted}), rows)});
+    saved().a = map("subtract", {shifted, expand(total, logits.shape, saved().shape)});
+    saved().count = writer_.descriptor("slice", {saved().shape});
+    const Value labels = arg(1);
+    const Value likelihood = writer_.compute("gather", rows, {saved().a, labels}, 0);
+    return map("negate", {mean(likelihood, kScalar, saved().count)});
+  }
+
+  Value cross_entropy_gradient() {
+    const Value labels = arg(1);
+    const Value likely = map("exp", {saved().a});
+    const Value wrong = writer_.compute("scatter_subtract", likely.shape, {likely, labels}, 0);
+    return map("divide", {wrong, saved().count});
+  }
+
+  Value mean_squared_error() {
+    saved().a = map("subtract", {arg(0), arg(1)});
+    saved().shape = shape_of(saved().a);
+    saved().count = writer_.descriptor("product", {saved().shape});
+    return mean(map("multiply", {saved().a}), kScalar, saved().count);
+  }
+
+  Value mean_squared_error_gradient() {
+    const Value share = writer_.compute("divide", kScalar, {saved().count});
+    return map("multiply", {saved().a, expand(share, saved().a.shape, saved().shape)});
+  }
+
+  /// The random bits depend on the layer and the place alone, as the layer's own kernel draws them: computed again,
+  /// they are the same.
+  Value dropout() {
+    const Value x = arg(0);
+    const Value bits = writer_.compute("random_bits", x.shape, {shape_of(x)});
+    const Value chosen = writer_.compute("greater", x.shape, {map("uniform", {bits})}, -1, 1);
+    saved().a = writer_.compute("cast", x.shape, {chosen});
+    return map("multiply", {map("multiply", {x}), saved().a});
+  }
+
+  // --- The step's end.
+
+  static bool decays(const Resident& weight) {
+    return weight.role == Resident::Role::weight && weight.shape.size() > 1 &&
+           weight.init != Resident::Init::norm_params;
+  }
+
+  /// The loss, which is what is kept, with the weights' norms.
+  void keep_loss(const Value& loss) {
+    Value norms{{}, kScalar};
+    if (options_.weight_decay) {
+      for (const Resident& weight : layers_.residents()) {
+        if (!decays(weight)) continue;
+        norms.nodes.push_back(sum(map("multiply", {writer_.read(weight.shape)}), kScalar).nodes.front());
+      }
+    }
+    if (norms.nodes.empty()) return writer_.keep(loss);
+    writer_.keep(map("add", {loss, map("multiply", {map("add", {norms})})}));
+  }
+
+  void update(Value gradient, std::int32_t index, const Value& after) {
+    const Resident& weight = layers_.residents()[index];
+    if (options_.weight_decay && decays(weight))
+      gradient = map("add", {gradient, map("multiply", {writer_.read(weight.shape)})});
+    if (options_.keep_gradients) writer_.keep(gradient);
+    const Value step = options_.optimizer == "adam"       ? adam_step(gradient)
+                       : options_.optimizer == "momentum" ? scaled_by_rate(momentum(gradient))
+                                                          : scaled_by_rate(gradient);
+    writer_.assign(map("subtract", {writer_.read(weight.shape), step}), after);
+  }
+
+  Value scaled_by_rate(const Value& x) { return map("multiply", {x, writer_.read(kScalar)}); }
+
+  /// The state of the next step is written where its own stands.
+  Value stored(const Value& x) {
+    writer_.assign(x);
+    return x;
+  }
+
+  Value momentum(const Value& gradient) {
+    return stored(map("add", {map("multiply", {writer_.read(gradient.shape)}), gradient}));
+  }
+
+  /// 1 - decay^step.
+  Value correction(const Value& step) { return map("subtract", {map("power", {step})}); }
+
+  /// Kingma & Ba 2015, Algorithm 1, whose corrections of bias are in the size of the step, and in eps. The negative
+  /// step.
+  Value adam_step(const Value& gradient) {
+    const Value step = stored(map("add", {writer_.read(kScalar)}));
+    const Value old = writer_.read(gradient.shape);
+    const Value first = stored(map("add", {old, map("multiply", {map("subtract", {gradient, old})})}));
+    const Value second = stored(
+        map("add", {map("multiply", {writer_.read(gradient.shape)}), map("multiply", {map("multiply", {gradient})})}));
+    const Value rate = map("negate", {map("divide", {writer_.read(kScalar), correction(step)})});
+    const Value scale = map("multiply", {map("sqrt", {correction(step)}), rate});
+    const Value deviation = map("add", {map("divide", {map("sqrt", {second}), scale}), map("divide", {rate})});
+    return map("divide", {first, deviation});
+  }
+
+  /// All but the gradients, with room for the next step's weights and state beside this step's.
+  void add_residents(core::GraphBuilder& graph) const {
+    std::vector<Resident> residents;
+    std::int64_t listed = 0;
+    for (const Resident& resident : layers_.residents()) {
+      listed += resident.bytes();
+      if (resident.role != Resident::Role::weight_grad) residents.push_back(resident);
+    }
+    for (const NodeId v : norms_) {
+      residents.push_back(
+          {.name = layers_.name(v) + ".running", .shape = layers_.op(v)->shape, .role = Resident::Role::optimizer});
+    }
+    const std::size_t count = residents.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (residents[i].role != Resident::Role::weight && residents[i].role != Resident::Role::optimizer) continue;
+      Resident next{
+          .name = residents[i].name + ".next", .shape = residents[i].shape, .role = Resident::Role::optimizer};
+      residents.push_back(std::move(next));
+    }
+    for (Resident& resident : residents) graph.add_resident(std::move(resident));
+    graph.add_resident_bytes(layers_.resident_bytes() - listed);
+  }
+
+  const core::Graph& layers_;
+  const OperationOptions& options_;
+  OperationWriter writer_;
+  std::vector<Value> values_;  ///< of each layer, its output
+  std::vector<Saved> saved_;   ///< of each forward layer
+  std::vector<NodeId> norms_;  ///< layers with running averages
+  NodeId node_ = 0, forward_ = 0;
+  const Op* op_ = nullptr;
+  std::vector<NodeId> completed_;  ///< of the layer: nodes that complete a weight's gradient
+  std::vector<NodeId> gradients_;  ///< of the layer: all but those of biases
+};
+
+}  // namespace
+
+core::Graph to_operations(const core::Graph& layers, const OperationOptions& options) {
+  static constexpr std::array<std::string_view, 3> kOptimizers{"none", "momentum", "adam"};
+  if (std::count(kOptimizers.begin(), kOptimizers.end(), options.optimizer) == 0) {
+    throw core::InputError(fmt::format("unknown optimizer '{}': use none, momentum or adam{}", options.optimizer,
+                                       core::did_you_mean(options.optimizer, kOptimizers)));
+  }
+  return Lowering(layers, options).run();
+}
+
+}  // namespace cairn::models

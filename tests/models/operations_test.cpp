@@ -1,0 +1,269 @@
+#include "cairn/models/operations.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
+#include "cairn/models/registry.h"
+#include "cairn/solvers/decomposition/tree_decomposition.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/models/tiny_models.h"
+
+using namespace cairn;
+using core::NodeId;
+using models::BuildOptions;
+using models::Granularity;
+
+namespace {
+
+core::Graph operations_of(const std::string& name, decltype(BuildOptions::values) values, std::string optimizer = "") {
+  BuildOptions options;
+  options.values = std::move(values);
+  options.optimizer = std::move(optimizer);
+  options.granularity = Granularity::op;
+  return models::build_model(name, options);
+}
+
+core::Graph in_operations(tests::TinyModel model) {
+  model.options.granularity = Granularity::op;
+  return model.build();
+}
+
+bool updates(std::string_view name) { return name.find("/assign") != std::string_view::npos; }
+
+template <class Build>
+std::string refusal(const Build& build) {
+  try {
+    build();
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
+  return "(built)";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Within a tenth of the published number.
+void check_near(double ours, double published) {
+  CHECK(ours >= 0.9 * published);
+  CHECK(ours <= 1.1 * published);
+}
+
+}  // namespace
+
+TEST_CASE("graphs of operations are of the sizes and widths of Kumar et al., Table 1") {
+  struct Row {
+    std::string name;
+    decltype(BuildOptions::values) values;
+    double nodes, edges;
+    std::int32_t width;
+  };
+  const std::vector<Row> rows{{"resnet200", {}, 17705, 27312, 11},
+                              {"ffn", {{"layers", 100}}, 3217, 4447, 6},
+                              {"transformer", {}, 15842, 21771, 18},
+                              {"transformer", {{"attention_dropout", 10}, {"relu_dropout", 10}}, 15842, 21771, 18}};
+  for (const auto& [name, values, nodes, edges, width] : rows) {
+    INFO(name);
+    const core::Graph graph = operations_of(name, values);
+    check_near(graph.node_count(), nodes);
+    check_near(static_cast<double>(graph.edge_count()), edges);
+    check_near(static_cast<double>(graph.edge_count()) / graph.node_count(), edges / nodes);
+    CHECK(solvers::min_fill_decomposition(graph).width <= width);
+  }
+}
+
+TEST_CASE("two linear layers, operation by operation") {
+  const core::Graph graph =
+      operations_of("ffn", {{"batch", 2}, {"layers", 2}, {"inputs", 3}, {"width", 5}, {"outputs", 4}});
+  // Written out by hand: every operation that has elements, and their number.
+  const std::map<std::string, std::int64_t> elements{
+      {"layer0/matmul", 2 * 5},
+      {"layer0/add", 2 * 5},
+      {"layer0.relu/maximum", 2 * 5},
+      {"layer1/matmul", 2 * 4},
+      {"layer1/add", 2 * 4},
+      {"loss/subtract", 2 * 4},
+      {"loss/multiply", 2 * 4},  // the squares
+      {"loss/sum", 1},
+      {"loss/divide", 1},
+      {"loss/grad_input/divide", 1},  // 2 / (2 * 4)
+      {"loss/grad_input/multiply", 2 * 4},
+      {"layer1/grad_bias/sum", 4},
+      {"layer1/grad_weight/matmul", 5 * 4},
+      {"layer1/grad_input/matmul", 2 * 5},
+      {"layer1.bias/multiply", 4},
+      {"layer1.bias/subtract", 4},
+      {"layer1.weight/multiply", 5 * 4},
+      {"layer1.weight/subtract", 5 * 4},
+      {"layer0.relu/grad_input/select", 2 * 5},
+      {"layer0/grad_bias/sum", 5},
+      {"layer0/grad_weight/matmul", 3 * 5},
+      {"layer0.bias/multiply", 5},
+      {"layer0.bias/subtract", 5},
+      {"layer0.weight/multiply", 3 * 5},
+      {"layer0.weight/subtract", 3 * 5},
+  };
+  std::int64_t found = 0, descriptors = 0, assigned = 0;
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    INFO(graph.name(v));
+    if (const auto it = elements.find(graph.name(v)); it != elements.end()) {
+      CHECK(graph.size(v) == 4 * it->second);
+      CHECK(graph.cost(v) >= 2000);  // a launch at least
+      ++found;
+    } else if (graph.name(v) == "layer0.relu/grad_input/greater") {
+      CHECK(graph.size(v) == 2 * 5);  // a byte an element
+    } else if (updates(graph.name(v))) {
+      CHECK(graph.size(v) == 0);
+      CHECK(graph.keep(v));
+      ++assigned;
+    } else {
+      CHECK(graph.size(v) == 64);
+      CHECK(graph.cost(v) == 0);
+      ++descriptors;
+    }
+  }
+  CHECK(found == static_cast<std::int64_t>(elements.size()));
+  CHECK(assigned == 4);
+  // Forward, a layer reads its input (the first), weight and bias, and takes three shapes; a loss reads the target and
+  // takes two. Backward, in the order of the nodes.
+  CHECK(descriptors == (1 + 5) + 5 + 3 + 1 + (2 + 2 + 2) + (2 + 2 + 1) + (2 + 3) + (2 + 2));
+  // The forward layers, ReLU, the loss and its gradient; then of the second layer, ReLU and the first.
+  CHECK(graph.edge_count() == 2 * 8 + 1 + 8 + 6 + (6 + 7 + 4 + 6 + 8) + 3 + (6 + 6 + 6 + 5));
+
+  // Weights, their gradients' storage used for the next step's, and the data.
+  const std::int64_t weights = 3 * 5 + 5 + 5 * 4 + 4;
+  CHECK(graph.resident_bytes() == 4 * (2 * weights + 2 * 3 + 2 * 4));
+  // When the second weight has been transposed for the gradient of the hidden layer: that weight's gradient, the hidden
+  // layer, the gradient of the output and of the bias, the loss; two shapes of the first layer, views of the gradient
+  // of the bias and of the output, the weight and its transpose.
+  CHECK(core::evaluate(graph, core::baseline_schedule(graph)).peak ==
+        4 * (5 * 4 + 2 * 5 + 2 * 4 + 4 + 1) + 64 * (2 + 2 + 2));
+}
+
+TEST_CASE("every model lowers into a training step that is all needed, and in its order") {
+  for (const tests::TinyModel& model : tests::tiny_models()) {
+    INFO(model.name);
+    const core::Graph layers = model.build();
+    const core::Graph graph = in_operations(model);
+    CHECK_FALSE(graph.order_was_given());
+    CHECK(graph.input_order().front() == 0);
+    CHECK(graph.input_order().back() == graph.node_count() - 1);
+
+    std::int64_t assigned = 0, kept = 0;
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      INFO(graph.name(v));
+      REQUIRE(graph.op(v) == nullptr);
+      CHECK_FALSE(graph.pinned(v));
+      if (graph.readers(v).empty()) CHECK(graph.keep(v));
+      assigned += updates(graph.name(v));
+      kept += graph.keep(v);
+      if (graph.keep(v)) CHECK((graph.size(v) == 0 || graph.size(v) == 4));
+      if (graph.backward(v)) {
+        REQUIRE(graph.forward(v) != core::kNoNode);
+        CHECK_FALSE(graph.backward(graph.forward(v)));
+      } else {
+        for (const NodeId u : graph.predecessors(v)) CHECK_FALSE(graph.backward(u));
+      }
+    }
+    std::int64_t weights = 0, averages = 0;
+    for (const core::Resident& resident : layers.residents()) {
+      weights += resident.role == core::Resident::Role::weight;
+    }
+    for (NodeId v = 0; v < layers.node_count(); ++v) averages += layers.op(v)->kind == core::OpKind::batchnorm_stats;
+    CHECK(kept == assigned + 1);  // and the loss
+    // Every weight and what the optimizer knows of it; two statistics of every batch norm.
+    const auto& optimizer = models::find_model(model.name).optimizer;
+    const std::int64_t states = optimizer == "adam" ? 4 : optimizer == "momentum" ? 2 : 1;
+    CHECK(assigned == states * weights + 2 * averages);
+    CHECK(in_operations(model).fingerprint() == graph.fingerprint());
+
+    const core::Graph inference = core::forward_part(graph);
+    CHECK(inference.node_count() < graph.node_count());
+  }
+}
+
+TEST_CASE("an operation reads the tensor behind a view, and random bits come from no state") {
+  for (const tests::TinyModel& model : tests::tiny_models()) {
+    INFO(model.name);
+    const core::Graph graph = in_operations(model);
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      INFO(graph.name(v));
+      if (contains(graph.name(v), "/random_bits")) {
+        REQUIRE(graph.predecessors(v).size() == 1);
+        CHECK(contains(graph.name(graph.predecessors(v).front()), "/shape"));
+      }
+      // What follows a view of a node's output keeps that output in memory.
+      if (!contains(graph.name(v), "/contiguous")) continue;
+      std::int64_t bytes = 0;
+      for (const NodeId u : graph.predecessors(v)) bytes += graph.size(u) - (graph.size(u) == 64 ? 64 : 0);
+      CHECK((bytes > 0 || graph.size(v) <= 64));
+    }
+  }
+}
+
+TEST_CASE("optimizers, decay and kept gradients") {
+  const auto ffn = [](const std::string& optimizer) {
+    return operations_of("ffn", {{"batch", 2}, {"layers", 2}, {"width", 5}}, optimizer);
+  };
+  const core::Graph plain = ffn("none");
+  CHECK(ffn("").fingerprint() == plain.fingerprint());  // what the FFN's paper trains with
+  // Of each of four weights: old, decayed, sum, stored.
+  CHECK(ffn("momentum").node_count() == plain.node_count() + 4 * 4);
+  CHECK(ffn("adam").node_count() > ffn("momentum").node_count());
+
+  BuildOptions options;
+  options.values = {{"batch", 2}, {"layers", 2}, {"width", 5}};
+  options.granularity = Granularity::op;
+  options.weight_grads_in_arena = true;
+  const core::Graph kept = models::build_model("ffn", options);
+  CHECK(kept.node_count() == plain.node_count());
+  std::int64_t bytes = 0;
+  for (NodeId v = 0; v < kept.node_count(); ++v) bytes += kept.keep(v) ? kept.size(v) : 0;
+  CHECK(bytes == 4 * (1024 * 5 + 5 + 5 * 1024 + 1024) + 4);
+
+  SECTION("weights of convolutions and of the linear layer decay, those of norms do not") {
+    options.weight_grads_in_arena = false;
+    options.values.clear();
+    options.granularity = Granularity::layer;
+    options.optimizer = "momentum";
+    const core::Graph layers = models::build_model("resnet18", options);
+    models::OperationOptions lowering{.optimizer = "momentum"};
+    const core::Graph without = models::to_operations(layers, lowering);
+    lowering.weight_decay = true;
+    const core::Graph with = models::to_operations(layers, lowering);
+    // Norms: read, square, sum, and the loss's share; gradients: read, scale, add. 20 convolutions, one linear layer.
+    CHECK(with.node_count() == without.node_count() + 21 * 6 + 3);
+    CHECK(operations_of("resnet18", {}).fingerprint() == with.fingerprint());
+  }
+}
+
+TEST_CASE("what cannot be lowered gets one line that says why") {
+  BuildOptions options;
+  options.granularity = Granularity::op;
+  options.optimizer = "adamw";
+  CHECK(contains(refusal([&] { models::build_model("ffn", options); }), "unknown optimizer 'adamw'"));
+  CHECK(contains(refusal([&] { models::to_operations(tests::tiny_model("ffn"), {.optimizer = "sdg"}); }),
+                 "unknown optimizer 'sdg': use none, momentum or adam"));
+  CHECK(contains(refusal([] { models::granularity_from_string("ops"); }),
+                 "unknown granularity 'ops': use layer or op; did you mean 'op'?"));
+  const core::Graph operations = in_operations(tests::tiny_models().front());
+  CHECK(contains(refusal([&] { models::to_operations(operations); }), "has no op that could be taken apart"));
+  core::GraphBuilder builder;
+  builder.add_resident({.name = "x", .shape = {2, 3}, .role = core::Resident::Role::data});
+  builder.add_resident({.name = "p", .shape = {2, 3}});
+  core::Node node;
+  node.name = "norm";
+  node.op = core::Op{
+      core::OpKind::layernorm_with_stats, {2, 3}, {core::Operand::resident(0), core::Operand::resident(1)}, {}};
+  core::set_sizes(node);
+  builder.add(std::move(node));
+  const core::Graph fused = builder.build();
+  CHECK(contains(refusal([&] { models::to_operations(fused); }),
+                 "node 'norm': it is not known which operations a layernorm_with_stats consists of"));
+}
