@@ -7,7 +7,6 @@
 #include "cairn/core/profile.h"
 #include "cairn/models/random_graphs.h"
 #include "cairn/models/registry.h"
-#include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/baselines.h"
 #include "cairn/solvers/remat/internal/partition.h"
 #include "cairn/solvers/remat/tw_remat.h"
@@ -40,14 +39,6 @@ BENCHMARK(tw)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 void chen(benchmark::State& state) { solve_at_half(state, solvers::chen_remat); }
 BENCHMARK(chen)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
-
-void min_fill(benchmark::State& state) {
-  const core::Graph graph = graph_for(state.range(0));
-  solvers::TreeDecomposition decomposition;
-  for (auto _ : state) decomposition = solvers::min_fill_decomposition(graph);
-  state.counters["width"] = decomposition.width;
-}
-BENCHMARK(min_fill)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 solvers::PartitionGraph partition_graph(const core::Graph& graph) {
   solvers::PartitionGraph result{.items = graph.node_count(), .values = {}};

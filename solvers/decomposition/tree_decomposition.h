@@ -1,30 +1,37 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
+#include "cairn/solvers/decomposition/elimination.h"
 
 namespace cairn::solvers {
 
 /// A tree decomposition of the undirected graph under a computation graph. Bags are numbered from 0.
 struct TreeDecomposition {
-  std::vector<std::vector<core::NodeId>> bags;  ///< each ascending, none empty
+  std::vector<std::vector<core::NodeId>> bags;  ///< each ascending
   std::vector<std::vector<std::int32_t>> tree;  ///< neighbours of each bag; a tree (a forest's trees are joined)
   std::int32_t width = -1;                      ///< largest bag, minus one
 };
 
-/// The minimum fill-in heuristic (Bodlaender & Koster 2010), ties by degree, then by index; then Lemma 1 of Kumar et
-/// al.: adjacent bags of which one holds the other are merged, so that there are at most n bags. Between nodes of
-/// large degree (above 48) the fill is estimated, not counted. Once every node that is left has more than `core_degree`
-/// neighbours, what is left becomes one bag: still a valid decomposition, found in bounded time; the same happens when
-/// `watch` expires. O(n d^3) for elimination degrees up to d.
-TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree = 192,
+/// The decomposition of the minimum fill-in order (elimination_order), of at most n bags. Once the rule chooses a node
+/// of more than `core_degree` neighbours, what is left becomes one bag: still a valid decomposition, found in bounded
+/// time; the same happens when `watch` expires.
+TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree = kDefaultCoreDegree,
                                          core::Stopwatch* watch = nullptr);
 
-/// What is wrong with the decomposition (its three properties), or empty. O(sum of bag sizes * log + m * bags of a
-/// node).
+/// Lemma 1 of Kumar et al.: merges bags with neighbours in the tree that hold them, until no bag is held by a
+/// neighbour. A decomposition of a graph of n >= 1 nodes then has at most n bags. The width stays. One pass over the
+/// tree's edges, O(sum over them of the smaller bag * log of the larger).
+TreeDecomposition merge_nested_bags(TreeDecomposition decomposition);
+
+/// What is wrong with the decomposition, or empty: bags of nodes in ascending order, a tree, the three properties
+/// (every node in some bag, every edge within some, the bags of each node connected), the width. Names nodes by their
+/// names, bags by their numbers. O(sum of bag sizes + m log width, and log width * the smaller bag for each edge of the
+/// tree).
 std::string check_decomposition(const core::Graph& graph, const TreeDecomposition& decomposition);
 
 /// The recursion of Algorithm 1, computed once: balanced separators of a decomposition, of what remains of each of its
@@ -40,7 +47,18 @@ struct SeparatorTree {
   std::vector<std::int32_t> home;  ///< of each node: the part whose separator holds it
 };
 
-/// Lemma 3 (Jordan): a bag whose removal leaves components of at most half the bags. O(bags log bags * width).
+/// What a separator halves.
+enum class Balance {
+  bags,  ///< the bags of a component: Lemma 3 (Jordan), a bag around which no component has more than half of them
+  /// The bytes of the nodes that no separator above holds; the number of bags where halving the bytes would leave a
+  /// component of more than 2/3 of them. So the tree's depth is O(log bags) either way.
+  bytes
+};
+
+/// O(sum of bag sizes * log bags).
+SeparatorTree separator_tree(const TreeDecomposition& decomposition, const core::Graph& graph,
+                             Balance balance = Balance::bags);
+/// Balanced by bags.
 SeparatorTree separator_tree(const TreeDecomposition& decomposition, core::NodeId node_count);
 
 }  // namespace cairn::solvers

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cairn/solvers/decomposition/elimination.h"
+#include "cairn/solvers/decomposition/internal/neighbour_sets.h"
+#include "cairn/solvers/decomposition/internal/node_queue.h"
+
+namespace cairn::solvers {
+
+/// Elimination of nodes one by one, with every node's degree and, under min-fill, its fill.
+class Eliminator {
+ public:
+  Eliminator(const UndirectedGraph& graph, const EliminationOptions& options);
+
+  bool done() const { return queue_.empty(); }
+  core::NodeId next() const { return queue_.top(); }  ///< the node that the rule chooses
+  bool eliminated(core::NodeId v) const { return sets_.removed(v); }
+  std::int32_t degree(core::NodeId v) const { return sets_.degree(v); }
+  std::int64_t fill(core::NodeId v) const { return fill_[v]; }  ///< under min-fill
+  std::span<const core::NodeId> neighbours(core::NodeId v) { return sets_.neighbours(v); }
+
+  /// Joins v's neighbours and takes v out.
+  void eliminate(core::NodeId v);
+
+ private:
+  std::span<std::uint64_t> row(std::vector<std::uint64_t>& rows, std::size_t i) const {
+    return {rows.data() + i * words_, words_};
+  }
+  NodeQueue::Key key(core::NodeId v) const;
+  void find_missing_edges();
+  void walk(std::size_t member);
+  void meet_unwalked();
+  void update_fills();
+  void add_missing_edges();
+
+  NeighbourSets sets_;
+  std::vector<std::int64_t> fill_;   ///< empty under min-degree
+  std::vector<std::int32_t> noise_;  ///< empty: none
+  NodeQueue queue_;
+  std::vector<std::int32_t> place_;  ///< of each node in touched_; -1
+
+  // Of the elimination under way. Its members are v's neighbours; sets of members are rows of bits.
+  std::size_t members_ = 0, words_ = 0;
+  std::vector<core::NodeId> touched_;    ///< the members, then nodes outside that are adjacent to some
+  std::vector<std::uint64_t> adjacent_;  ///< of each of touched_: the members adjacent to it
+  std::vector<std::uint64_t> missing_;   ///< of each member: the members not adjacent to it
+  std::vector<std::uint64_t> lacking_;   ///< the members that lack some edge
+  std::vector<std::uint8_t> walked_;     ///< of each member: whether all its neighbours are in touched_
+};
+
+}  // namespace cairn::solvers
