@@ -1,3 +1,5 @@
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/reference.h"
@@ -47,23 +49,36 @@ TreeDecomposition library(const Decomposition& decomposition) {
   return result;
 }
 
-/// The separator that `tree` has for a component: of the outermost part with the component's nodes and bags.
+/// The separators that `tree` has: of a component, that of the part with its nodes and its number of bags. Bags whose
+/// nodes are all in separators above are told apart by what remains without them.
 ChooseSeparator separators_of(const SeparatorTree& tree) {
-  return [&tree](const Decomposition& component) {
-    const Nodes nodes = all_of(component.bags);
+  using NodesAndBags = std::pair<Nodes, std::size_t>;
+  const auto describe = [&tree](const SeparatorTree::Part& part) {
+    NodesAndBags result{{}, static_cast<std::size_t>(part.bags)};
+    for (NodeId v = 0; v < static_cast<NodeId>(tree.home.size()); ++v) {
+      if (part.begin <= tree.home[v] && tree.home[v] < part.end) result.first.insert(v);
+    }
+    return result;
+  };
+  return [&tree, describe](const Decomposition& component) {
+    const NodesAndBags whole{all_of(component.bags), component.bags.size()};
+    if (whole.first.empty()) return lemma3(component);
     for (const SeparatorTree::Part& part : tree.parts) {
-      Nodes inside;
-      for (NodeId v = 0; v < static_cast<NodeId>(tree.home.size()); ++v) {
-        if (part.begin <= tree.home[v] && tree.home[v] < part.end) inside.insert(v);
-      }
-      if (inside != nodes || part.bags != static_cast<std::int32_t>(component.bags.size())) continue;
+      if (describe(part) != whole) continue;
+      std::multiset<NodesAndBags> children;
+      for (const std::int32_t child : part.children) children.insert(describe(tree.parts[child]));
       const Nodes separator(part.separator.begin(), part.separator.end());
       for (std::size_t bag = 0; bag < component.bags.size(); ++bag) {
-        if (component.bags[bag] == separator && is_balanced_separator(component, bag)) return bag;
+        if (component.bags[bag] != separator || !is_balanced_separator(component, bag)) continue;
+        std::multiset<NodesAndBags> remain;
+        for (const Decomposition& rest : without(component, bag)) {
+          if (!all_of(rest.bags).empty()) remain.insert({all_of(rest.bags), rest.bags.size()});
+        }
+        if (remain == children) return bag;
       }
     }
-    if (!nodes.empty()) FAIL("no part of the separator tree is of this component's bags");
-    return lemma3(component);
+    FAIL("no part of the separator tree is of this component's bags");
+    return std::size_t{0};
   };
 }
 
