@@ -2,8 +2,11 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/core/random.h"
 #include "cairn/core/reference.h"
+#include "cairn/solvers/decomposition/elimination.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
+#include "cairn/solvers/decomposition/treewidth.h"
 #include "cairn/solvers/remat/tw_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/kumar2019.h"
@@ -119,25 +122,116 @@ TEST_CASE("Kumar 2019: tw_remat(k) is Algorithm 1, not longer, and within Theore
   });
 }
 
-TEST_CASE("Kumar 2019: min-fill decompositions are decompositions, of at most n bags and at least the treewidth") {
-  int exact = 0, graphs = 0, naive_total = 0, total = 0;
-  for_each_seed(2000, [&](Random& random) {
+/// Any undirected graph, by edges from lower to higher nodes.
+Digraph random_undirected(Random& random, NodeId max_nodes) {
+  Digraph graph;
+  const auto count = static_cast<NodeId>(random.between(1, max_nodes));
+  const int percent = static_cast<int>(random.between(0, 90));
+  for (NodeId v = 0; v < count; ++v) {
+    graph.nodes.insert(v);
+    for (NodeId u = 0; u < v; ++u) {
+      if (random.chance(percent)) graph.edges.insert({u, v});
+    }
+  }
+  return graph;
+}
+solvers::UndirectedGraph library(const Digraph& graph) {
+  return {static_cast<NodeId>(graph.nodes.size()), {graph.edges.begin(), graph.edges.end()}};
+}
+
+TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bounds hold the treewidth between them") {
+  int fill_exact = 0, found_exact = 0, lower_total = 0, naive_lower_total = 0, graphs = 0;
+  for_each_seed(2500, [&](Random& random) {
+    const Digraph graph = random.chance(50) ? random_undirected(random, 10) : digraph(plain_graph(random, 11));
+    const solvers::UndirectedGraph undirected = library(graph);
+    const int exact = treewidth(graph).first;
+    CAPTURE(graph.edges, exact);
+    const auto rule = random.chance(50) ? solvers::EliminationRule::min_fill : solvers::EliminationRule::min_degree;
+    const solvers::EliminationOrder order = solvers::elimination_order(undirected, {.rule = rule});
+    const bool by_fill = rule == solvers::EliminationRule::min_fill;
+    const Sequence expected = greedy_order(graph, [&](const std::map<NodeId, Nodes>& adjacent, NodeId v) {
+      return std::pair(by_fill ? fill_in(adjacent, v) : 0, adjacent.at(v).size());
+    });
+    CHECK(order.nodes == expected);
+    CHECK(order.width == width(eliminate(graph, expected).bags));
+    if (by_fill) fill_exact += order.width == exact;
+
+    // Random ties, noise, and a core that is one bag.
+    core::Random ties(static_cast<std::uint64_t>(random.below(1000)));
+    solvers::EliminationOptions options{.rule = rule, .random = &ties};
+    options.noise = random.chance(50) ? 0 : static_cast<std::int32_t>(random.below(4));
+    if (random.chance(50)) options.core_degree = static_cast<std::int32_t>(random.below(6));
+    const solvers::EliminationOrder other = solvers::elimination_order(undirected, options);
+    const TreeDecomposition decomposition = solvers::decomposition_of(undirected, other);
+    CHECK(is_tree_decomposition(graph, literal(decomposition)));
+    CHECK(width(sets(decomposition.bags)) == decomposition.width);
+    CHECK(other.width == decomposition.width);
+    CHECK(decomposition.bags.size() <= graph.nodes.size());
+    CHECK(decomposition.width >= exact);
+
+    const std::int32_t lower = solvers::treewidth_lower_bound(undirected);
+    CHECK(lower <= exact);
+    lower_total += lower;
+    naive_lower_total += minor_min_width(graph);
+    solvers::TreewidthOptions limited;
+    limited.limit.work = 2000;
+    const solvers::Treewidth found = solvers::find_treewidth(undirected, limited);
+    CHECK(is_tree_decomposition(graph, literal(found.decomposition)));
+    CHECK(width(sets(found.decomposition.bags)) == found.decomposition.width);
+    CHECK(found.lower <= exact);
+    CHECK(found.decomposition.width >= exact);
+    found_exact += found.decomposition.width == exact;
+    ++graphs;
+  });
+  CHECK(fill_exact * 2 * 100 >= graphs * 90);  // about half of the graphs are eliminated by min-fill
+  CHECK(found_exact * 100 >= graphs * 99);
+  CHECK(lower_total * 100 >= naive_lower_total * 98);
+}
+
+TEST_CASE("Kumar 2019: the validator of decompositions and Lemma 1 agree with the definitions") {
+  int valid_ones = 0, graphs = 0;
+  for_each_seed(2500, [&](Random& random) {
     const Graph graph = plain_graph(random, 11);
     const Digraph undirected = digraph(graph);
-    const TreeDecomposition found = solvers::min_fill_decomposition(graph);
-    CAPTURE(show(graph));
-    REQUIRE(is_tree_decomposition(undirected, literal(found)));
-    CHECK(width(sets(found.bags)) == found.width);
-    CHECK(static_cast<NodeId>(found.bags.size()) <= graph.node_count());
-    const int treewidth = kumar2019::treewidth(undirected).first;
-    CHECK(found.width >= treewidth);
-    exact += found.width == treewidth;
+    Sequence order = min_fill(undirected);
+    if (random.chance(50)) random.shuffle(order);
+    Decomposition decomposition = eliminate(undirected, order);
+    if (random.chance(50)) decomposition = lemma1(decomposition);
+    const TreeDecomposition merged = solvers::merge_nested_bags(library(decomposition));
+    CHECK(is_tree_decomposition(undirected, literal(merged)));
+    CHECK(merged.width == width(decomposition.bags));
+    CHECK(static_cast<NodeId>(merged.bags.size()) <= graph.node_count());
+    CHECK(lemma1(literal(merged)).bags.size() == merged.bags.size());  // nothing is left to merge
+
+    auto& bags = decomposition.bags;
+    for (std::int64_t changes = random.between(0, 2); changes > 0; --changes) {
+      Nodes& bag = bags[random.below(static_cast<std::int64_t>(bags.size()))];
+      auto& tree = decomposition.tree;
+      switch (random.below(4)) {
+        case 0:
+          if (!bag.empty()) bag.erase(random.pick(Sequence(bag.begin(), bag.end())));
+          break;
+        case 1:
+          bag.insert(static_cast<NodeId>(random.below(graph.node_count())));
+          break;
+        case 2:
+          if (!tree.empty()) tree.erase(tree.begin() + random.below(static_cast<std::int64_t>(tree.size())));
+          break;
+        default: {
+          const auto a = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(bags.size())));
+          const auto b = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(bags.size())));
+          if (a != b) tree.push_back({a, b});
+        }
+      }
+    }
+    const std::string said = solvers::check_decomposition(graph, library(decomposition));
+    CAPTURE(said, bags, decomposition.tree, show(graph));
+    CHECK(said.empty() == is_tree_decomposition(undirected, decomposition));
+    valid_ones += said.empty();
     ++graphs;
-    naive_total += width(eliminate(undirected, min_fill(undirected)).bags);
-    total += found.width;
   });
-  CHECK(exact * 100 >= graphs * 95);
-  CHECK(total <= naive_total * 101 / 100);  // ties are broken by degree here, by index there
+  CHECK(valid_ones * 5 > graphs);
+  CHECK(valid_ones * 5 < graphs * 4);
 }
 
 }  // namespace
