@@ -17,6 +17,7 @@
 #include "cairn/solvers/remat/exact_remat.h"
 #include "cairn/solvers/remat/hiremate.h"
 #include "cairn/solvers/remat/moccasin.h"
+#include "cairn/solvers/remat/pw_remat.h"
 #include "cairn/solvers/remat/rotor.h"
 #include "cairn/solvers/remat/tw_remat.h"
 
@@ -37,6 +38,19 @@ Solution run_tw(const core::Graph& graph, const SolveOptions& options) {
   tw.k = options.own.at("k");
   tw.retain = options.own.at("retain") != 0;
   return tw_remat(graph, tw);
+}
+
+constexpr SolverOption kPwOptions[] = {
+    {"k", "bags", 0, 0, kMost,
+     "the recursion stops at path decompositions of fewer: 1 gives the least memory, n runs every node once; 0 "
+     "searches"},
+    {"retain", "0 or 1", 1, 0, 1, "values that Algorithm 3 frees stay where the budget allows; 0: its own schedules"}};
+
+Solution run_pw(const core::Graph& graph, const SolveOptions& options) {
+  PwRematOptions pw{options};
+  pw.k = options.own.at("k");
+  pw.retain = options.own.at("retain") != 0;
+  return pw_remat(graph, pw);
 }
 
 constexpr SolverOption kMoccasinOptions[] = {
@@ -146,6 +160,11 @@ constexpr SolverInfo kSolvers[] = {
      .can = {.decomposition = true},
      .turn = {.turn = 3, .share = 0.35},
      .options = kTwOptions},
+    {.name = "pw",
+     .paper = "Kumar et al. 2019, Algorithm 3: PWRemat",
+     .guarantee = "length n polylog n and peak O((p M_max + M_in) log n) for path decompositions of bags of p nodes",
+     .run = run_pw,
+     .options = kPwOptions},
     {.name = "greedy",
      .paper = "Kumar et al. 2019, section 4: GreedyRemat (XLA)",
      .guarantee = "no bound on peak or cost",

@@ -1,0 +1,118 @@
+#include "cairn/solvers/decomposition/spine.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace cairn::solvers {
+namespace {
+
+using core::NodeId;
+
+/// Algorithm 2 with its recursion on a stack of its own. Node n stands for r, which is in all bags and before all
+/// nodes.
+class SpineAddition {
+ public:
+  SpineAddition(const core::Graph& graph, const PathDecomposition& decomposition)
+      : n_(graph.node_count()),
+        bag_count_(static_cast<std::int32_t>(decomposition.bags.size())),
+        intervals_(bag_intervals(decomposition, n_)),
+        original_(intervals_),
+        unexplored_(n_, 0),
+        readers_(n_) {
+    intervals_.push_back({0, bag_count_ - 1});
+    original_.push_back(intervals_.back());
+    // Two intervals overlap where one begins: each pair is met there, once.
+    std::vector<std::int32_t> rank(n_);
+    for (NodeId i = 0; i < n_; ++i) rank[graph.input_order()[i]] = i;
+    for (std::int32_t b = 0; b < bag_count_; ++b) {
+      const auto& bag = decomposition.bags[b];
+      for (const NodeId v : bag) {
+        if (original_[v].first != b) continue;
+        for (const NodeId u : bag) {
+          if (u == v || (original_[u].first == b && u > v)) continue;
+          const auto [before, after] = rank[u] < rank[v] ? std::pair(u, v) : std::pair(v, u);
+          readers_[before].push_back(after);
+          ++unexplored_[after];
+        }
+      }
+    }
+  }
+
+  Spine run() {
+    Spine spine;
+    spine.added = true;
+    explore(n_, spine);
+    while (!stack_.empty()) {
+      Frame& frame = stack_.back();
+      if (frame.next == frame.children.size()) {
+        stack_.pop_back();
+        continue;
+      }
+      const NodeId child = frame.children[frame.next++];
+      // The end of the path lies left of the child. Extending it to r_u whenever u is done, as printed, would add it to
+      // no other bags than this does, and to some that nothing needs.
+      if (frame.next > 1) extend_end(original_[child].first);
+      explore(child, spine);
+    }
+    intervals_.pop_back();
+    spine.decomposition = decomposition_of(intervals_, bag_count_);
+    return spine;
+  }
+
+ private:
+  struct Frame {
+    NodeId node;
+    std::vector<NodeId> children;  ///< v_1, v_2, ... of the algorithm
+    std::size_t next = 0;
+  };
+
+  void extend_end(std::int32_t bag) { intervals_[end_].last = std::max(intervals_[end_].last, bag); }
+
+  void explore(NodeId v, Spine& spine) {
+    Frame frame{v, {}, 0};
+    if (v < n_) {
+      spine.order.push_back(v);
+      for (const NodeId reader : readers_[v]) {
+        if (--unexplored_[reader] == 0) frame.children.push_back(reader);
+      }
+      readers_[v] = {};
+    } else {
+      for (NodeId u = 0; u < n_; ++u) {
+        if (unexplored_[u] == 0) frame.children.push_back(u);
+      }
+    }
+    end_ = v;
+    std::sort(frame.children.begin(), frame.children.end(),
+              [&](NodeId a, NodeId b) { return original_[a].last < original_[b].last; });
+    stack_.push_back(std::move(frame));
+  }
+
+  NodeId n_, end_ = 0;
+  std::int32_t bag_count_;
+  std::vector<BagInterval> intervals_, original_;
+  std::vector<std::int32_t> unexplored_;      ///< in-neighbours in the interval graph that are not explored
+  std::vector<std::vector<NodeId>> readers_;  ///< out-neighbours in the interval graph
+  std::vector<Frame> stack_;
+};
+
+}  // namespace
+
+std::vector<NodeId> hamiltonian_path(const core::Graph& graph) {
+  // A topological order with an edge between each two neighbours is the only one.
+  const auto order = graph.input_order();
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const auto before = graph.predecessors(order[i]);
+    if (std::find(before.begin(), before.end(), order[i - 1]) == before.end()) return {};
+  }
+  return {order.begin(), order.end()};
+}
+
+Spine add_spine(const core::Graph& graph, const PathDecomposition& decomposition) {
+  if (std::vector<NodeId> path = hamiltonian_path(graph); !path.empty() || graph.node_count() == 0) {
+    return {std::move(path), decomposition, false};
+  }
+  return SpineAddition(graph, decomposition).run();
+}
+
+}  // namespace cairn::solvers

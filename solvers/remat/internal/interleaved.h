@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+/// Interleaved schedules of Kumar et al. 2019, appendix A.3. Nodes go by their places in one topological order, so that
+/// v < w says that v comes before w.
+namespace cairn::solvers {
+
+/// <sigma, x>: what to run so that x can run, when every node of X before x is known.
+struct InterleavedTuple {
+  std::vector<std::int32_t> schedule;  ///< sigma, without x itself
+  std::int32_t node = 0;               ///< x
+  bool operator==(const InterleavedTuple&) const = default;
+};
+
+/// Definition 15: a set of tuples. Those of one node stand in the order in which they run.
+using InterleavedSchedule = std::vector<InterleavedTuple>;
+
+/// I united with I', whose tuples follow those of I where the node is the same.
+inline void unite(InterleavedSchedule& schedule, InterleavedSchedule other) {
+  schedule.insert(schedule.end(), std::make_move_iterator(other.begin()), std::make_move_iterator(other.end()));
+}
+
+/// Merge: one tuple a node, ascending. O(length log length).
+inline InterleavedSchedule merge(InterleavedSchedule schedule) {
+  std::stable_sort(schedule.begin(), schedule.end(),
+                   [](const InterleavedTuple& a, const InterleavedTuple& b) { return a.node < b.node; });
+  InterleavedSchedule merged;
+  for (InterleavedTuple& tuple : schedule) {
+    if (merged.empty() || merged.back().node != tuple.node) {
+      merged.push_back(std::move(tuple));
+    } else {
+      auto& joined = merged.back().schedule;
+      joined.insert(joined.end(), tuple.schedule.begin(), tuple.schedule.end());
+    }
+  }
+  return merged;
+}
+
+/// Condense(X', I): a tuple for each of `nodes` (ascending, all of them in I), in whose schedule the nodes of I stand
+/// that come before it and after the one before; what comes after the last of them is left out.
+inline InterleavedSchedule condense(std::span<const std::int32_t> nodes, InterleavedSchedule schedule) {
+  InterleavedSchedule condensed;
+  std::vector<std::int32_t> steps;
+  for (InterleavedTuple& tuple : merge(std::move(schedule))) {
+    if (condensed.size() == nodes.size()) break;
+    steps.insert(steps.end(), tuple.schedule.begin(), tuple.schedule.end());
+    if (tuple.node == nodes[condensed.size()]) {
+      condensed.push_back({std::exchange(steps, {}), tuple.node});
+    } else {
+      steps.push_back(tuple.node);
+    }
+  }
+  return condensed;
+}
+
+/// Flatten: sigma_1 x_1 sigma_2 x_2 ...
+inline std::vector<std::int32_t> flatten(InterleavedSchedule schedule) {
+  std::vector<std::int32_t> steps;
+  for (const InterleavedTuple& tuple : merge(std::move(schedule))) {
+    steps.insert(steps.end(), tuple.schedule.begin(), tuple.schedule.end());
+    steps.push_back(tuple.node);
+  }
+  return steps;
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "cairn/solvers/common/solution.h"
+
+namespace cairn::solvers {
+
+struct PwRematOptions : SolveOptions {
+  /// Recursion stops at path decompositions of fewer than k bags: 1 recurses to the end (least memory), n runs every
+  /// node once. 0, the default, searches k for the least cost within the budget.
+  std::int64_t k = 0;
+  /// Within a budget, values that Algorithm 3 frees stay in memory where that fits (retain_where_it_fits). False gives
+  /// Algorithm 3's schedules.
+  bool retain = true;
+};
+
+/// The longest schedule that pw_remat writes out: steps for a k that is given; a search of k stops at 64 n + 4096.
+inline constexpr std::int64_t kMostPwRematSteps = 100'000'000;
+
+/// PWRemat: Algorithm 3 of Kumar et al. 2019 on a path decomposition found by vertex separation, with a spine
+/// (Algorithm 2) where the graph has no Hamiltonian path. For bags of at most p nodes, b of them: length O(2^p p! b
+/// log^(p-2) b), peak O((p M_max + M_in) log b) and what is kept; docs/treewidth.md has the constants. Its length is
+/// known before it is written out: throws InputError that says it, and a k that is short enough, where k > 0 gives more
+/// than kMostPwRematSteps.
+Solution pw_remat(const core::Graph& graph, const PwRematOptions& options);
+
+}  // namespace cairn::solvers

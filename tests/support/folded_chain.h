@@ -1,0 +1,36 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/tests/support/random_graph.h"
+
+namespace cairn::tests {
+
+/// A chain that runs there and back over `columns` columns, `folds` times in all: each node reads the one before it
+/// and, with a chance of `percent`, that of its column in each earlier fold. Column by column its pathwidth is at most
+/// `folds`; in its own order it needs up to folds / 2 * columns values at a time. Unit sizes and costs, or random ones.
+inline core::Graph folded_chain(Random& random, int folds, int columns, int percent, bool units = true) {
+  const auto place = [&](int fold, int column) {
+    return static_cast<core::NodeId>(fold * columns + (fold % 2 == 0 ? column : columns - 1 - column));
+  };
+  std::vector<core::Node> nodes(static_cast<std::size_t>(folds) * static_cast<std::size_t>(columns));
+  for (int fold = 0; fold < folds; ++fold) {
+    for (int column = 0; column < columns; ++column) {
+      const core::NodeId v = place(fold, column);
+      core::Node& node = nodes[static_cast<std::size_t>(v)];
+      node.size = units ? 1 : random.between(0, 9);
+      node.cost = units ? 1 : random.between(0, 4);
+      if (v > 0) node.inputs.push_back(v - 1);
+      for (int earlier = 0; earlier < fold; ++earlier) {
+        const core::NodeId u = place(earlier, column);
+        if (u + 1 != v && random.chance(percent)) node.inputs.push_back(u);
+      }
+    }
+  }
+  return build_graph(nodes);
+}
+
+}  // namespace cairn::tests
