@@ -1,12 +1,17 @@
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "cairn/core/random.h"
 #include "cairn/core/reference.h"
 #include "cairn/solvers/decomposition/elimination.h"
+#include "cairn/solvers/decomposition/path_decomposition.h"
+#include "cairn/solvers/decomposition/spine.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/decomposition/treewidth.h"
+#include "cairn/solvers/remat/internal/interleaved.h"
+#include "cairn/solvers/remat/pw_remat.h"
 #include "cairn/solvers/remat/tw_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/kumar2019.h"
@@ -232,6 +237,213 @@ TEST_CASE("Kumar 2019: the validator of decompositions and Lemma 1 agree with th
   });
   CHECK(valid_ones * 5 > graphs);
   CHECK(valid_ones * 5 < graphs * 4);
+}
+
+solvers::PathDecomposition library_path(const Bags& bags) {
+  solvers::PathDecomposition result;
+  for (const Nodes& bag : bags) result.bags.emplace_back(bag.begin(), bag.end());
+  result.width = width(bags);
+  return result;
+}
+
+/// Of a random order, or of one of least width.
+Bags random_path_decomposition(Random& random, const Graph& graph) {
+  const Digraph undirected = digraph(graph);
+  Sequence order = topological(graph);
+  if (random.chance(50)) {
+    order = pathwidth(undirected).second;
+  } else if (random.chance(50)) {
+    random.shuffle(order);
+  }
+  return path_decomposition(undirected, order);
+}
+
+/// Some decompositions of a bag more than once, bags that a neighbour holds, and a node in bags where it need not be.
+Bags spread_out(Random& random, const Bags& bags) {
+  Bags result;
+  for (const Nodes& bag : bags) {
+    for (std::int64_t times = random.chance(20) ? 2 : 1; times > 0; --times) result.push_back(bag);
+    if (random.chance(20)) result.push_back({*bag.begin()});
+  }
+  Bags whole(result.size());  // each node in all bags between its first and its last
+  for (const NodeId v : all_of(result)) {
+    const auto [first, end] = interval(result, v);
+    for (std::int64_t i = first; i <= end; ++i) whole[i].insert(v);
+  }
+  return whole;
+}
+
+TEST_CASE("Kumar 2019: path decompositions are decompositions, of the pathwidth where that is promised") {
+  for_each_seed(2000, [](Random& random) {
+    const Graph graph = plain_graph(random, 10);
+    const Digraph undirected = digraph(graph);
+    const int exact = pathwidth(undirected).first;
+    CAPTURE(show(graph), exact);
+    Sequence layout = topological(graph);
+    random.shuffle(layout);
+    const solvers::PathDecomposition of_layout = solvers::decomposition_of_layout(graph, layout);
+    CHECK(is_path_decomposition(undirected, sets(of_layout.bags)));
+    CHECK(of_layout.width == width(path_decomposition(undirected, layout)));
+    for (const auto& found :
+         {of_layout, solvers::path_decomposition(graph), solvers::exact_path_decomposition(graph)}) {
+      CHECK(is_path_decomposition(undirected, sets(found.bags)));
+      CHECK(width(sets(found.bags)) == found.width);
+      CHECK(static_cast<NodeId>(found.bags.size()) <= graph.node_count());
+      CHECK(found.width >= exact);
+      CHECK(solvers::check_path_decomposition(graph, found) == "");
+    }
+    CHECK(solvers::path_decomposition(graph).width == exact);
+    CHECK(solvers::exact_path_decomposition(graph).width == exact);
+
+    Bags bags = spread_out(random, random_path_decomposition(random, graph));
+    REQUIRE(is_path_decomposition(undirected, bags));
+    const solvers::PathDecomposition reduced = solvers::drop_nested_bags(library_path(bags));
+    CHECK(is_path_decomposition(undirected, sets(reduced.bags)));
+    CHECK(reduced.width == width(bags));
+    CHECK(static_cast<NodeId>(reduced.bags.size()) <= graph.node_count());
+    const auto intervals = solvers::bag_intervals(library_path(bags), graph.node_count());
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      CHECK(interval(bags, v) == std::pair<std::int64_t, std::int64_t>(intervals[v].first, intervals[v].last));
+    }
+    // A node more or less in some bag.
+    Nodes& bag = bags[random.below(static_cast<std::int64_t>(bags.size()))];
+    const auto v = static_cast<NodeId>(random.below(graph.node_count()));
+    if (bag.erase(v) == 0) bag.insert(v);
+    if (bag.empty()) return;
+    const std::string said = solvers::check_path_decomposition(graph, library_path(bags));
+    CAPTURE(said, bags);
+    CHECK(said.empty() == is_path_decomposition(undirected, bags));
+  });
+}
+
+TEST_CASE("Kumar 2019: add_spine gives a spine, a decomposition with it and bags of at most 2 w + 3") {
+  int hamiltonian = 0;
+  for_each_seed(3000, [&](Random& random) {
+    const Graph graph = plain_graph(random, 11);
+    const Bags bags = spread_out(random, random_path_decomposition(random, graph));
+    const solvers::Spine spine = solvers::add_spine(graph, library_path(bags));
+    CAPTURE(show(graph), bags, spine.order);
+    Digraph with_spine = digraph(graph);
+    bool has_path = true;
+    for (std::size_t i = 1; i < spine.order.size(); ++i) {
+      has_path = !with_spine.edges.insert({spine.order[i - 1], spine.order[i]}).second && has_path;
+    }
+    CHECK(is_spine(with_spine, spine.order));
+    CHECK(valid(graph, spine.order));
+    CHECK(is_path_decomposition(with_spine, sets(spine.decomposition.bags)));
+    CHECK(width(sets(spine.decomposition.bags)) == spine.decomposition.width);
+    CHECK(spine.decomposition.width + 1 <= 2 * width(bags) + 3);
+    // A Hamiltonian path, where there is one, is the only topological order.
+    const Sequence order = topological(graph);
+    const bool path = is_spine(digraph(graph), order);
+    CHECK(solvers::hamiltonian_path(graph) == (path ? order : Sequence{}));
+    CHECK(spine.added == !path);
+    if (path) {
+      CHECK(spine.order == order);
+      CHECK(spine.decomposition.width == width(bags));
+    }
+    hamiltonian += has_path;
+  });
+  CHECK(hamiltonian > 100);
+}
+
+TEST_CASE("Kumar 2019: Merge, Condense and Flatten are those of the definitions") {
+  for_each_seed(2000, [](Random& random) {
+    Interleaved tuples;
+    for (std::int64_t count = random.below(8); count > 0; --count) {
+      Sequence sigma(random.below(4));
+      for (NodeId& u : sigma) u = static_cast<NodeId>(random.below(9));
+      tuples.insert({static_cast<NodeId>(random.below(9)), sigma});
+    }
+    solvers::InterleavedSchedule schedule;
+    for (const auto& [x, sigma] : tuples) schedule.push_back({sigma, x});
+    const auto literal_of = [](const solvers::InterleavedSchedule& of) {
+      Interleaved result;
+      for (const auto& tuple : of) result.insert({tuple.node, tuple.schedule});
+      return result;
+    };
+    Sequence onto;
+    for (const NodeId x : on(tuples)) {
+      if (random.chance(60)) onto.push_back(x);
+    }
+    CHECK(literal_of(solvers::merge(schedule)) == merge(tuples));
+    CHECK(solvers::flatten(schedule) == flatten(tuples));
+    CHECK(literal_of(solvers::condense(onto, schedule)) == condense(Nodes(onto.begin(), onto.end()), tuples));
+  });
+}
+
+/// The graph with its spine's edges, nodes numbered along it.
+Graph along_spine(const Graph& graph, const Sequence& spine) {
+  std::vector<NodeId> place(spine.size());
+  for (std::size_t i = 0; i < spine.size(); ++i) place[spine[i]] = static_cast<NodeId>(i);
+  std::vector<core::Node> nodes;
+  for (const NodeId v : spine) {
+    Nodes inputs;
+    for (const NodeId u : graph.predecessors(v)) inputs.insert(place[u]);
+    if (place[v] > 0) inputs.insert(place[v] - 1);
+    nodes.push_back(make_node("", graph.size(v), {inputs.begin(), inputs.end()}, graph.cost(v)));
+  }
+  return build_graph(nodes);
+}
+
+/// A path folded once or more, each node joined to those beside it, with skips of up to three.
+Graph folded_path(Random& random, NodeId max_nodes) {
+  const auto count = static_cast<NodeId>(random.between(8, max_nodes));
+  const auto fold = static_cast<NodeId>(random.between(3, 12));
+  std::vector<core::Node> nodes;
+  for (NodeId v = 0; v < count; ++v) {
+    Nodes inputs;
+    if (v > 0) inputs.insert(v - 1);
+    if (v > 3 && random.chance(30)) inputs.insert(v - static_cast<NodeId>(random.between(2, 3)));
+    const NodeId across = v / fold * fold - 1 - v % fold;
+    if (across >= 0 && random.chance(80)) inputs.insert(across);
+    nodes.push_back(make_node("", random.between(0, 9), {inputs.begin(), inputs.end()}, random.between(0, 4)));
+  }
+  return build_graph(nodes);
+}
+
+TEST_CASE("Kumar 2019: pw_remat is valid, within Theorem 22, and not longer than Algorithm 3 on the whole") {
+  Theorem22 theorem;
+  std::int64_t steps = 0, literal_steps = 0, graphs = 0;
+  for_each_seed(3000, [&](Random& random) {
+    const Graph graph = random.chance(50) ? plain_graph(random, 13) : folded_path(random, 40);
+    solvers::PwRematOptions options;
+    options.k = random.chance(70) ? 1 : random.between(1, graph.node_count() + 1);
+    options.retain = false;
+    CAPTURE(options.k, show(graph));
+    const solvers::Solution solution = solvers::pw_remat(graph, options);
+    REQUIRE(core::reference::valid(graph, solution.schedule));
+    CHECK(solution.peak == core::reference::peak(graph, solution.schedule));
+    CHECK(solution.cost == length(graph, solution.schedule.steps));
+
+    const solvers::Spine spine = solvers::add_spine(graph, solvers::path_decomposition(graph));
+    const std::int64_t p = spine.decomposition.width + 1;
+    const auto b = static_cast<std::int64_t>(spine.decomposition.bags.size());
+    if (options.k > b) CHECK(solution.schedule.length() == graph.node_count());
+    if (options.k > 1) return;
+    CHECK(static_cast<double>(solution.schedule.length()) <= theorem.steps(p, b));
+    CHECK(solution.peak <=
+          Theorem22::memory(p, b) * (largest_inputs(graph) + largest_size(graph)) + size_of(graph, outputs(graph)));
+
+    // On the same spine and bags. The literal algorithm computes the last node of the spine; all others come before it.
+    std::vector<NodeId> place(spine.order.size());
+    for (std::size_t i = 0; i < spine.order.size(); ++i) place[spine.order[i]] = static_cast<NodeId>(i);
+    Bags bags;
+    for (const auto& bag : spine.decomposition.bags) {
+      bags.emplace_back();
+      for (const NodeId v : bag) bags.back().insert(place[v]);
+    }
+    const Graph numbered = along_spine(graph, spine.order);
+    REQUIRE(is_path_decomposition(digraph(numbered), bags));
+    core::Schedule literal;
+    for (const NodeId v : Algorithm3(numbered).schedule(bags)) literal.steps.push_back(spine.order[v]);
+    REQUIRE(core::reference::valid(graph, literal));
+    literal_steps += core::drop_unread(graph, literal).length();
+    steps += solution.schedule.length();
+    ++graphs;
+  });
+  CHECK(graphs > 1000);
+  CHECK(steps * 100 <= literal_steps * 105);
 }
 
 }  // namespace
