@@ -16,7 +16,7 @@ constexpr std::int64_t kElementBytes = 4;  // fp32, and the int32 of ids and lab
 OperationWriter::OperationWriter(std::string name, const core::Roofline& roofline)
     : name_(std::move(name)), roofline_(roofline) {}
 
-void OperationWriter::begin(std::string_view layer, NodeId forward) {
+void OperationWriter::begin(std::string_view layer, Range forward) {
   layer_ = layer;
   forward_ = forward;
   used_.clear();
@@ -28,8 +28,7 @@ NodeId OperationWriter::append(std::string_view what, Values inputs, std::int64_
   node.name = before == 0 ? fmt::format("{}/{}", layer_, what) : fmt::format("{}/{}_{}", layer_, what, before);
   node.size = size;
   node.cost = cost;
-  node.backward = forward_ != core::kNoNode;
-  node.forward = forward_;
+  node.backward = forward_.last != core::kNoNode;
   for (const OperationValue& x : inputs) {
     for (const NodeId u : x.nodes) {
       if (std::find(node.inputs.begin(), node.inputs.end(), core::OutputRef(u)) == node.inputs.end())
@@ -38,6 +37,7 @@ NodeId OperationWriter::append(std::string_view what, Values inputs, std::int64_
   }
   nodes_.push_back(std::move(node));
   bytes_behind_.push_back(size);
+  forward_of_.push_back(forward_);
   return static_cast<NodeId>(nodes_.size()) - 1;
 }
 
@@ -85,14 +85,32 @@ void OperationWriter::assign(const OperationValue& x, const OperationValue& afte
   nodes_[v].keep = true;
 }
 
+void OperationWriter::mark(const std::vector<bool>& needed) {
+  const NodeId count = node_count();
+  std::vector<NodeId> last_reader(nodes_.size());  // among the forward ones; of a backward one, its own mark
+  for (NodeId v = 0; v < count; ++v) {
+    last_reader[v] = v;
+    if (!needed[v] || nodes_[v].backward) continue;
+    for (const core::OutputRef& input : nodes_[v].inputs) last_reader[input.node] = v;
+  }
+  for (NodeId v = 0; v < count; ++v) {
+    if (!needed[v] || !nodes_[v].backward) continue;
+    NodeId mark = forward_of_[v].last;
+    for (const core::OutputRef& input : nodes_[v].inputs) mark = std::min(mark, last_reader[input.node]);
+    mark = std::max(mark, forward_of_[v].first);
+    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // no descriptor; the last one is none
+    nodes_[v].forward = last_reader[v] = mark;
+  }
+}
+
 core::GraphBuilder OperationWriter::finish() {
   std::vector<bool> needed(nodes_.size());
   for (std::size_t v = nodes_.size(); v-- > 0;) {
     needed[v] = needed[v] || nodes_[v].keep;
     if (!needed[v]) continue;
     for (const core::OutputRef& input : nodes_[v].inputs) needed[input.node] = true;
-    if (nodes_[v].forward != core::kNoNode) needed[nodes_[v].forward] = true;
   }
+  mark(needed);
   std::vector<NodeId> number(nodes_.size(), core::kNoNode);
   core::GraphBuilder graph(name_);
   for (std::size_t v = 0; v < nodes_.size(); ++v) {

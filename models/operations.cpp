@@ -38,6 +38,7 @@ class Lowering {
         options_(options),
         writer_(layers.name(), options.roofline),
         values_(static_cast<std::size_t>(layers.node_count())),
+        ranges_(values_.size()),
         saved_(values_.size()) {}
 
   core::Graph run() {
@@ -72,8 +73,14 @@ class Lowering {
     const NodeId forward = backward ? layers_.forward(v) : v;
     if (forward != forward_) finish_layer();
     forward_ = forward;
-    writer_.begin(layers_.name(v), backward ? values_[forward_].nodes.front() : core::kNoNode);
+    if (backward) {
+      writer_.begin(layers_.name(v), ranges_[forward_]);
+    } else {
+      writer_.begin(layers_.name(v));
+    }
+    const NodeId first = writer_.node_count();
     values_[v] = operations();
+    ranges_[v] = {first, values_[v].nodes.front()};
     values_[v].shape = op_->shape;
     if (op_->writes >= 0) completed_.push_back(v);
     if (op_->kind != OpKind::reduce_rows) gradients_.push_back(v);
@@ -85,7 +92,7 @@ class Lowering {
   void finish_layer() {
     for (const NodeId v : completed_) {
       const std::int32_t weight = layers_.residents()[layers_.op(v)->writes].gradient_of;
-      writer_.begin(layers_.residents()[weight].name, values_[forward_].nodes.front());
+      writer_.begin(layers_.residents()[weight].name, ranges_[forward_]);
       Value after;
       const bool product = layers_.op(v)->kind == OpKind::matmul || layers_.op(v)->kind == OpKind::conv2d_grad_weight;
       if (product && gradients_.size() == 2)
@@ -615,9 +622,10 @@ class Lowering {
   const core::Graph& layers_;
   const OperationOptions& options_;
   OperationWriter writer_;
-  std::vector<Value> values_;  ///< of each layer, its output
-  std::vector<Saved> saved_;   ///< of each forward layer
-  std::vector<NodeId> norms_;  ///< layers with running averages
+  std::vector<Value> values_;                   ///< of each layer, its output
+  std::vector<OperationWriter::Range> ranges_;  ///< of each layer, its operations
+  std::vector<Saved> saved_;                    ///< of each forward layer
+  std::vector<NodeId> norms_;                   ///< layers with running averages
   NodeId node_ = 0, forward_ = 0;
   const Op* op_ = nullptr;
   std::vector<NodeId> completed_;  ///< of the layer: nodes that complete a weight's gradient

@@ -19,7 +19,7 @@ constexpr std::int64_t kMostLayers = 10'000;
 
 std::int64_t maximum(std::string_view name) {
   if (name.ends_with("dropout")) return 99;
-  return name == "layers" || name == "depth" ? kMostLayers : kLargest;
+  return name == "layers" || name == "depth" || name == "repeat" ? kMostLayers : kLargest;
 }
 
 const ModelOption* find(std::span<const ModelOption> options, std::string_view name) {

@@ -29,8 +29,17 @@ class OperationWriter {
 
   OperationWriter(std::string name, const core::Roofline& roofline);
 
-  /// The operations that follow are those of this layer, which is backward if it belongs to a `forward` operation.
-  void begin(std::string_view layer, core::NodeId forward);
+  /// The forward operations of a layer, from the first to the one that makes its output.
+  struct Range {
+    core::NodeId first = core::kNoNode, last = core::kNoNode;
+  };
+
+  /// The operations that follow are forward ones of this layer.
+  void begin(std::string_view layer) { begin(layer, {}); }
+  /// They are backward ones, and belong to the operations of a forward layer.
+  void begin(std::string_view layer, Range forward);
+
+  core::NodeId node_count() const { return static_cast<core::NodeId>(nodes_.size()); }
 
   /// One operation with an output of its own. `flops` below 0: one an element of the largest tensor it touches.
   OperationValue compute(std::string_view what, core::Shape shape, Values inputs, std::int64_t flops = -1,
@@ -48,11 +57,14 @@ class OperationWriter {
   void assign(const OperationValue& x, const OperationValue& after = {});
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
-  /// The nodes that a kept one needs, in their order.
+  /// The nodes that a kept one needs, in their order. A backward one is marked with the forward operation behind which
+  /// it can run when that part of the forward pass has run again: of its layer's, the last that comes no later than any
+  /// last reader of what it reads of the forward pass.
   core::GraphBuilder finish();
 
  private:
   core::NodeId append(std::string_view what, Values inputs, std::int64_t size, std::int64_t cost);
+  void mark(const std::vector<bool>& needed);
 
   std::string name_;
   core::Roofline roofline_;
@@ -60,7 +72,8 @@ class OperationWriter {
   std::vector<std::int64_t>
       bytes_behind_;  ///< of each node: what reading it moves; of a resident's descriptor, all of it
   std::string layer_;
-  core::NodeId forward_ = core::kNoNode;
+  Range forward_;
+  std::vector<Range> forward_of_;                 ///< of each node; empty: it is forward itself
   std::map<std::string, int, std::less<>> used_;  ///< names in this layer
 };
 

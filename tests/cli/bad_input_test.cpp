@@ -40,6 +40,13 @@ TEST_CASE("a file that is no graph is one line on stderr and exit code 2") {
   SECTION("missing file") { check_error(run_command({"info", "/nonexistent/g.json"}), 2, {"/nonexistent/g.json"}); }
 }
 
+TEST_CASE("a granularity that does not fit is named") {
+  check_error(run_command({"model", "ffn", "--granularity", "foo"}), 2, {"'foo'", "use layer or op"});
+  check_error(run_command({"solve", "ffn", "--granularity", "layers"}), 2, {"'layers'", "did you mean 'layer'"});
+  check_error(run_command({"info", "g.json", "--granularity", "op"}), 2, {"--granularity", "'g.json' is a file"});
+  check_error(run_command({"model", "ffn", "--granularity", "op", "--precision", "bf16"}), 2, {"--granularity layer"});
+}
+
 TEST_CASE("a graph that is none names the nodes") {
   SECTION("cycle") {
     check_bad_graph(graph_of(R"({"name":"p","size":1,"inputs":[2]},{"name":"q","size":1,"inputs":[0]},

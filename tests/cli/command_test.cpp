@@ -105,6 +105,28 @@ TEST_CASE("model options reach the model") {
   CHECK(none["resident_bytes"].get<std::int64_t>() > arena["resident_bytes"].get<std::int64_t>());
 }
 
+TEST_CASE("a model in elementary operations is solved and run like any other") {
+  const Words small = {"ffn", "--layers", "20", "--width", "8", "--inputs", "8", "--outputs", "8", "--batch", "2048"};
+  const Words operations = small + Words{"--granularity", "op"};
+  const Json layers = run_json(Words{"model"} + small + Words{"--granularity", "layer"});
+  CHECK(layers == run_json(Words{"model"} + small));
+  const Folder folder;
+  const Json model = run_json(Words{"model"} + operations + Words{"--unit-cost", "-o", folder / "g.json"});
+  CHECK(model["nodes"].get<int>() > layers["nodes"].get<int>());
+  CHECK(model["baseline_cost"] == model["nodes"]);
+  CHECK(core::load_graph(folder / "g.json").fingerprint() == model["fingerprint"]);
+  CHECK(run_json(Words{"info"} + operations)["nodes"] == model["nodes"]);
+  CHECK(run_json({"info", folder / "g.json", "--unit-cost"})["baseline_cost"] == model["nodes"]);
+  const Json solved = run_json(Words{"solve"} + operations + Words{"--unit-cost", "--solver", "tw", "--budget", "80%"});
+  CHECK(solved["cost"] == solved["steps"]);
+  for (const std::string solver : {"tw", "rotor"}) {
+    const Json run =
+        run_json(Words{"run"} + operations + Words{"--budget", "80%", "--solver", solver, "--backend", "host"});
+    CHECK(run["identical"] == true);
+    CHECK(run["scheduled"]["planned_bytes"].get<std::int64_t>() < run["baseline"]["planned_bytes"].get<std::int64_t>());
+  }
+}
+
 TEST_CASE("info says what fits and by which means") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());

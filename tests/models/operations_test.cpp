@@ -12,6 +12,7 @@
 #include "cairn/core/schedule.h"
 #include "cairn/models/registry.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
+#include "cairn/solvers/remat/rotor.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
 
@@ -167,6 +168,7 @@ TEST_CASE("every model lowers into a training step that is all needed, and in it
       if (graph.backward(v)) {
         REQUIRE(graph.forward(v) != core::kNoNode);
         CHECK_FALSE(graph.backward(graph.forward(v)));
+        CHECK(graph.cost(graph.forward(v)) > 0);  // no descriptor
       } else {
         for (const NodeId u : graph.predecessors(v)) CHECK_FALSE(graph.backward(u));
       }
@@ -186,6 +188,24 @@ TEST_CASE("every model lowers into a training step that is all needed, and in it
     const core::Graph inference = core::forward_part(graph);
     CHECK(inference.node_count() < graph.node_count());
   }
+}
+
+TEST_CASE("marks say with which part of the forward pass a backward operation can run") {
+  const core::Graph graph =
+      operations_of("ffn", {{"batch", 4096}, {"layers", 6}, {"width", 64}, {"inputs", 64}, {"outputs", 64}});
+  std::map<std::string, std::string> marks;
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.backward(v)) marks[graph.name(v)] = graph.name(graph.forward(v));
+  }
+  CHECK(marks.at("layer2/grad_bias/sum") == "layer2/add");
+  CHECK(marks.at("layer2/grad_weight/matmul") == "layer2/matmul");  // it reads what the product read
+  CHECK(marks.at("layer2.weight/assign") == "layer2/matmul");
+  CHECK(marks.at("layer2.relu/grad_input/select") == "layer2.relu/maximum");
+  // A chain of blocks, so that what lies within one can be computed again.
+  solvers::RotorOptions options;
+  options.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak * 3 / 4;
+  CHECK(solvers::rotor(graph, options).peak <= *options.budget);
+  CHECK(solvers::rotor(graph, options).peak > 0);
 }
 
 TEST_CASE("an operation reads the tensor behind a view, and random bits come from no state") {
