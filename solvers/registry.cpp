@@ -44,11 +44,13 @@ constexpr SolverOption kPwOptions[] = {
     {"k", "bags", 0, 0, kMost,
      "the recursion stops at path decompositions of fewer: 1 gives the least memory, n runs every node once; 0 "
      "searches"},
+    {"order", "order", 0, 0, 2, "1: a spine's (Algorithm 2), of proved length; 2: the input order; 0: both"},
     {"retain", "0 or 1", 1, 0, 1, "values that Algorithm 3 frees stay where the budget allows; 0: its own schedules"}};
 
 Solution run_pw(const core::Graph& graph, const SolveOptions& options) {
   PwRematOptions pw{options};
   pw.k = options.own.at("k");
+  pw.order = options.own.at("order");
   pw.retain = options.own.at("retain") != 0;
   return pw_remat(graph, pw);
 }

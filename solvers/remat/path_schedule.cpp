@@ -46,8 +46,10 @@ PathScheduler::PathScheduler(const core::Graph& graph, const Spine& spine)
   }
 }
 
-std::optional<std::int32_t> PathScheduler::build(std::int64_t k, std::int64_t most_entries, core::Stopwatch& watch) {
+std::optional<std::int32_t> PathScheduler::build(std::int64_t k, double slack, std::int64_t most_entries,
+                                                 core::Stopwatch& watch) {
   k_ = k;
+  slack_ = slack;
   most_entries_ = most_entries;
   watch_ = &watch;
   stopped_ = false;
@@ -115,6 +117,7 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
     if (!is_last && ends_[ended].first >= begins_[i + 1].first) continue;
     bags.most_bytes = std::max(bags.most_bytes, bytes);
     bags.places.push_back(bag);
+    bags.bytes.push_back(bytes);
   }
   return bags;
 }
@@ -240,7 +243,13 @@ InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, c
     return result;
   }
 
-  const std::int32_t middle = bags.places[side.right ? count / 2 : (count - 1) / 2];
+  // Seen from X, the inner part is the larger one where the count is even.
+  std::int64_t choice = side.right ? count / 2 : (count - 1) / 2;
+  const auto spread = static_cast<std::int64_t>(slack_ * static_cast<double>(count));
+  for (std::int64_t b = std::max<std::int64_t>(0, choice - spread); b <= std::min(count - 1, choice + spread); ++b) {
+    if (bags.bytes[b] < bags.bytes[choice]) choice = b;
+  }
+  const std::int32_t middle = bags.places[choice];
   const Side inner = side.inner(middle), outer = side.outer(middle);
   const std::vector<std::int32_t> in_middle = at(nodes, middle);
   for (const std::int32_t v : in_middle) known_[v] = 1;

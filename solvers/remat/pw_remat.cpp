@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cairn/core/error.h"
 #include "cairn/solvers/common/incumbent.h"
@@ -15,92 +17,116 @@
 namespace cairn::solvers {
 namespace {
 
-/// One graph, its spine, and the schedules of any k.
+/// The schedules of one graph along one or two orders, for any k.
 class PwSearch {
  public:
-  PwSearch(const core::Graph& graph, const PwRematOptions& options, const Spine& spine, Incumbent& incumbent,
-           core::Stopwatch& watch)
-      : graph_(graph),
-        options_(options),
-        scheduler_(graph, spine),
-        incumbent_(incumbent),
-        watch_(watch),
-        bag_count_(static_cast<std::int64_t>(spine.decomposition.bags.size())),
-        work_(graph) {}
+  PwSearch(const core::Graph& graph, const PwRematOptions& options, Incumbent& incumbent, core::Stopwatch& watch)
+      : graph_(graph), options_(options), incumbent_(incumbent), watch_(watch), work_(graph) {}
 
-  /// The schedule of options.k alone.
-  void run_given() {
-    const auto list = build(options_.k);
-    if (!list) return;
-    const std::int64_t length = scheduler_.program().length(*list);
-    if (length > kMostPwRematSteps) {
-      std::int64_t k = options_.k;
-      std::optional<std::int32_t> shorter = list;
-      while (shorter && scheduler_.program().length(*shorter) > kMostPwRematSteps) shorter = build(k *= 2);
-      throw core::InputError(
-          fmt::format("PWRemat({}) of this graph has {} steps, more than {}{}", options_.k, length, kMostPwRematSteps,
-                      shorter ? fmt::format("; k={} has {}", k, scheduler_.program().length(*shorter)) : ""));
-    }
-    offer(*list);
+  void add(const Spine& spine) {
+    schedulers_.emplace_back(graph_, spine);
+    bag_count_ = std::max(bag_count_, static_cast<std::int64_t>(spine.decomposition.bags.size()));
   }
 
-  /// k from above down along powers of two; then between the smallest that exceeds the budget and the largest that does
-  /// not, since memory grows with k, if not always.
+  /// The schedules of options.k alone.
+  void run_given() {
+    const Outcome outcome = attempt(options_.k, kMostPwRematSteps);
+    if (outcome.stopped || outcome.least_length <= kMostPwRematSteps) return;
+    if (outcome.least_length == kUnknown) {
+      throw core::InputError(
+          fmt::format("PWRemat({}) of this graph does not fit into the {} bytes that solvers may take; give a larger k",
+                      options_.k, options_.memory_bytes));
+    }
+    std::string proposal;
+    for (std::int64_t k = 2 * options_.k; proposal.empty() && k <= 2 * bag_count_; k *= 2) {
+      for (Variant variant{0, 0}; variant.scheduler < schedulers_.size(); ++variant.scheduler) {
+        const auto list = build(k, variant);
+        const std::int64_t length = list ? program(variant).length(*list) : kUnknown;
+        if (length <= kMostPwRematSteps) proposal = fmt::format("; k={} has {}", k, length);
+      }
+    }
+    throw core::InputError(fmt::format("PWRemat({}) of this graph has {} steps, more than {}{}", options_.k,
+                                       outcome.least_length, kMostPwRematSteps, proposal));
+  }
+
+  /// k from above down along powers of two; then between the largest that fits the budget and the one above it, since
+  /// memory grows with k, if not always.
   void run_search() {
+    const std::int64_t most_steps = 64 * std::int64_t{graph_.node_count()} + 4096;
     std::int64_t above = bag_count_ + 1, fits = 0;
     for (std::int64_t k = above; k >= 1; k /= 2) {
-      const Outcome outcome = attempt(k);
-      if (outcome == Outcome::stopped || incumbent_.cannot_improve()) return;
-      if (outcome == Outcome::too_long) break;  // smaller k are longer still
-      if (outcome == Outcome::exceeds) above = k;
-      if (outcome == Outcome::fits && fits == 0) fits = k;
+      const Outcome outcome = attempt(k, most_steps);
+      if (outcome.stopped || incumbent_.cannot_improve()) return;
+      if (outcome.least_length > most_steps) break;  // smaller k are longer still
+      if (outcome.fits && fits == 0) fits = k;
+      if (fits == 0) above = k;
     }
     if (fits == 0 || !options_.budget) return;
-    for (std::int64_t low = fits, high = std::max(above, fits); high - low > 1;) {
-      const std::int64_t middle = low + (high - low) / 2;
-      const Outcome outcome = attempt(middle);
-      if (outcome == Outcome::stopped) return;
-      (outcome == Outcome::fits ? low : high) = middle;
+    for (std::int64_t high = above; high - fits > 1;) {
+      const std::int64_t middle = fits + (high - fits) / 2;
+      const Outcome outcome = attempt(middle, most_steps);
+      if (outcome.stopped) return;
+      (outcome.fits ? fits : high) = middle;
     }
   }
 
  private:
-  enum class Outcome { fits, exceeds, too_long, stopped };
+  static constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
+  struct Outcome {
+    bool fits = false;     ///< one of the schedules
+    bool stopped = false;  ///< the limit ended it
+    std::int64_t least_length = kUnknown;
+  };
+  struct Variant {
+    std::size_t scheduler;
+    double slack;
+  };
 
-  std::optional<std::int32_t> build(std::int64_t k) {
+  std::optional<std::int32_t> build(std::int64_t k, const Variant& variant) {
     constexpr std::int64_t kBytesAnEntry = 16;  // with its share of what finds equal lists
-    return scheduler_.build(k, options_.memory_bytes / kBytesAnEntry, watch_);
+    return schedulers_[variant.scheduler].build(k, variant.slack, options_.memory_bytes / kBytesAnEntry, watch_);
+  }
+  const CompressedSchedule& program(const Variant& variant) const { return schedulers_[variant.scheduler].program(); }
+
+  Outcome attempt(std::int64_t k, std::int64_t most_steps) {
+    Outcome outcome;
+    for (std::size_t scheduler = 0; scheduler < schedulers_.size(); ++scheduler) {
+      for (const double slack : {0.0, 0.1}) {
+        const Variant variant{scheduler, slack};
+        const auto list = build(k, variant);
+        outcome.stopped = watch_.expired_now();
+        if (outcome.stopped) return outcome;
+        if (!list) continue;
+        const std::int64_t length = program(variant).length(*list);
+        outcome.least_length = std::min(outcome.least_length, length);
+        if (length <= most_steps) outcome.fits = offer(variant, *list) || outcome.fits;
+      }
+    }
+    return outcome;
   }
 
-  std::int64_t offer(std::int32_t list) {
+  /// Whether it fits the budget.
+  bool offer(const Variant& variant, std::int32_t list) {
     core::Schedule schedule;
-    scheduler_.measure(list, true, &schedule.steps);
+    schedulers_[variant.scheduler].measure(list, true, &schedule.steps);
     watch_.charge(schedule.length());
-    const std::int64_t peak = incumbent_.offer(schedule).peak;
-    if (options_.retain && options_.budget && incumbent_.fits(peak)) {
+    const bool fits = incumbent_.fits(incumbent_.offer(schedule).peak);
+    if (fits && options_.retain && options_.budget) {
       schedule = core::run_pinned_once(graph_, std::move(schedule));
       work_.assign(core::drop_unread(graph_, schedule).steps);
       retain_where_it_fits(graph_, work_, *options_.budget);
       incumbent_.offer({work_.steps()});
     }
-    return peak;
-  }
-
-  Outcome attempt(std::int64_t k) {
-    if (watch_.expired_now()) return Outcome::stopped;
-    const auto list = build(k);
-    if (!list) return watch_.expired_now() ? Outcome::stopped : Outcome::too_long;
-    if (scheduler_.program().length(*list) > 64 * std::int64_t{graph_.node_count()} + 4096) return Outcome::too_long;
-    return incumbent_.fits(offer(*list)) ? Outcome::fits : Outcome::exceeds;
+    return fits;
   }
 
   const core::Graph& graph_;
   const PwRematOptions& options_;
-  PathScheduler scheduler_;
   Incumbent& incumbent_;
   core::Stopwatch& watch_;
-  std::int64_t bag_count_;
   core::EditableSchedule work_;
+  std::vector<PathScheduler> schedulers_;
+  std::int64_t bag_count_ = 0;
 };
 
 }  // namespace
@@ -112,17 +138,22 @@ Solution pw_remat(const core::Graph& graph, const PwRematOptions& options) {
     incumbent.offer(core::baseline_schedule(graph));
     if (incumbent.proved_infeasible()) {
       // No k can reach the budget; the least peak is still worth knowing.
-      SolveOptions least = options;
+      PwRematOptions least = options;
       least.budget.reset();
-      Solution solution = pw_remat(graph, PwRematOptions{least});
+      Solution solution = pw_remat(graph, least);
       solution.status = Status::infeasible;
       return solution;
     }
     if (incumbent.cannot_improve()) return incumbent.finish(false);
   }
-  const Spine spine =
-      add_spine(graph, within(watch, 0.3, [&](core::Stopwatch& share) { return path_decomposition(graph, &share); }));
-  PwSearch search(graph, options, spine, incumbent, watch);
+  const PathDecomposition decomposition =
+      within(watch, 0.3, [&](core::Stopwatch& share) { return path_decomposition(graph, &share); });
+  PwSearch search(graph, options, incumbent, watch);
+  const bool one_order = !hamiltonian_path(graph).empty();
+  if (options.order != 1 || one_order) {
+    search.add({{graph.input_order().begin(), graph.input_order().end()}, decomposition, false});
+  }
+  if (options.order != 2 && !one_order) search.add(add_spine(graph, decomposition));
   if (options.k > 0) {
     search.run_given();
   } else {

@@ -62,11 +62,14 @@ struct PathScheduleMeasures {
 /// thread.
 class PathScheduler {
  public:
+  /// `spine` may be any topological order with any path decomposition of the graph: the schedules are valid then too,
+  /// but of no proved length.
   PathScheduler(const core::Graph& graph, const Spine& spine);
 
-  /// PWRemat(k): recursion stops at fewer than k bags. The list of the whole schedule, or nothing where the watch
-  /// expired or the lists would have more than `most_entries` entries.
-  std::optional<std::int32_t> build(std::int64_t k, std::int64_t most_entries, core::Stopwatch& watch);
+  /// PWRemat(k): recursion stops at fewer than k bags. X_{b/2} is the bag of fewest bytes among those within `slack` b
+  /// of the middle. The list of the whole schedule, or nothing where the watch expired or the lists would have more
+  /// than `most_entries` entries.
+  std::optional<std::int32_t> build(std::int64_t k, double slack, std::int64_t most_entries, core::Stopwatch& watch);
   /// Of the last build.
   const CompressedSchedule& program() const { return program_; }
 
@@ -91,7 +94,8 @@ class PathScheduler {
   /// A decomposition restricted to some nodes, without bags that another one holds: places of its bags, ascending.
   struct Bags {
     std::vector<std::int32_t> places;
-    std::int64_t most_bytes = 0;  ///< of the nodes of one of them
+    std::vector<std::int64_t> bytes;  ///< of the nodes of each
+    std::int64_t most_bytes = 0;
   };
 
   bool stop();
@@ -113,6 +117,7 @@ class PathScheduler {
   std::int32_t bag_count_ = 0;
 
   std::int64_t k_ = 1, most_entries_ = 0;
+  double slack_ = 0;
   core::Stopwatch* watch_ = nullptr;
   bool stopped_ = false;
   CompressedSchedule program_;
