@@ -90,6 +90,17 @@ class EditableSchedule {
   }
   /// The steps that read an output of o, in order. O(readers) (times its logarithm where there are several outputs).
   std::vector<Occurrence> readers(Occurrence o) const;
+  /// Whether is_one(reader) holds for every step that reads an output of o. O(readers).
+  template <class Predicate>
+  bool all_readers(Occurrence o, const Predicate& is_one) const {
+    const Step& step = steps_[o];
+    for (std::int32_t k = 0; k < output_count(step.node); ++k) {
+      for (std::int32_t read = slots_[step.slot + k].first_read; read != kNone; read = reads_[read].next) {
+        if (!is_one(reads_[read].reader)) return false;
+      }
+    }
+    return true;
+  }
   /// Where the lifetime of the k-th output of o ends: at its last reader, at o where it has none, at end() where it is
   /// kept. O(1).
   Place last_use(Occurrence o, std::int32_t k) const {

@@ -1,216 +1,317 @@
 #include "cairn/solvers/remat/tw_remat.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <functional>
+#include <cmath>
 #include <map>
 #include <optional>
-#include <set>
-#include <vector>
+#include <utility>
 
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/error.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/internal/refine.h"
+#include "cairn/solvers/remat/internal/tw_program.h"
 
 namespace cairn::solvers {
 namespace {
 
 using core::NodeId;
 
-/// Algorithm 1 for one graph and its separators, at any recursion limit k.
-class TwScheduler {
+constexpr std::int64_t kMostWritten = 50'000'000;              // steps of one schedule in memory
+constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;  // steps: a bit each
+
+SeparatorTree separators_of(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch) {
+  constexpr std::int32_t kCoreDegree = 192;
+  if (options.decomposition != nullptr) return separator_tree(*options.decomposition, graph.node_count());
+  return separator_tree(min_fill_decomposition(graph, kCoreDegree, &watch), graph.node_count());
+}
+
+/// The k that give different schedules, ascending: 1, and one above each part's number of bags.
+std::vector<std::int64_t> different_k(const SeparatorTree& separators) {
+  std::vector<std::int64_t> ks{1};
+  for (const auto& part : separators.parts) ks.push_back(part.bags + 1);
+  std::sort(ks.begin(), ks.end());
+  ks.erase(std::unique(ks.begin(), ks.end()), ks.end());
+  return ks;
+}
+
+/// Throws InputError where TWRemat(k) has more than `most` steps.
+void require_length(TwProgram& program, const SeparatorTree& separators, std::int64_t k, std::int64_t most,
+                    core::Stopwatch& watch) {
+  const auto length = program.length(k, watch);
+  if (!length || *length <= most) return;
+  // Length does not grow with k.
+  const std::vector<std::int64_t> ks = different_k(separators);
+  const auto within = std::partition_point(ks.begin(), ks.end(), [&](std::int64_t other) {
+    return program.length(other, watch).value_or(TwProgram::kAnyLength) > most;
+  });
+  const std::string steps = *length >= TwProgram::kAnyLength ? "more than 10^18" : fmt::format("{}", *length);
+  throw core::InputError(fmt::format(
+      "TWRemat({}) of this graph takes {} steps, above the limit of {}; {}", k, steps, most,
+      within == ks.end() ? "so does every other k" : fmt::format("from k = {} on it is within the limit", *within)));
+}
+
+std::vector<NodeId> steps_of(TwProgram& program, const TwProgram::Trimmed& trimmed) {
+  std::vector<NodeId> steps;
+  steps.reserve(static_cast<std::size_t>(trimmed.steps));
+  program.for_each_step(trimmed, [&](NodeId v) {
+    steps.push_back(v);
+    return true;
+  });
+  return steps;
+}
+
+/// Looks for the cheapest schedule within the budget, or for the least peak, among TWRemat(k) for all k and the
+/// schedules of TwProgram::steps_within for all bytes, each cleaned up.
+class TwSearch {
  public:
-  TwScheduler(const core::Graph& graph, const SeparatorTree& separators)
-      : graph_(graph), separators_(separators), rank_(input_ranks(graph)), stamp_(graph.node_count(), 0) {}
+  TwSearch(const core::Graph& graph, const TwRematOptions& options, const SeparatorTree& separators,
+           Incumbent& incumbent, core::Stopwatch& watch)
+      : graph_(graph),
+        options_(options),
+        program_(graph, separators),
+        ks_(different_k(separators)),
+        incumbent_(incumbent),
+        watch_(watch),
+        work_(graph),
+        most_steps_(options.most_steps > 0 ? options.most_steps : 64 * std::int64_t{graph.node_count()} + 4096) {}
 
-  /// TWRemat(k), or nothing when it grew beyond `most_steps` or the watch expired.
-  std::optional<core::Schedule> schedule(std::int64_t k, std::int64_t most_steps, core::Stopwatch& watch) {
-    k_ = k;
-    most_steps_ = most_steps;
-    watch_ = &watch;
-    stopped_ = false;
-    steps_.clear();
-    std::vector<NodeId> outputs;
-    for (NodeId v = 0; v < graph_.node_count(); ++v) {
-      if (graph_.required(v)) outputs.push_back(v);
-    }
-    if (!separators_.parts.empty()) compute(0, outputs);
-    if (stopped_) return std::nullopt;
-    return core::run_pinned_once(graph_, {std::move(steps_)});
-  }
-
- private:
-  using Part = SeparatorTree::Part;
-
-  bool inside(const Part& part, NodeId v) const {
-    return separators_.home[v] >= part.begin && separators_.home[v] < part.end;
-  }
-
-  /// `outputs` and their ancestors within the part, in topological order. What lies outside the part is in memory.
-  std::vector<NodeId> needed(const Part& part, const std::vector<NodeId>& outputs) {
-    ++current_;
-    std::vector<NodeId> nodes;
-    const auto visit = [&](NodeId v) {
-      if (stamp_[v] == current_ || !inside(part, v)) return;
-      stamp_[v] = current_;
-      nodes.push_back(v);
-    };
-    for (const NodeId v : outputs) visit(v);
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (const NodeId u : graph_.predecessors(nodes[i])) visit(u);
-    }
-    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return rank_[a] < rank_[b]; });
-    return nodes;
-  }
-
-  /// Computes the nodes among `wanted` that lie in the part's components, component by component.
-  template <class Nodes>
-  void compute_in_components(const Part& part, const Nodes& wanted) {
-    std::map<std::int32_t, std::vector<NodeId>> by_component;
-    for (const NodeId u : wanted) {
-      if (!inside(part, u) || separators_.home[u] == part.begin) continue;
-      const auto child = std::upper_bound(part.children.begin(), part.children.end(), separators_.home[u]) - 1;
-      by_component[*child].push_back(u);
-    }
-    for (const auto& [child, outputs] : by_component) compute(child, outputs);
-  }
-
-  void compute(std::int32_t number, const std::vector<NodeId>& outputs) {
-    const Part& part = separators_.parts[number];
-    const std::vector<NodeId> nodes = needed(part, outputs);
-    if (stopped_ || watch_->charge(static_cast<std::int64_t>(nodes.size())).expired() ||
-        static_cast<std::int64_t>(steps_.size()) > most_steps_) {
-      stopped_ = true;
-      return;
-    }
-    if (part.bags < k_ || part.children.empty()) {
-      steps_.insert(steps_.end(), nodes.begin(), nodes.end());
-      return;
-    }
-    for (const NodeId v : nodes) {
-      if (separators_.home[v] != number) continue;
-      compute_in_components(part, graph_.predecessors(v));
-      steps_.push_back(v);
-    }
-    compute_in_components(part, outputs);
-  }
-
-  const core::Graph& graph_;
-  const SeparatorTree& separators_;
-  std::vector<std::int32_t> rank_;  ///< place in the input order
-  std::vector<std::uint64_t> stamp_;
-  std::uint64_t current_ = 0;
-  std::int64_t k_ = 1, most_steps_ = 0;
-  core::Stopwatch* watch_ = nullptr;
-  bool stopped_ = false;
-  std::vector<NodeId> steps_;
-};
-
-/// Tries values of k: first along powers of two from NoRemat down, then between the cheapest that fits and its
-/// neighbour above, since cost falls and memory grows with k, if not always.
-class KSearch {
- public:
-  KSearch(TwScheduler& scheduler, Incumbent& incumbent, core::Stopwatch& watch, std::int64_t most_steps,
-          const std::function<void(const core::Schedule&)>& improve)
-      : scheduler_(scheduler), incumbent_(incumbent), watch_(watch), most_steps_(most_steps), improve_(improve) {}
-
-  void run(const SeparatorTree& separators, bool has_budget) {
-    // Only these values of k differ: one above each part's number of bags.
-    std::set<std::int64_t> distinct{1};
-    for (const auto& part : separators.parts) distinct.insert(part.bags + 1);
-    const std::vector<std::int64_t> ks(distinct.begin(), distinct.end());
-    const auto last = static_cast<std::ptrdiff_t>(ks.size()) - 1;
-
-    std::vector<std::ptrdiff_t> grid;
-    for (std::int64_t k = ks.back(); k >= 1; k /= 2) {
-      const auto at = std::lower_bound(ks.begin(), ks.end(), k) - ks.begin();
-      if (grid.empty() || grid.back() != at) grid.push_back(at);
-    }
-    if (grid.back() != 0) grid.push_back(0);
-    std::ptrdiff_t fits = -1;
-    for (const std::ptrdiff_t at : grid) {
-      const Outcome outcome = attempt(ks[at]);
-      if (outcome == Outcome::too_long) break;  // smaller k are longer still
-      if (has_budget && fits < 0 && outcome == Outcome::fits) fits = at;
-      if (watch_.expired_now() || incumbent_.cannot_improve()) return;
-      if (fits >= 0) break;
-    }
-    if (fits < 0) return;
-    // Bisection for the largest k that fits, then its neighbours while the limit allows.
-    std::ptrdiff_t low = fits, high = last;
-    for (const std::ptrdiff_t at : grid) {
-      if (at > fits) high = std::min(high, at);
-    }
-    while (high - low > 1 && !watch_.expired_now()) {
-      const std::ptrdiff_t middle = low + (high - low) / 2;
-      (attempt(ks[middle]) == Outcome::fits ? low : high) = middle;
-    }
-    for (std::ptrdiff_t offset = 1; offset <= 8 && !watch_.expired_now(); ++offset) {
-      if (low - offset >= 0) attempt(ks[low - offset]);
-      if (high + offset <= last) attempt(ks[high + offset]);
-    }
-    // Far smaller k need less memory, so more of what they recompute can stay after all.
-    for (const std::ptrdiff_t at : grid) {
-      if (at < low && (watch_.expired_now() || attempt(ks[at]) == Outcome::too_long)) break;
+  void run() {
+    if (options_.budget) {
+      within_budget(*options_.budget);
+    } else {
+      least_peak();
     }
   }
 
  private:
   enum class Outcome { fits, exceeds, too_long };
 
-  Outcome attempt(std::int64_t k) {
-    if (const auto known = tried_.find(k); known != tried_.end()) return known->second;
-    const auto schedule = scheduler_.schedule(k, most_steps_, watch_);
-    if (!schedule) return tried_[k] = Outcome::too_long;
-    const std::int64_t peak = incumbent_.offer(*schedule).peak;
-    if (!incumbent_.fits(peak)) return tried_[k] = Outcome::exceeds;
-    improve_(*schedule);
-    return tried_[k] = Outcome::fits;
+  Outcome offer(std::vector<NodeId> steps) {
+    const core::Schedule schedule = core::drop_unread(graph_, core::run_pinned_once(graph_, {std::move(steps)}));
+    const std::int64_t peak = incumbent_.offer(schedule).peak;
+    if (least_.steps.empty() || peak < least_peak_) {
+      least_ = schedule;
+      least_peak_ = peak;
+    }
+    if (!incumbent_.fits(peak)) return Outcome::exceeds;
+    if (options_.budget) clean_up(schedule, *options_.budget);
+    return Outcome::fits;
   }
 
-  TwScheduler& scheduler_;
+  void clean_up(const core::Schedule& schedule, std::int64_t budget) {
+    if (!options_.retain || watch_.expired_now()) return;
+    work_.assign(schedule.steps);
+    watch_.charge(schedule.length());
+    retain_where_it_fits(graph_, work_, budget);
+    incumbent_.offer({work_.steps()});
+  }
+
+  Outcome attempt(std::int64_t k) {
+    if (const auto known = tried_.find(k); known != tried_.end()) return known->second;
+    const auto length = program_.length(k, watch_);
+    if (!length || *length > most_steps_) return tried_[k] = Outcome::too_long;
+    const auto trimmed = program_.trim(k, watch_);
+    if (!trimmed) return tried_[k] = Outcome::too_long;
+    return tried_[k] = offer(steps_of(program_, *trimmed));
+  }
+
+  Outcome attempt_within(std::int64_t bytes) {
+    auto steps = program_.steps_within(bytes, most_steps_, watch_);
+    return steps ? offer(std::move(*steps)) : Outcome::too_long;
+  }
+
+  bool done() { return watch_.expired_now() || incumbent_.cannot_improve(); }
+
+  /// Indices of ks_, descending: the last, then about a half of it, and so on to the first.
+  std::vector<std::ptrdiff_t> halves() const {
+    std::vector<std::ptrdiff_t> grid;
+    for (std::int64_t k = ks_.back(); k >= 1; k /= 2) {
+      const auto at = std::lower_bound(ks_.begin(), ks_.end(), k) - ks_.begin();
+      if (grid.empty() || grid.back() != at) grid.push_back(at);
+    }
+    if (grid.back() != 0) grid.push_back(0);
+    return grid;
+  }
+
+  void within_budget(std::int64_t budget) {
+    const std::vector<std::ptrdiff_t> grid = halves();
+    std::ptrdiff_t fits = -1, above = static_cast<std::ptrdiff_t>(ks_.size()) - 1;
+    for (const std::ptrdiff_t at : grid) {
+      const Outcome outcome = attempt(ks_[at]);
+      if (done()) return;
+      if (outcome == Outcome::too_long) break;  // smaller k are longer still
+      if (outcome == Outcome::fits) {
+        fits = at;
+        break;
+      }
+      above = at;
+    }
+    by_bytes(budget);
+    if (fits >= 0 && !done()) {
+      // Cost falls and memory grows with k, if not always: the largest k that fits, then its neighbours.
+      std::ptrdiff_t low = fits, high = above;
+      while (high - low > 1 && !done()) {
+        const std::ptrdiff_t middle = low + (high - low) / 2;
+        (attempt(ks_[middle]) == Outcome::fits ? low : high) = middle;
+      }
+      for (std::ptrdiff_t offset = 1; offset <= 4 && !done(); ++offset) {
+        if (low - offset >= 0) attempt(ks_[low - offset]);
+      }
+      // Far smaller k need less memory, so more of what they recompute can stay after all.
+      for (const std::ptrdiff_t at : grid) {
+        if (at < low && (done() || attempt(ks_[at]) == Outcome::too_long)) break;
+      }
+    }
+    if (!incumbent_.within_budget() && !least_.steps.empty() && !done()) {
+      work_.assign(least_.steps);
+      if (evict_until_it_fits(graph_, work_, budget, 0, watch_)) {
+        const core::Schedule schedule{work_.steps()};
+        incumbent_.offer(schedule);
+        clean_up(schedule, budget);
+      }
+    }
+  }
+
+  /// Recursion that ends by bytes: as many as keep the peak within the budget, then fewer, which leaves the clean-up
+  /// more room.
+  void by_bytes(std::int64_t budget) {
+    constexpr int kSteps = 5;
+    std::int64_t low = budget, high = std::max(budget, baseline_peak_);
+    const bool fits = attempt_within(budget) == Outcome::fits;
+    for (int i = 0; fits && i < kSteps && !done(); ++i) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (attempt_within(middle) == Outcome::fits ? low : high) = middle;
+    }
+    for (int i = 0; i < 2 * kSteps && !done(); ++i) {
+      low -= low / 4;
+      if (attempt_within(low) == Outcome::too_long) break;
+    }
+  }
+
+  void least_peak() {
+    for (const std::ptrdiff_t at : halves()) {
+      if (attempt(ks_[at]) == Outcome::too_long || done()) break;
+    }
+    // A peak that k = 1 reaches is often reached with far fewer steps.
+    const std::int64_t floor = incumbent_.lower_bound();
+    for (std::int64_t bytes = baseline_peak_; bytes > floor / 4 && !done(); bytes -= bytes / 5 + 1) {
+      if (attempt_within(bytes) == Outcome::too_long) break;
+    }
+    if (!least_.steps.empty()) clean_up(incumbent_.schedule(), incumbent_.peak());
+  }
+
+  const core::Graph& graph_;
+  const TwRematOptions& options_;
+  TwProgram program_;
+  std::vector<std::int64_t> ks_;
   Incumbent& incumbent_;
   core::Stopwatch& watch_;
-  std::int64_t most_steps_;
-  std::function<void(const core::Schedule&)> improve_;  ///< of a schedule that fits
+  core::EditableSchedule work_;
+  const std::int64_t most_steps_;
+  const std::int64_t baseline_peak_ = core::evaluate(graph_, core::baseline_schedule(graph_)).peak;
   std::map<std::int64_t, Outcome> tried_;
+  core::Schedule least_;  ///< of the lowest peak, before any clean-up
+  std::int64_t least_peak_ = 0;
 };
 
 }  // namespace
 
 Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
-  constexpr std::int64_t kMostRepeats = 64;
-  constexpr std::int32_t kCoreDegree = 192;
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   if (options.k == 0) incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.proved_infeasible() && options.k == 0) {
-    // No k can reach the budget; the least peak is still worth knowing.
-    SolveOptions least = options;
+    // Nothing can reach the budget; the least peak is still worth knowing.
+    TwRematOptions least = options;
     least.budget.reset();
-    Solution solution = tw_remat(graph, TwRematOptions{least});
+    Solution solution = tw_remat(graph, least);
     solution.status = Status::infeasible;
     return solution;
   }
   if (options.k == 0 && incumbent.cannot_improve()) return incumbent.finish(false);
 
-  const SeparatorTree separators = separator_tree(
-      options.decomposition != nullptr ? *options.decomposition : min_fill_decomposition(graph, kCoreDegree, &watch),
-      graph.node_count());
-  TwScheduler scheduler(graph, separators);
-  const std::int64_t most_steps = kMostRepeats * graph.node_count() + 4096;
-  if (options.k > 0) {
-    if (const auto schedule = scheduler.schedule(options.k, most_steps, watch)) incumbent.offer(*schedule);
-  } else {
-    core::EditableSchedule work(graph);
-    const auto improve = [&](const core::Schedule& schedule) {
-      if (!options.retain || !options.budget) return;
-      work.assign(core::drop_unread(graph, schedule).steps);
-      retain_where_it_fits(graph, work, *options.budget);
+  const SeparatorTree separators = separators_of(graph, options, watch);
+  if (options.k == 0) {
+    TwSearch(graph, options, separators, incumbent, watch).run();
+    return incumbent.finish(watch.expired_now());
+  }
+  TwProgram program(graph, separators);
+  require_length(program, separators, options.k, options.most_steps > 0 ? options.most_steps : kMostWritten, watch);
+  if (const auto trimmed = program.trim(options.k, watch)) {
+    const core::Schedule schedule{steps_of(program, *trimmed)};
+    incumbent.offer(schedule);
+    if (options.retain && !watch.expired_now()) {
+      core::EditableSchedule work(graph);
+      work.assign(schedule.steps);
+      retain_where_it_fits(graph, work, std::max(options.budget.value_or(0), trimmed->peak));
       incumbent.offer({work.steps()});
-    };
-    KSearch(scheduler, incumbent, watch, most_steps, improve).run(separators, options.budget.has_value());
+    }
   }
   return incumbent.finish(watch.expired_now());
+}
+
+std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& options, std::int32_t most_points) {
+  core::Stopwatch watch(options.limit);
+  const SeparatorTree separators = separators_of(graph, options, watch);
+  TwProgram program(graph, separators);
+  const std::int64_t most_steps = options.most_steps > 0 ? options.most_steps : kMostWritten;
+  const std::vector<std::int64_t> ks = different_k(separators);
+  core::EditableSchedule work(graph);
+  std::vector<TwPoint> points;
+  double next = std::log(static_cast<double>(ks.back()));
+  const double step = most_points > 1 ? next / (most_points - 1) : next;
+  for (auto k = ks.rbegin(); k != ks.rend(); ++k) {
+    // Where k are dense, the first at or below the next mark.
+    if (std::cmp_greater(ks.size(), most_points) && std::log(static_cast<double>(*k)) > next && *k > 1) continue;
+    next = std::log(static_cast<double>(*k)) - step;
+    const auto length = program.length(*k, watch);
+    if (!length) break;
+    TwPoint point{.k = *k, .length = *length};
+    if (*length <= most_steps) {
+      const auto trimmed = program.trim(*k, watch);
+      if (!trimmed) break;
+      point.steps = trimmed->steps;
+      point.peak = trimmed->peak;
+      point.cost = trimmed->cost;
+      if (options.retain && !watch.expired_now()) {
+        work.assign(steps_of(program, *trimmed));
+        retain_where_it_fits(graph, work, trimmed->peak);
+        const std::vector<NodeId> retained = work.steps();
+        point.retained_steps = static_cast<std::int64_t>(retained.size());
+        for (const NodeId v : retained) point.retained_cost += graph.cost(v);
+      }
+    }
+    points.push_back(point);
+    if (watch.expired_now()) break;
+  }
+  return points;
+}
+
+TwPoint stream_tw_remat(const core::Graph& graph, const TwRematOptions& options,
+                        const std::function<void(std::span<const NodeId>)>& write) {
+  constexpr std::size_t kAtOnce = 4096;
+  core::Stopwatch watch(options.limit);
+  const SeparatorTree separators = separators_of(graph, options, watch);
+  TwProgram program(graph, separators);
+  require_length(program, separators, options.k, kMostStreamed, watch);
+  const auto trimmed = program.trim(options.k, watch);
+  if (!trimmed) throw core::InterruptedError(fmt::format("TWRemat({}): stopped before its end", options.k));
+  std::vector<NodeId> steps;
+  program.for_each_step(*trimmed, [&](NodeId v) {
+    steps.push_back(v);
+    if (steps.size() < kAtOnce) return true;
+    write(steps);
+    steps.clear();
+    return !watch.charge(static_cast<std::int64_t>(kAtOnce)).expired();
+  });
+  if (watch.expired_now()) throw core::InterruptedError(fmt::format("TWRemat({}): stopped before its end", options.k));
+  write(steps);
+  return {
+      .k = options.k, .length = trimmed->length, .steps = trimmed->steps, .peak = trimmed->peak, .cost = trimmed->cost};
 }
 
 }  // namespace cairn::solvers

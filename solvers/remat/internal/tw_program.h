@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/solvers/decomposition/tree_decomposition.h"
+
+namespace cairn::solvers {
+
+/// Algorithm 1 of Kumar et al. as a program: one procedure for every pair of a part of the separator tree and the nodes
+/// of it that are wanted, found when it is first called. A procedure is a list of separator nodes to run and procedures
+/// to call, so the schedule's length is known without writing it out, and its steps come one by one in either direction
+/// with memory for the recursion alone. A part of n' nodes has at most as many procedures as separator nodes above it
+/// read from it, so all of them take O(w n log^2 n) steps at most for width w.
+///
+/// It is never longer than Algorithm 1 as printed: only what the wanted nodes need is run, and where a component is
+/// called for the inputs of a separator node when all that is wanted of it can be computed, that is computed in the
+/// same call instead of another at the end. What is wanted is then held a little longer: M_in once more in Theorem 5.
+class TwProgram {
+ public:
+  /// Both must outlive it.
+  TwProgram(const core::Graph& graph, const SeparatorTree& separators);
+
+  /// Steps of TWRemat(k): recursion ends at parts of fewer than k bags, whose nodes run in the input order. At most
+  /// kAnyLength, which stands for longer ones too. None if the watch expired.
+  std::optional<std::int64_t> length(std::int64_t k, core::Stopwatch& watch);
+  static constexpr std::int64_t kAnyLength = std::int64_t{1} << 60;
+
+  /// TWRemat(k) without the steps whose result nothing reads, and with pinned nodes run once.
+  struct Trimmed {
+    std::int64_t k = 0;
+    std::int64_t length = 0;          ///< before
+    std::int64_t steps = 0;           ///< after
+    std::int64_t peak = 0, cost = 0;  ///< of these, in bytes and the graph's unit
+    std::vector<bool> stays;          ///< by step from the last to the first: whether it is one of these
+  };
+  /// O(length) time, a bit a step. None if the watch expired.
+  std::optional<Trimmed> trim(std::int64_t k, core::Stopwatch& watch);
+  /// Calls step(v) for its steps in order, until that returns false.
+  template <class Step>
+  void for_each_step(const Trimmed& trimmed, const Step& step) {
+    std::size_t left = trimmed.stays.size();
+    walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
+  }
+
+  /// Algorithm 1 with the recursion ended wherever the nodes a call needs fit into `bytes` in the input order, beside
+  /// what its callers hold; calls that need not end for that recurse to the end. None if it grew beyond `most_steps`
+  /// or the watch expired. The peak may exceed `bytes` where even full recursion does.
+  std::optional<std::vector<core::NodeId>> steps_within(std::int64_t bytes, std::int64_t most_steps,
+                                                        core::Stopwatch& watch);
+
+ private:
+  /// A node to run, or ~p for a call of procedure p. After it, `released` bytes of what this procedure holds have had
+  /// their last reader in it.
+  struct Item {
+    std::int32_t what;
+    std::int64_t released;
+  };
+  struct Procedure {
+    std::int32_t part;
+    std::int32_t outputs_begin, outputs_end;  ///< in outputs_, ascending
+    std::int32_t reads_begin, reads_end;      ///< in reads_: what it reads of separators above
+    std::int64_t output_bytes = 0;
+    std::int64_t node_count = 0;   ///< that it needs
+    std::int64_t direct_peak = 0;  ///< bytes, were they run in the input order; without what it reads from above
+    std::int64_t items_begin = -1, items_end = -1;  ///< in items_; -1: not yet found
+  };
+
+  bool inside(const SeparatorTree::Part& part, core::NodeId v) const {
+    return separators_.home[v] >= part.begin && separators_.home[v] < part.end;
+  }
+  bool is_leaf(const Procedure& procedure, std::int64_t k) const {
+    const auto& part = separators_.parts[procedure.part];
+    return part.bags < k || part.children.empty();
+  }
+  std::span<const core::NodeId> outputs(const Procedure& procedure) const {
+    return std::span(outputs_).subspan(procedure.outputs_begin, procedure.outputs_end - procedure.outputs_begin);
+  }
+
+  std::int32_t find(std::int32_t part, std::vector<core::NodeId> outputs);
+  void needed(const Procedure& procedure, std::vector<core::NodeId>& nodes);
+  void measure(Procedure& procedure);
+  void expand(std::int32_t number);
+  void call_components(const SeparatorTree::Part& part, std::span<const core::NodeId> wanted, std::vector<Item>& items);
+  std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
+                                        std::vector<std::int64_t>& known);
+  struct Emission;
+  void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
+
+  template <bool kBackwards, class Step>
+  bool walk(std::int32_t number, std::int64_t k, const Step& step) {
+    if (is_leaf(procedures_[number], k)) {
+      std::vector<core::NodeId> nodes;
+      needed(procedures_[number], nodes);
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        if (!step(nodes[kBackwards ? nodes.size() - 1 - i : i])) return false;
+      }
+      return true;
+    }
+    expand(number);
+    const std::int64_t begin = procedures_[number].items_begin, count = procedures_[number].items_end - begin;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int32_t what = items_[begin + (kBackwards ? count - 1 - i : i)].what;
+      if (!(what >= 0 ? step(what) : walk<kBackwards>(~what, k, step))) return false;
+    }
+    return true;
+  }
+
+  const core::Graph& graph_;
+  const SeparatorTree& separators_;
+  std::vector<std::int32_t> rank_;  ///< place in the input order
+  std::vector<Procedure> procedures_;
+  std::unordered_multimap<std::uint64_t, std::int32_t> numbers_;  ///< of procedures, by hash of part and outputs
+  std::vector<core::NodeId> outputs_, reads_;
+  std::vector<Item> items_;
+  std::int32_t root_ = 0;
+  // Work space.
+  std::vector<std::int64_t> stamp_;  ///< by node
+  std::int64_t current_ = 0;
+  std::vector<core::NodeId> nodes_;
+  std::vector<std::int32_t> last_;  ///< by node: of what is live, its last reader
+};
+
+}  // namespace cairn::solvers
