@@ -8,6 +8,7 @@
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/output.h"
+#include "cairn/cli/tw_curve.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/pipeline/backend.h"
 
@@ -18,9 +19,9 @@ struct SolveArguments {
   Console console;
   GraphArguments graph;
   SolverArguments search;
-  std::string budget, output, plan, backend = "host";
+  std::string budget, output, plan, backend = "host", sweep;
   std::int64_t alignment = 1;
-  bool peak_only = false;
+  bool peak_only = false, stream = false;
 };
 
 /// A schedule to report and its plan.
@@ -119,11 +120,17 @@ std::string table(const pipeline::Problem& problem, const SolveArguments& argume
 int solve(const SolveArguments& arguments) {
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
-  require_outputs({{"-o", arguments.output}, {"--plan", arguments.plan}}, {arguments.graph.input()});
+  require_outputs({{"-o", arguments.output}, {"--plan", arguments.plan}, {"--sweep", arguments.sweep}},
+                  {arguments.graph.input()});
+  if ((!arguments.sweep.empty() || arguments.stream) && solver.name != "tw")
+    throw core::InputError(
+        fmt::format("{} is about TWRemat(k): give --solver tw", arguments.stream ? "--stream" : "--sweep"));
   const auto accelerator = pipeline::open_accelerator(arguments.backend);
   options.accelerator = accelerator.get();
   pipeline::Problem problem = arguments.graph.problem(arguments.budget);
   options.budget = problem.budget;
+  if (!arguments.sweep.empty()) return write_tw_curve(arguments.console, problem, options, arguments.sweep);
+  if (arguments.stream) return stream_tw_schedule(arguments.console, problem, options, arguments.output);
   pipeline::Solved found;
   {
     ProgressLine line(arguments.console);
@@ -168,6 +175,11 @@ Subcommand add_solve(CLI::App& root) {
       ->capture_default_str();
   app->add_flag("--peak-only", arguments->peak_only,
                 "the budget is on the peak of the schedule, not on the height of its plan too: no search for another");
+  app->add_option("--sweep", arguments->sweep,
+                  "CSV file to write, with --solver tw: peak, steps and cost of TWRemat(k) for k from n to 1");
+  app->add_flag(
+      "--stream", arguments->stream,
+      "with --solver tw --option k=K: write TWRemat(K) to -o step by step, however long it is, without a plan");
   add_alignment(*app, arguments->alignment);
   arguments->graph.add_to(*app);
   std::string footer = "Solvers:\n";

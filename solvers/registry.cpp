@@ -30,13 +30,15 @@ constexpr SolverOption kTwOptions[] = {
     {"k", "bags", 0, 0, kMost,
      "the recursion stops at tree decompositions of fewer: 1 gives the least memory, n runs every node once; 0 "
      "searches"},
-    {"retain", "0 or 1", 1, 0, 1,
-     "values that Algorithm 1 frees stay where the budget allows; 0: the paper's schedules"}};
+    {"retain", "0 or 1", 1, 0, 1, "values that Algorithm 1 frees stay where the budget allows; 0: its own schedules"},
+    {"steps", "steps", 0, 0, kMost,
+     "a longer schedule is not written; 0: 64 a node, and 50 million for a k that is given"}};
 
 Solution run_tw(const core::Graph& graph, const SolveOptions& options) {
   TwRematOptions tw{options};
   tw.k = options.own.at("k");
   tw.retain = options.own.at("retain") != 0;
+  tw.most_steps = options.own.at("steps");
   return tw_remat(graph, tw);
 }
 

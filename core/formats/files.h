@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,19 @@ struct ScheduleFile {
   std::int64_t cost = 0;
 };
 std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver);
+/// The same file from steps that come in pieces and are in memory one piece at a time; nobody evaluates them.
+class ScheduleWriter {
+ public:
+  ScheduleWriter(const std::string& path, const Graph& graph, std::string_view solver);
+  void write(std::span<const NodeId> steps);
+  /// Puts the file in its place, with the measures of the steps written. Once, and nothing is written after.
+  void commit(std::int64_t peak_bytes, std::int64_t cost);
+
+ private:
+  FileWriter file_;
+  std::string text_;
+  bool first_ = true;
+};
 /// Checks format, version, the graph's fingerprint and the schedule's validity. The fingerprint may also be
 /// `or_fingerprint`: that of the same nodes and edges with other sizes or scratch, as a backend prepared them.
 ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint = {});

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <iterator>
+#include <utility>
+
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/formats/internal/json.h"
@@ -20,6 +23,23 @@ std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::
                         {"peak_bytes", measured.peak},
                         {"cost", measured.cost}}) +
          "\n";
+}
+
+ScheduleWriter::ScheduleWriter(const std::string& path, const Graph& graph, std::string_view solver) : file_(path) {
+  file_.write(fmt::format(R"({{"format":"cairn.schedule","version":1,"graph":"{}","solver":"{}","steps":[)",
+                          graph.fingerprint(), solver));
+}
+
+void ScheduleWriter::write(std::span<const NodeId> steps) {
+  text_.clear();
+  for (const NodeId v : steps)
+    fmt::format_to(std::back_inserter(text_), "{}{}", std::exchange(first_, false) ? "" : ",", v);
+  file_.write(text_);
+}
+
+void ScheduleWriter::commit(std::int64_t peak_bytes, std::int64_t cost) {
+  file_.write(fmt::format("],\"peak_bytes\":{},\"cost\":{}}}\n", peak_bytes, cost));
+  file_.commit();
 }
 
 ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint) {

@@ -17,7 +17,7 @@ class Savings {
  public:
   Savings(const core::Graph& graph, const EditableSchedule& schedule) : graph_(graph), schedule_(schedule) {}
 
-  double of(Occurrence o) {
+  std::int64_t of(Occurrence o) {
     if (mark_.size() < static_cast<std::size_t>(schedule_.occurrence_limit()))
       mark_.resize(schedule_.occurrence_limit(), 0);
     ++current_;
@@ -40,7 +40,7 @@ class Savings {
         dropped_.push_back(source);
       }
     }
-    return static_cast<double>(cost);
+    return cost;
   }
 
  private:
@@ -70,9 +70,11 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
   core::Random random(noise_seed);
   Savings savings(graph, schedule);
   const auto worth = [&](Occurrence o, double noise) {
+    const core::NodeId v = schedule.node(o);
     const auto steps_between = static_cast<double>(schedule.place(o) - schedule.last_use(schedule.previous_of_node(o)));
-    const double area = static_cast<double>(graph.size(schedule.node(o))) * steps_between + 1.0;
-    return (savings.of(o) + 1e-3) / area * noise;
+    const double area = static_cast<double>(graph.size(v)) * steps_between + 1.0;
+    const auto saved = static_cast<double>(noise_seed == 0 ? savings.of(o) : graph.cost(v));
+    return (saved + 1e-3) / area * noise;
   };
   std::vector<Candidate> heap;
   bool changed = true;

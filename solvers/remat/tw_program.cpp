@@ -275,8 +275,10 @@ std::optional<std::vector<NodeId>> TwProgram::steps_within(std::int64_t bytes, s
 }
 
 void TwProgram::emit_within(std::int32_t number, std::int64_t held, Emission& emission) {
+  // Every node that is needed runs at least once.
+  const std::int64_t at_least = static_cast<std::int64_t>(emission.steps.size()) + procedures_[number].node_count;
   if (emission.stopped || emission.watch.charge(procedures_[number].node_count).expired() ||
-      static_cast<std::int64_t>(emission.steps.size()) > emission.most_steps) {
+      at_least > emission.most_steps) {
     emission.stopped = true;
     return;
   }

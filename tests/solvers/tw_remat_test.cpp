@@ -1,10 +1,16 @@
 #include "cairn/solvers/remat/tw_remat.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
+#include "cairn/solvers/remat/internal/tw_program.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
@@ -44,6 +50,132 @@ TEST_CASE("TWRemat(k) is valid for every k, and k above the number of bags is No
       CHECK(solution.peak == core::reference::peak(graph, solution.schedule));
     }
     CHECK(tw_remat(graph, with_k(graph.node_count() + 1)).schedule == core::baseline_schedule(graph));
+  }
+}
+
+TEST_CASE("the program knows its length, and trims as drop_unread does") {
+  tests::Random random(7);
+  for (int i = 0; i < 1500; ++i) {
+    auto shape = tests::any_graph(random);
+    shape.max_nodes = 30;
+    const Graph graph = tests::random_graph(random, shape);
+    const SeparatorTree separators = separator_tree(min_fill_decomposition(graph), graph.node_count());
+    TwProgram program(graph, separators);
+    core::Stopwatch watch{core::Limit()};
+    std::int64_t length_before = TwProgram::kAnyLength;
+    for (const std::int64_t k : {1, 2, 4, 8, 40}) {
+      std::vector<NodeId> all, some;
+      TwProgram::Trimmed everything{.k = k};
+      const std::int64_t length = program.length(k, watch).value();
+      everything.stays.assign(static_cast<std::size_t>(length), true);
+      program.for_each_step(everything, [&](NodeId v) {
+        all.push_back(v);
+        return true;
+      });
+      REQUIRE(static_cast<std::int64_t>(all.size()) == length);
+      CHECK(length <= length_before);  // from smaller k to larger
+      length_before = length;
+
+      const TwProgram::Trimmed trimmed = program.trim(k, watch).value();
+      program.for_each_step(trimmed, [&](NodeId v) {
+        some.push_back(v);
+        return true;
+      });
+      const core::Schedule expected = core::drop_unread(graph, core::run_pinned_once(graph, {all}));
+      REQUIRE(some == expected.steps);
+      CHECK(trimmed.length == length);
+      CHECK(trimmed.steps == expected.length());
+      CHECK(trimmed.peak == core::reference::peak(graph, expected));
+      CHECK(trimmed.cost == core::reference::cost(graph, expected));
+    }
+  }
+}
+
+TEST_CASE("recursion by bytes gives valid schedules; NoRemat where all fits, TWRemat(1) where nothing does") {
+  tests::Random random(8);
+  for (int i = 0; i < 1000; ++i) {
+    auto shape = tests::any_graph(random);
+    shape.max_nodes = 30;
+    shape.in_place = false;  // where the whole graph's peak is what its nodes need in the input order
+    const Graph graph = tests::random_graph(random, shape);
+    const SeparatorTree separators = separator_tree(min_fill_decomposition(graph), graph.node_count());
+    TwProgram program(graph, separators);
+    core::Stopwatch watch{core::Limit()};
+    const core::Schedule baseline = core::baseline_schedule(graph);
+    const std::int64_t total = core::reference::peak(graph, baseline);
+    for (const std::int64_t bytes : {std::int64_t{0}, total / 4, total / 2, 3 * total / 4}) {
+      const core::Schedule schedule{program.steps_within(bytes, 1 << 20, watch).value()};
+      CHECK(core::reference::valid(graph, core::run_pinned_once(graph, schedule)));
+      CHECK(schedule.length() <= program.length(1, watch).value());
+    }
+    std::int64_t sizes = 0;
+    for (NodeId v = 0; v < graph.node_count(); ++v)
+      sizes += graph.size(v) + std::max<std::int64_t>(graph.scratch(v), 0);
+    CHECK(core::Schedule{program.steps_within(sizes, 1 << 20, watch).value()} == baseline);
+    CHECK_FALSE(program.steps_within(sizes, 0, watch).has_value());
+  }
+}
+
+TEST_CASE("a k that is too long is refused before it starts, with one that is not") {
+  const Graph graph = training_chain(200);
+  TwRematOptions options = with_k(1);
+  options.most_steps = 500;
+  try {
+    tw_remat(graph, options);
+    FAIL("not refused");
+  } catch (const core::InputError& error) {
+    const std::string message = error.what();
+    CHECK(message.find("above the limit of 500") != std::string::npos);
+    const auto at = message.find("from k = ");
+    REQUIRE(at != std::string::npos);
+    options.k = std::stoll(message.substr(at + 9));
+    CHECK(options.k > 1);
+    CHECK(tw_remat(graph, options).schedule.length() <= 500);
+    --options.k;
+    CHECK_THROWS_AS(tw_remat(graph, options), core::InputError);
+  }
+}
+
+TEST_CASE("the curve goes from NoRemat to TWRemat(1), each point that of its k") {
+  tests::Random random(9);
+  for (int i = 0; i < 100; ++i) {
+    const Graph graph = tests::random_graph(random, {.min_nodes = 5, .max_nodes = 40});
+    const std::vector<TwPoint> points = tw_sweep(graph, {}, 8);
+    REQUIRE(!points.empty());
+    CHECK(points.front().steps == graph.node_count());
+    CHECK(points.back().k == 1);
+    CHECK(points.size() <= 10);
+    for (const TwPoint& point : points) {
+      TwRematOptions options = with_k(point.k);
+      const Solution retained = tw_remat(graph, options);
+      options.retain = false;
+      const Solution plain = tw_remat(graph, options);
+      CHECK(point.peak == plain.peak);
+      CHECK(point.cost == plain.cost);
+      CHECK(point.steps == plain.schedule.length());
+      CHECK(point.steps <= point.length);
+      CHECK(point.retained_cost == retained.cost);
+      CHECK(point.retained_steps <= point.steps);
+      CHECK(retained.peak <= plain.peak);
+      CHECK(retained.cost <= plain.cost);
+    }
+  }
+}
+
+TEST_CASE("a schedule that is streamed is the same") {
+  tests::Random random(10);
+  for (int i = 0; i < 100; ++i) {
+    const Graph graph = tests::random_graph(random, tests::any_graph(random));
+    TwRematOptions options = with_k(1 + random.below(3));
+    options.retain = false;
+    const Solution whole = tw_remat(graph, options);
+    std::vector<NodeId> steps;
+    const TwPoint point = stream_tw_remat(
+        graph, options, [&](std::span<const NodeId> some) { steps.insert(steps.end(), some.begin(), some.end()); });
+    CHECK(steps == whole.schedule.steps);
+    CHECK(point.peak == whole.peak);
+    CHECK(point.cost == whole.cost);
+    CHECK(point.steps == whole.schedule.length());
   }
 }
 

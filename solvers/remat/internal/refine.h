@@ -18,9 +18,9 @@ std::vector<std::int32_t> input_ranks(const core::Graph& graph);
 std::vector<core::NodeId> in_stages(std::vector<core::NodeId> steps, const std::vector<std::int32_t>& ranks);
 
 /// Removes recomputations wherever the value can stay in memory instead without any step exceeding `budget` bytes,
-/// those first whose cost a byte and step is highest, randomised by `noise_seed` unless that is 0; a removal may leave
-/// others unread, which go too. Steps that exceed the budget already never get worse. All occurrences must be needed.
-/// O((T + sum of in-degrees) (64 + T / 64)) a round, few rounds.
+/// those first that save the highest cost a byte and step, all that is run for them alone included; unless `noise_seed`
+/// is 0, by their own cost alone, randomised: faster, for searches that repeat it. Steps that exceed the budget already
+/// never get worse. All occurrences must be needed. O((T + sum of in-degrees) (64 + T / 64)) a round, few rounds.
 void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                           std::uint64_t noise_seed = 0);
 
