@@ -258,6 +258,26 @@ std::optional<TwProgram::Trimmed> TwProgram::trim(std::int64_t k, core::Stopwatc
   return trimmed;
 }
 
+std::int64_t TwProgram::least_peak(std::int32_t number, core::Stopwatch& watch) {
+  if (procedures_[number].least_peak >= 0) return procedures_[number].least_peak;
+  const std::int64_t direct = procedures_[number].direct_peak;
+  if (is_leaf(procedures_[number], 1)) return procedures_[number].least_peak = direct;
+  if (watch.charge(procedures_[number].node_count).expired()) return direct;
+  expand(number);
+  std::int64_t peak = 0, held = 0;
+  for (std::int64_t i = procedures_[number].items_begin; i < procedures_[number].items_end; ++i) {
+    const auto [what, released] = items_[i];
+    if (what >= 0) {
+      peak = std::max(peak, held + graph_.size(what) + graph_.scratch(what));
+      held += graph_.size(what) - released;
+    } else {
+      peak = std::max(peak, held + least_peak(~what, watch));
+      held += procedures_[~what].output_bytes - released;
+    }
+  }
+  return procedures_[number].least_peak = std::min(peak, direct);
+}
+
 struct TwProgram::Emission {
   std::int64_t bytes, most_steps;
   core::Stopwatch& watch;
@@ -282,7 +302,8 @@ void TwProgram::emit_within(std::int32_t number, std::int64_t held, Emission& em
     emission.stopped = true;
     return;
   }
-  if (held + procedures_[number].direct_peak <= emission.bytes || is_leaf(procedures_[number], 1)) {
+  const std::int64_t direct = procedures_[number].direct_peak;
+  if (held + direct <= emission.bytes || direct <= least_peak(number, emission.watch)) {
     needed(procedures_[number], emission.nodes);
     emission.steps.insert(emission.steps.end(), emission.nodes.begin(), emission.nodes.end());
     return;

@@ -196,9 +196,10 @@ class TwSearch {
     for (const std::ptrdiff_t at : halves()) {
       if (attempt(ks_[at]) == Outcome::too_long || done()) break;
     }
-    // A peak that k = 1 reaches is often reached with far fewer steps.
+    // Recursion wherever it lowers the peak, and then only as deep as that takes.
+    if (!done()) attempt_within(0);
     const std::int64_t floor = incumbent_.lower_bound();
-    for (std::int64_t bytes = baseline_peak_; bytes > floor / 4 && !done(); bytes -= bytes / 5 + 1) {
+    for (std::int64_t bytes = incumbent_.peak(); bytes > floor / 4 && !done(); bytes -= bytes / 5 + 1) {
       if (attempt_within(bytes) == Outcome::too_long) break;
     }
     if (!least_.steps.empty()) clean_up(incumbent_.schedule(), incumbent_.peak());

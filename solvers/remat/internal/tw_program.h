@@ -48,9 +48,9 @@ class TwProgram {
     walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
   }
 
-  /// Algorithm 1 with the recursion ended wherever the nodes a call needs fit into `bytes` in the input order, beside
-  /// what its callers hold; calls that need not end for that recurse to the end. None if it grew beyond `most_steps`
-  /// or the watch expired. The peak may exceed `bytes` where even full recursion does.
+  /// Algorithm 1 with the recursion ended where the nodes that a call needs fit into `bytes` in the input order, beside
+  /// what its callers hold, and where recursion would not lower the peak. None if it grew beyond `most_steps` or the
+  /// watch expired. The peak exceeds `bytes` only where a call's least peak does, beside what is held.
   std::optional<std::vector<core::NodeId>> steps_within(std::int64_t bytes, std::int64_t most_steps,
                                                         core::Stopwatch& watch);
 
@@ -68,6 +68,7 @@ class TwProgram {
     std::int64_t output_bytes = 0;
     std::int64_t node_count = 0;   ///< that it needs
     std::int64_t direct_peak = 0;  ///< bytes, were they run in the input order; without what it reads from above
+    std::int64_t least_peak = -1;  ///< the same with recursion wherever that lowers it; -1: not yet found
     std::int64_t items_begin = -1, items_end = -1;  ///< in items_; -1: not yet found
   };
 
@@ -89,6 +90,8 @@ class TwProgram {
   void call_components(const SeparatorTree::Part& part, std::span<const core::NodeId> wanted, std::vector<Item>& items);
   std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
                                         std::vector<std::int64_t>& known);
+  /// Its least_peak; the direct one where the watch expired.
+  std::int64_t least_peak(std::int32_t number, core::Stopwatch& watch);
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
 
