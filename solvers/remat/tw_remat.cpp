@@ -23,10 +23,18 @@ using core::NodeId;
 constexpr std::int64_t kMostWritten = 50'000'000;              // steps of one schedule in memory
 constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;  // steps: a bit each
 
+/// Calls use(decomposition) with the one that is given, or else min-fill's.
+template <class Use>
+auto with_decomposition(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch,
+                        const Use& use) {
+  if (options.decomposition != nullptr) return use(*options.decomposition);
+  return use(min_fill_decomposition(graph, kDefaultCoreDegree, &watch));
+}
+
 SeparatorTree separators_of(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch) {
-  constexpr std::int32_t kCoreDegree = 192;
-  if (options.decomposition != nullptr) return separator_tree(*options.decomposition, graph.node_count());
-  return separator_tree(min_fill_decomposition(graph, kCoreDegree, &watch), graph.node_count());
+  return with_decomposition(graph, options, watch, [&](const TreeDecomposition& decomposition) {
+    return separator_tree(decomposition, graph.node_count());
+  });
 }
 
 /// The k that give different schedules, ascending: 1, and one above each part's number of bags.
@@ -64,8 +72,8 @@ std::vector<NodeId> steps_of(TwProgram& program, const TwProgram::Trimmed& trimm
   return steps;
 }
 
-/// Looks for the cheapest schedule within the budget, or for the least peak, among TWRemat(k) for all k and the
-/// schedules of TwProgram::steps_within for all bytes, each cleaned up.
+/// Looks for the cheapest schedule within the budget, or for the least peak, among TWRemat(k) and the schedules of
+/// TwProgram::steps_within, each cleaned up.
 class TwSearch {
  public:
   TwSearch(const core::Graph& graph, const TwRematOptions& options, const SeparatorTree& separators,
@@ -84,6 +92,14 @@ class TwSearch {
       within_budget(*options_.budget);
     } else {
       least_peak();
+    }
+  }
+  /// Not the k.
+  void run_by_bytes() {
+    if (options_.budget) {
+      by_bytes(*options_.budget);
+    } else {
+      least_peak_by_bytes();
     }
   }
 
@@ -196,6 +212,10 @@ class TwSearch {
     for (const std::ptrdiff_t at : halves()) {
       if (attempt(ks_[at]) == Outcome::too_long || done()) break;
     }
+    least_peak_by_bytes();
+  }
+
+  void least_peak_by_bytes() {
     // Recursion wherever it lowers the peak, and then only as deep as that takes.
     if (!done()) attempt_within(0);
     const std::int64_t floor = incumbent_.lower_bound();
@@ -235,11 +255,17 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   }
   if (options.k == 0 && incumbent.cannot_improve()) return incumbent.finish(false);
 
-  const SeparatorTree separators = separators_of(graph, options, watch);
   if (options.k == 0) {
-    TwSearch(graph, options, separators, incumbent, watch).run();
+    with_decomposition(graph, options, watch, [&](const TreeDecomposition& decomposition) {
+      const SeparatorTree by_bags = separator_tree(decomposition, graph, Balance::bags);
+      TwSearch(graph, options, by_bags, incumbent, watch).run();
+      if (watch.expired_now() || incumbent.cannot_improve()) return;
+      const SeparatorTree by_bytes = separator_tree(decomposition, graph, Balance::bytes);
+      TwSearch(graph, options, by_bytes, incumbent, watch).run_by_bytes();
+    });
     return incumbent.finish(watch.expired_now());
   }
+  const SeparatorTree separators = separators_of(graph, options, watch);
   TwProgram program(graph, separators);
   require_length(program, separators, options.k, options.most_steps > 0 ? options.most_steps : kMostWritten, watch);
   if (const auto trimmed = program.trim(options.k, watch)) {
