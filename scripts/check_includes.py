@@ -39,7 +39,7 @@ RULE = {
     "cuda": "core core/machine sim sim/device solvers/common solvers/order/device runtime runtime/device",
     "pipeline/report": "core",
     "pipeline": "core core/formats core/machine models sim solvers/common solvers/plan solvers/order "
-                "solvers/order/device solvers runtime cuda pipeline/report",
+                "solvers/order/device solvers/remat solvers runtime cuda pipeline/report",
     "cli": "core core/formats models sim solvers/common solvers/plan solvers runtime pipeline pipeline/report",
 }
 RULE = {folder: set(allowed.split()) for folder, allowed in RULE.items()}

@@ -34,13 +34,7 @@ constexpr SolverOption kTwOptions[] = {
     {"steps", "steps", 0, 0, kMost,
      "a longer schedule is not written; 0: 64 a node, and 50 million for a k that is given"}};
 
-Solution run_tw(const core::Graph& graph, const SolveOptions& options) {
-  TwRematOptions tw{options};
-  tw.k = options.own.at("k");
-  tw.retain = options.own.at("retain") != 0;
-  tw.most_steps = options.own.at("steps");
-  return tw_remat(graph, tw);
-}
+Solution run_tw(const core::Graph& graph, const SolveOptions& options) { return tw_remat(graph, tw_options(options)); }
 
 constexpr SolverOption kPwOptions[] = {
     {"k", "bags", 0, 0, kMost,

@@ -21,6 +21,9 @@ struct TwRematOptions : SolveOptions {
   std::int64_t most_steps = 0;
 };
 
+/// With the solver's own options by name (registry.h) where SolveOptions::own has them.
+TwRematOptions tw_options(const SolveOptions& options);
+
 /// TWRemat(k): Algorithm 1 of Kumar et al. on a min-fill tree decomposition (Lemma 1), or on the one that is given
 /// (SolveOptions::decomposition), with balanced separators (Lemma 3) found once for each component. For a decomposition
 /// of width w, length O(w n^(1 + log(w + 2))) and peak O((M_in + w M_max) log n) with k = 1 (Theorem 5); never longer

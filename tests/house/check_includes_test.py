@@ -35,7 +35,8 @@ ARROWS = {
              "runtime/device"],
     "pipeline/report": ["core"],
     "pipeline": ["core", "core/formats", "core/machine", "models", "sim", "solvers/common", "solvers/plan",
-                 "solvers/order", "solvers/order/device", "solvers", "runtime", "cuda", "pipeline/report"],
+                 "solvers/order", "solvers/order/device", "solvers/remat", "solvers", "runtime", "cuda",
+                 "pipeline/report"],
     "cli": ["core", "core/formats", "models", "sim", "solvers/common", "solvers/plan", "solvers", "runtime",
             "pipeline", "pipeline/report"],
 }

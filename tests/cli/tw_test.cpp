@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
+
+namespace {
+
+using cairn::test::check_error;
+using cairn::test::Folder;
+using cairn::test::Outcome;
+using cairn::test::read_text;
+using cairn::test::run_command;
+
+std::string training_graph(const Folder& folder) {
+  const std::string path = folder / "g.json";
+  REQUIRE(run_command({"model", "ffn", "--layers", "20", "--batch", "8", "--width", "8", "-o", path}).code == 0);
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("solve --sweep writes the curve from NoRemat to TWRemat(1)") {
+  const Folder folder;
+  const std::string graph = training_graph(folder), csv = folder / "curve.csv";
+  const Outcome outcome = run_command({"solve", graph, "--solver", "tw", "--sweep", csv, "--json"});
+  REQUIRE(outcome.code == 0);
+  const auto json = outcome.json();
+  CHECK(json["complete"] == true);
+  CHECK(json["points"].front()["steps"] == json["nodes"]);
+  CHECK(json["points"].back()["k"] == 1);
+  CHECK(json["points"].back()["peak_bytes"] < json["baseline_peak_bytes"]);
+  CHECK(json["points"].back()["retained_cost"] <= json["points"].back()["cost"]);
+  const std::string text = read_text(folder / "curve.csv");
+  CHECK(text.starts_with("k,length,steps,peak_bytes,cost,retained_steps,retained_cost\n"));
+  CHECK(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) == json["points"].size() + 1);
+
+  check_error(run_command({"solve", graph, "--sweep", csv}), 2, {"--sweep", "--solver tw"});
+  check_error(run_command({"solve", graph, "--solver", "greedy", "--sweep", csv}), 2, {"--sweep", "--solver tw"});
+  check_error(run_command({"solve", graph, "--solver", "tw", "--sweep", graph}), 2, {"would overwrite"});
+}
+
+TEST_CASE("solve --stream writes the same schedule as without") {
+  const Folder folder;
+  const std::string graph = training_graph(folder), whole = folder / "whole.json", piece = folder / "piece.json";
+  const std::vector<std::string> solve{"solve", graph, "--solver", "tw", "--option", "k=1"};
+  auto written = solve;
+  written.insert(written.end(), {"--option", "retain=0", "-o", whole, "--json"});
+  const Outcome all = run_command(written);
+  REQUIRE(all.code == 0);
+  auto streamed = solve;
+  streamed.insert(streamed.end(), {"--stream", "-o", piece, "--json"});
+  const Outcome pieces = run_command(streamed);
+  REQUIRE(pieces.code == 0);
+  CHECK(read_text(folder / "whole.json") == read_text(folder / "piece.json"));
+  CHECK(pieces.json()["peak_bytes"] == all.json()["peak_bytes"]);
+  CHECK(pieces.json()["cost"] == all.json()["cost"]);
+
+  check_error(run_command({"solve", graph, "--solver", "tw", "--stream", "-o", piece}), 2, {"--option k=K"});
+  check_error(run_command({"solve", graph, "--solver", "tw", "--stream", "--option", "k=1"}), 2, {"-o FILE"});
+  check_error(run_command({"solve", graph, "--stream", "-o", piece}), 2, {"--stream", "--solver tw"});
+}
+
+TEST_CASE("a k whose schedule would be too long is refused with one that is not") {
+  const Folder folder;
+  const std::string graph = training_graph(folder);
+  check_error(run_command({"solve", graph, "--solver", "tw", "--option", "k=1", "--option", "steps=150"}), 2,
+              {"TWRemat(1)", "above the limit of 150", "from k = "});
+}
