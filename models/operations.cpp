@@ -58,7 +58,13 @@ class Lowering {
     Value out_shape, bias_shape;              ///< of a layer with a bias: its output's, and the bias's
     Value gradient, unbiased_gradient;        ///< of its output, found by the first that reads them
     Value count, centred, deviation, normal;  ///< of a norm
-    Value a, b, c;                            ///< of other kinds
+    Value axes;                               ///< of a norm: those of its sums, found by its parameters' gradient
+    Value weight_shape;                       ///< of a convolution
+    Value squares;                            ///< of upsampling: the shape with every pixel as 2 x 2
+    Value tanh, one_plus_tanh, half_input;    ///< of a GELU
+    Value likelihood;                         ///< of cross entropy: its logarithm, of every class
+    Value difference;                         ///< of the mean squared error
+    Value mask;                               ///< of dropout
   };
 
   void lower(NodeId v) {
@@ -150,7 +156,8 @@ class Lowering {
       case OpKind::conv2d_grad_input:
         return writer_.compute("conv2d_grad_input", op_->shape, {before_bias(arg(0)), arg(1), saved().shape}, flops());
       case OpKind::conv2d_grad_weight:
-        return writer_.compute("conv2d_grad_weight", op_->shape, {before_bias(arg(0)), arg(1), saved().c}, flops());
+        return writer_.compute("conv2d_grad_weight", op_->shape, {before_bias(arg(0)), arg(1), saved().weight_shape},
+                               flops());
       case OpKind::batchnorm_stats:
         return statistics({channels(op_->shape)}, true);
       case OpKind::layernorm_stats:
@@ -175,7 +182,7 @@ class Lowering {
       case OpKind::upsample:
         return upsample();
       case OpKind::upsample_grad:
-        return sum(writer_.view("reshape", arg(0), pairs_of_pixels(op_->shape), saved().b), op_->shape);
+        return sum(writer_.view("reshape", arg(0), pairs_of_pixels(op_->shape), saved().squares), op_->shape);
       case OpKind::concat:
         return writer_.compute("concat", op_->shape, {arg(0), arg(1)}, 0);
       case OpKind::slice:
@@ -200,7 +207,7 @@ class Lowering {
       case OpKind::mse_grad:
         return mean_squared_error_gradient();
       case OpKind::dropout:
-        return layers_.backward(node_) ? map("multiply", {map("multiply", {arg(0), saved().a})}) : dropout();
+        return layers_.backward(node_) ? map("multiply", {map("multiply", {arg(0), saved().mask})}) : dropout();
       case OpKind::batchnorm_with_stats:
       case OpKind::layernorm_with_stats:
       case OpKind::maxpool_with_indices:
@@ -347,7 +354,7 @@ class Lowering {
     const Value x = arg(0);
     const Value w = arg(1);
     saved().shape = shape_of(x);
-    saved().c = shape_of(w);
+    saved().weight_shape = shape_of(w);
     const Value y = writer_.compute("conv2d", op_->shape, {x, w}, flops());
     return op_->args.size() > 2 ? add_bias(y, arg(2)) : y;
   }
@@ -393,9 +400,9 @@ class Lowering {
     Saved& left = saved_by(2);
     const Value dy = arg(0);
     const Shape shape{channels(dy.shape)};
-    left.a = writer_.descriptor("broadcast_axes", {left.shape});
-    const Value beta = sum(dy, shape, left.a);
-    const Value gamma = sum(map("multiply", {dy, left.normal}), shape, left.a);
+    left.axes = writer_.descriptor("broadcast_axes", {left.shape});
+    const Value beta = sum(dy, shape, left.axes);
+    const Value gamma = sum(map("multiply", {dy, left.normal}), shape, left.axes);
     return writer_.compute("concat", op_->shape, {gamma, beta}, 0);
   }
 
@@ -404,14 +411,14 @@ class Lowering {
     const Shape& shape = left.centred.shape;
     const Shape& statistic = left.deviation.shape;
     const Value dnormal = map("multiply", {arg(0), parameter(arg(3), shape, left.shape)});
-    const Value ddeviation = sum(map("multiply", {dnormal, left.centred}), statistic, left.a);
+    const Value ddeviation = sum(map("multiply", {dnormal, left.centred}), statistic, left.axes);
     Value d = map("multiply", {dnormal, expand(left.deviation, shape, left.shape)});
     // rsqrt(v)' = -1/2 rsqrt(v)^3
     const Value cube = map("multiply", {left.deviation, map("multiply", {left.deviation})});
     const Value dvariance = map("multiply", {map("multiply", {ddeviation, cube})});
     const Value dsquare = expand(map("divide", {dvariance, left.count}), shape, left.shape);
     d = map("add", {d, map("multiply", {map("multiply", {left.centred, dsquare})})});
-    const Value dmean = map("divide", {map("negate", {sum(d, statistic, left.a)}), left.count});
+    const Value dmean = map("divide", {map("negate", {sum(d, statistic, left.axes)}), left.count});
     return map("add", {d, expand(dmean, shape, left.shape)});
   }
 
@@ -421,18 +428,18 @@ class Lowering {
     const Value x = arg(0);
     const Value cube = map("multiply", {x, map("multiply", {x})});
     const Value inner = map("multiply", {map("add", {x, map("multiply", {cube})})});
-    saved().a = map("tanh", {inner});
-    saved().b = map("add", {saved().a});  // 1 + tanh
-    saved().c = map("multiply", {x});     // x / 2
-    return map("multiply", {saved().c, saved().b});
+    saved().tanh = map("tanh", {inner});
+    saved().one_plus_tanh = map("add", {saved().tanh});
+    saved().half_input = map("multiply", {x});
+    return map("multiply", {saved().half_input, saved().one_plus_tanh});
   }
 
   Value gelu_gradient() {
     const Value dy = arg(0);
     const Value x = arg(1);
-    const Value half = map("multiply", {map("multiply", {dy, saved().b})});
-    const Value dtanh = map("multiply", {dy, saved().c});
-    const Value slope = map("subtract", {map("multiply", {saved().a})});
+    const Value half = map("multiply", {map("multiply", {dy, saved().one_plus_tanh})});
+    const Value dtanh = map("multiply", {dy, saved().half_input});
+    const Value slope = map("subtract", {map("multiply", {saved().tanh})});
     const Value dinner = map("multiply", {map("multiply", {dtanh, slope})});
     const Value dcube = map("multiply", {dinner});
     const Value cubic = map("multiply", {dcube, map("multiply", {map("multiply", {x})})});
@@ -458,8 +465,8 @@ class Lowering {
   Value upsample() {
     const Value x = arg(0);
     saved().shape = shape_of(x);
-    saved().b = writer_.descriptor("pack", {saved().shape});
-    return writer_.compute("contiguous", op_->shape, {expand(x, pairs_of_pixels(x.shape), saved().b)}, 0);
+    saved().squares = writer_.descriptor("pack", {saved().shape});
+    return writer_.compute("contiguous", op_->shape, {expand(x, pairs_of_pixels(x.shape), saved().squares)}, 0);
   }
 
   Value mask(const Value& x) {
@@ -500,30 +507,30 @@ class Lowering {
     const Value top = expand(writer_.compute("max", rows, {logits}), logits.shape, saved().shape);
     const Value shifted = map("subtract", {logits, top});
     const Value total = map("log", {sum(map("exp", {shifted}), rows)});
-    saved().a = map("subtract", {shifted, expand(total, logits.shape, saved().shape)});
+    saved().likelihood = map("subtract", {shifted, expand(total, logits.shape, saved().shape)});
     saved().count = writer_.descriptor("slice", {saved().shape});
     const Value labels = arg(1);
-    const Value likelihood = writer_.compute("gather", rows, {saved().a, labels}, 0);
+    const Value likelihood = writer_.compute("gather", rows, {saved().likelihood, labels}, 0);
     return map("negate", {mean(likelihood, kScalar, saved().count)});
   }
 
   Value cross_entropy_gradient() {
     const Value labels = arg(1);
-    const Value likely = map("exp", {saved().a});
+    const Value likely = map("exp", {saved().likelihood});
     const Value wrong = writer_.compute("scatter_subtract", likely.shape, {likely, labels}, 0);
     return map("divide", {wrong, saved().count});
   }
 
   Value mean_squared_error() {
-    saved().a = map("subtract", {arg(0), arg(1)});
-    saved().shape = shape_of(saved().a);
+    saved().difference = map("subtract", {arg(0), arg(1)});
+    saved().shape = shape_of(saved().difference);
     saved().count = writer_.descriptor("product", {saved().shape});
-    return mean(map("multiply", {saved().a}), kScalar, saved().count);
+    return mean(map("multiply", {saved().difference}), kScalar, saved().count);
   }
 
   Value mean_squared_error_gradient() {
     const Value share = writer_.compute("divide", kScalar, {saved().count});
-    return map("multiply", {saved().a, expand(share, saved().a.shape, saved().shape)});
+    return map("multiply", {saved().difference, expand(share, saved().difference.shape, saved().shape)});
   }
 
   /// The random bits depend on the layer and the place alone, as the layer's own kernel draws them: computed again,
@@ -532,8 +539,8 @@ class Lowering {
     const Value x = arg(0);
     const Value bits = writer_.compute("random_bits", x.shape, {shape_of(x)});
     const Value chosen = writer_.compute("greater", x.shape, {map("uniform", {bits})}, -1, 1);
-    saved().a = writer_.compute("cast", x.shape, {chosen});
-    return map("multiply", {map("multiply", {x}), saved().a});
+    saved().mask = writer_.compute("cast", x.shape, {chosen});
+    return map("multiply", {map("multiply", {x}), saved().mask});
   }
 
   // --- The step's end.
