@@ -28,7 +28,7 @@ const Shape kScalar = {1};
 
 std::int64_t channels(const Shape& shape) { return shape.empty() ? 1 : shape.back(); }
 
-/// Of what a matrix product reads or makes: whether a framework's product of matrices takes it as it is.
+/// What a product of matrices takes as it is.
 bool is_matrix(const Shape& shape) { return shape.size() == 2; }
 
 class Lowering {
@@ -56,7 +56,7 @@ class Lowering {
     std::array<Value, 2> factor_shape, flat;  ///< of a product's factors: as they come, and as matrices
     Value product_shape;                      ///< of a product, before its rows become several axes
     Value out_shape, bias_shape;              ///< of a layer with a bias: its output's, and the bias's
-    Value gradient, unbiased_gradient;        ///< of its output, found by the first that reads them
+    Value gradient, product_gradient;         ///< found by the first that reads them
     Value count, centred, deviation, normal;  ///< of a norm
     Value axes;                               ///< of a norm: those of its sums, found by its parameters' gradient
     Value weight_shape;                       ///< of a convolution
@@ -154,10 +154,11 @@ class Lowering {
       case OpKind::conv2d:
         return conv2d();
       case OpKind::conv2d_grad_input:
-        return writer_.compute("conv2d_grad_input", op_->shape, {before_bias(arg(0)), arg(1), saved().shape}, flops());
-      case OpKind::conv2d_grad_weight:
-        return writer_.compute("conv2d_grad_weight", op_->shape, {before_bias(arg(0)), arg(1), saved().weight_shape},
+        return writer_.compute("conv2d_grad_input", op_->shape, {product_gradient(arg(0)), arg(1), saved().shape},
                                flops());
+      case OpKind::conv2d_grad_weight:
+        return writer_.compute("conv2d_grad_weight", op_->shape,
+                               {product_gradient(arg(0)), arg(1), saved().weight_shape}, flops());
       case OpKind::batchnorm_stats:
         return statistics({channels(op_->shape)}, true);
       case OpKind::layernorm_stats:
@@ -287,30 +288,31 @@ class Lowering {
 
   Shape arg_shape(std::size_t i) const { return core::arg_shapes(layers_, node_)[i]; }
 
-  /// The gradient of a product's output, as it left the product and, if it was scaled, times that.
-  const Value& gradient(const Value& dy) {
+  /// The gradient of a layer's output before its last axis became several.
+  Value natural_gradient(const Value& dy) {
+    Value& d = saved().gradient;
+    if (!d.nodes.empty()) return d;
+    d = dy;
     const Op& forward = *layers_.op(forward_);
-    if (!saved().gradient.nodes.empty()) return saved().gradient;
-    Value d = dy;
-    if (!saved().out_shape.nodes.empty() && forward.kind == OpKind::matmul && forward.attrs.batch == 1) {
-      Shape natural = dy.shape;
-      while (natural.size() > 1 && natural.back() != forward.attrs.n) {
-        const std::int64_t last = natural.back();
-        natural.pop_back();
-        natural.back() *= last;
-      }
-      if (natural != dy.shape) d = writer_.view("reshape", d, natural, saved().out_shape);
+    if (forward.kind != OpKind::matmul || forward.attrs.batch > 1 || saved().out_shape.nodes.empty()) return d;
+    Shape natural = dy.shape;
+    while (natural.size() > 1 && natural.back() != forward.attrs.n) {
+      const std::int64_t last = natural.back();
+      natural.pop_back();
+      natural.back() *= last;
     }
-    if (forward.attrs.alpha != 1.0) d = map("multiply", {d});
-    return saved().gradient = d;
+    if (natural != dy.shape) d = writer_.view("reshape", dy, std::move(natural), saved().out_shape);
+    return d;
   }
 
-  /// The gradient of what a bias was added to: y's, in the shape of that.
-  Value before_bias(const Value& dy) {
-    if (saved().bias_shape.nodes.empty()) return dy;
-    if (saved().unbiased_gradient.nodes.empty())
-      saved().unbiased_gradient = writer_.view("reshape", dy, dy.shape, saved().out_shape);
-    return saved().unbiased_gradient;
+  /// The gradient of a product or a convolution, before a factor and a bias.
+  Value product_gradient(const Value& dy) {
+    Value& d = saved().product_gradient;
+    if (!d.nodes.empty()) return d;
+    d = natural_gradient(dy);
+    if (!saved().bias_shape.nodes.empty()) d = writer_.view("reshape", d, d.shape, saved().out_shape);
+    if (layers_.op(forward_)->attrs.alpha != 1.0) d = map("multiply", {d});
+    return d;
   }
 
   Value matmul_gradient() {
@@ -327,7 +329,7 @@ class Lowering {
         factor = value(x);
         if (!saved().flat[which].nodes.empty()) factor = flatten(factor, which);
       } else {
-        factor = before_bias(gradient(value(x)));
+        factor = product_gradient(value(x));
         if (!saved().product_shape.nodes.empty()) {
           Shape shape{forward.attrs.m, forward.attrs.n};
           if (a.batch > 1) shape.insert(shape.begin(), a.batch);
@@ -345,7 +347,7 @@ class Lowering {
   }
 
   Value bias_gradient() {
-    const Value dy = gradient(arg(0));
+    const Value dy = natural_gradient(arg(0));
     const Value axes = writer_.descriptor("broadcast_axes", {saved().out_shape, saved().bias_shape});
     return writer_.view("reshape", sum(dy, op_->shape, axes), op_->shape, saved().bias_shape);
   }
