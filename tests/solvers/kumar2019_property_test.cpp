@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
 #include "cairn/core/random.h"
 #include "cairn/core/reference.h"
 #include "cairn/solvers/decomposition/elimination.h"
@@ -387,9 +389,9 @@ Graph along_spine(const Graph& graph, const Sequence& spine) {
 }
 
 /// A path folded once or more, each node joined to those beside it, with skips of up to three.
-Graph folded_path(Random& random, NodeId max_nodes) {
+Graph folded_path(Random& random, NodeId max_nodes, NodeId longest_fold) {
   const auto count = static_cast<NodeId>(random.between(8, max_nodes));
-  const auto fold = static_cast<NodeId>(random.between(3, 12));
+  const auto fold = static_cast<NodeId>(random.between(3, longest_fold));
   std::vector<core::Node> nodes;
   for (NodeId v = 0; v < count; ++v) {
     Nodes inputs;
@@ -406,7 +408,7 @@ TEST_CASE("Kumar 2019: pw_remat is valid, within Theorem 22, and not longer than
   Theorem22 theorem;
   std::int64_t steps = 0, literal_steps = 0, graphs = 0;
   for_each_seed(3000, [&](Random& random) {
-    const Graph graph = random.chance(50) ? plain_graph(random, 13) : folded_path(random, 40);
+    const Graph graph = random.chance(50) ? plain_graph(random, 13) : folded_path(random, 40, 12);
     solvers::PwRematOptions options;
     options.k = random.chance(70) ? 1 : random.between(1, graph.node_count() + 1);
     options.retain = false;
@@ -444,6 +446,73 @@ TEST_CASE("Kumar 2019: pw_remat is valid, within Theorem 22, and not longer than
   });
   CHECK(graphs > 1000);
   CHECK(steps * 100 <= literal_steps * 105);
+}
+
+TEST_CASE("Kumar 2019: Theorems 5 and 22 on larger graphs") {
+  Theorem22 theorem22;
+  int by_trees = 0;
+  for_each_seed(60, [&](Random& random) {
+    const Graph graph = folded_path(random, 200, 80);
+    CAPTURE(graph.node_count());
+    const std::int64_t kept = size_of(graph, outputs(graph));
+
+    const solvers::TreeDecomposition tree = solvers::min_fill_decomposition(graph);
+    solvers::TwRematOptions tw;
+    tw.decomposition = &tree;
+    tw.k = 1;
+    tw.retain = false;
+    const Theorem5 theorem5 = kumar2019::theorem5(graph, literal(tree));
+    try {
+      const solvers::Solution by_tree = solvers::tw_remat(graph, tw);
+      const core::Evaluation of_tree = core::evaluate(graph, by_tree.schedule);
+      REQUIRE(of_tree.valid());
+      CHECK(by_tree.peak == of_tree.peak);
+      CHECK(by_tree.peak <= theorem5.memory);
+      CHECK(by_tree.cost <= theorem5.length);
+      ++by_trees;
+    } catch (const core::InputError&) {
+      // Longer than what is written out.
+    }
+
+    solvers::PwRematOptions pw;
+    pw.k = 1;
+    pw.retain = false;
+    const solvers::Spine spine = solvers::add_spine(graph, solvers::path_decomposition(graph));
+    const auto p = spine.decomposition.width + 1, b = static_cast<std::int32_t>(spine.decomposition.bags.size());
+    const solvers::Solution by_path = solvers::pw_remat(graph, pw);
+    const core::Evaluation of_path = core::evaluate(graph, by_path.schedule);
+    REQUIRE(of_path.valid());
+    CHECK(by_path.peak == of_path.peak);
+    CHECK(by_path.peak <= Theorem22::memory(p, b) * (largest_inputs(graph) + largest_size(graph)) + kept);
+    CHECK(static_cast<double>(by_path.schedule.length()) <= theorem22.steps(p, b));
+  });
+  CHECK(by_trees >= 30);
+}
+
+TEST_CASE("Kumar 2019: keeping values where the budget has room raises neither the peak nor the cost") {
+  std::int64_t cheaper = 0;
+  for_each_seed(600, [&](Random& random) {
+    const Graph graph = random.chance(50) ? plain_graph(random, 16) : folded_path(random, 40, 12);
+    const std::int64_t k = random.chance(50) ? 1 : random.between(1, graph.node_count() + 1);
+    CAPTURE(k, show(graph));
+    const auto check = [&](auto solve, auto options) {
+      options.k = k;
+      options.retain = false;
+      const solvers::Solution plain = solve(graph, options);
+      options.retain = true;
+      if (random.chance(70)) options.budget = plain.peak;
+      const solvers::Solution kept = solve(graph, options);
+      REQUIRE(core::reference::valid(graph, kept.schedule));
+      CHECK(kept.peak == core::reference::peak(graph, kept.schedule));
+      CHECK(kept.cost == core::reference::cost(graph, kept.schedule));
+      CHECK(kept.peak <= plain.peak);
+      CHECK(kept.cost <= plain.cost);
+      cheaper += kept.cost < plain.cost;
+    };
+    check(solvers::tw_remat, solvers::TwRematOptions());
+    check(solvers::pw_remat, solvers::PwRematOptions());
+  });
+  CHECK(cheaper > 0);
 }
 
 }  // namespace
