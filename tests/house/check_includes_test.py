@@ -36,8 +36,8 @@ ARROWS = {
     "pipeline/report": ["core"],
     "pipeline": ["core", "core/formats", "core/machine", "models", "sim", "solvers/common", "solvers/plan",
                  "solvers/order", "solvers/order/device", "solvers", "runtime", "cuda", "pipeline/report"],
-    "cli": ["core", "core/formats", "models", "sim", "solvers/common", "solvers/plan", "solvers", "runtime",
-            "pipeline", "pipeline/report"],
+    "cli": ["core", "core/formats", "models", "sim", "solvers/common", "solvers/plan", "solvers/decomposition", "solvers",
+            "runtime", "pipeline", "pipeline/report"],
 }
 FOLDERS = [*ARROWS, "tests", "bench", "fuzz"]
 
