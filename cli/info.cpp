@@ -76,7 +76,7 @@ solvers::Treewidth write_decomposition(const InfoArguments& arguments, const cor
   return found;
 }
 
-std::string describe(const solvers::Treewidth& found) {
+std::string treewidth_text(const solvers::Treewidth& found) {
   const std::int32_t width = found.decomposition.width;
   return fmt::format(
       "{}: {} bags by {}",
@@ -125,7 +125,7 @@ int show_info(const InfoArguments& arguments) {
       {"because", lower_bound_reason(problem)},
       {"least budget known", fmt::format("{}, {:.1f}% of the baseline, with --solver {}", bytes_text(least.bytes),
                                          100 + increase_pct(least.bytes, problem.baseline.peak), least.solver)}};
-  if (treewidth) rows.push_back({"treewidth", describe(*treewidth)});
+  if (treewidth) rows.push_back({"treewidth", treewidth_text(*treewidth)});
   if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->means});
   arguments.console.print(json, format_table(rows));
   return catch_interrupt() ? kInterrupted : kDone;
