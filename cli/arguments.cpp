@@ -222,13 +222,15 @@ void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<Na
 void GraphOutputs::add_to(CLI::App& app) {
   app.add_option("-o,--output", json, "graph file to write (Cairn JSON)");
   app.add_option("--dot", dot, "Graphviz file to write");
+  app.add_option("--gr", gr, "PACE .gr file to write: the undirected graph, for solvers of treewidth");
 }
 
-std::vector<NamedPath> GraphOutputs::paths() const { return {{"-o", json}, {"--dot", dot}}; }
+std::vector<NamedPath> GraphOutputs::paths() const { return {{"-o", json}, {"--dot", dot}, {"--gr", gr}}; }
 
 void GraphOutputs::write(const core::Graph& graph) const {
   if (!json.empty()) core::write_file(json, core::graph_to_json(graph));
   if (!dot.empty()) core::write_file(dot, core::graph_to_dot(graph));
+  if (!gr.empty()) core::write_file(gr, core::graph_to_gr(graph));
 }
 
 std::string written_to(const std::string& path) { return path.empty() ? "nowhere (give -o g.json)" : path; }

@@ -79,9 +79,10 @@ struct GraphArguments {
   NamedPath input() const;
 };
 
-/// Where a command writes the graph it was given, if asked to: any readable format becomes Cairn JSON or Graphviz.
+/// Where a command writes the graph it was given, if asked to: any readable format becomes Cairn JSON, Graphviz or PACE
+/// .gr.
 struct GraphOutputs {
-  std::string json, dot;
+  std::string json, dot, gr;
 
   void add_to(CLI::App& app);
   std::vector<NamedPath> paths() const;

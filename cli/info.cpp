@@ -7,7 +7,10 @@
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/output.h"
+#include "cairn/core/formats/files.h"
 #include "cairn/pipeline/solve.h"
+#include "cairn/solvers/decomposition/td_file.h"
+#include "cairn/solvers/decomposition/treewidth.h"
 
 namespace cairn::cli {
 namespace {
@@ -17,7 +20,7 @@ struct InfoArguments {
   GraphArguments graph;
   SolverArguments search;
   GraphOutputs outputs;
-  std::string budget;
+  std::string budget, td;
 };
 
 pipeline::Solved search_within(const InfoArguments& arguments, const pipeline::Problem& problem,
@@ -65,11 +68,31 @@ Verdict judge_budget(const InfoArguments& arguments, const pipeline::Problem& pr
   return {{}, "not known: no schedule was found within the time limit, and none is excluded"};
 }
 
+/// Writes the best decomposition found within the limit.
+solvers::Treewidth write_decomposition(const InfoArguments& arguments, const core::Graph& graph) {
+  const solvers::SolveOptions options = arguments.search.options();
+  solvers::Treewidth found = solvers::find_treewidth(graph, {.limit = options.limit, .seed = options.seed});
+  core::write_file(arguments.td, solvers::td_text(found.decomposition, graph.node_count()));
+  return found;
+}
+
+std::string treewidth_text(const solvers::Treewidth& found) {
+  const std::int32_t width = found.decomposition.width;
+  return fmt::format(
+      "{}: {} bags by {}",
+      width == found.lower ? fmt::format("{}, proved", width) : fmt::format("from {} to {}", found.lower, width),
+      found.decomposition.bags.size(), found.by);
+}
+
 int show_info(const InfoArguments& arguments) {
   arguments.search.find();
-  require_outputs(arguments.outputs.paths(), {arguments.graph.input()});
+  std::vector<NamedPath> paths = arguments.outputs.paths();
+  paths.push_back({"--td", arguments.td});
+  require_outputs(paths, {arguments.graph.input()});
   pipeline::Problem problem = arguments.graph.problem(arguments.budget);
   arguments.outputs.write(problem.graph);
+  std::optional<solvers::Treewidth> treewidth;
+  if (!arguments.td.empty()) treewidth = write_decomposition(arguments, problem.graph);
   const pipeline::Solved lowest = search_within(arguments, problem, {});
   if (lowest.solution.peak_bound.scope == solvers::kAnySchedule)
     problem.lower_bound = std::max(problem.lower_bound, lowest.solution.peak_bound.value);
@@ -84,6 +107,12 @@ int show_info(const InfoArguments& arguments) {
     json["fits"] = or_null(verdict->fits);
     json["means"] = verdict->means;
   }
+  if (treewidth) {
+    json["treewidth_upper"] = treewidth->decomposition.width;
+    json["treewidth_lower"] = treewidth->lower;
+    json["treewidth_by"] = treewidth->by;
+    json["bags"] = treewidth->decomposition.bags.size();
+  }
   add_limits(json, problem, least);
   json["interrupted"] = catch_interrupt().load();
   Rows rows = {
@@ -96,6 +125,7 @@ int show_info(const InfoArguments& arguments) {
       {"because", lower_bound_reason(problem)},
       {"least budget known", fmt::format("{}, {:.1f}% of the baseline, with --solver {}", bytes_text(least.bytes),
                                          100 + increase_pct(least.bytes, problem.baseline.peak), least.solver)}};
+  if (treewidth) rows.push_back({"treewidth", treewidth_text(*treewidth)});
   if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->means});
   arguments.console.print(json, format_table(rows));
   return catch_interrupt() ? kInterrupted : kDone;
@@ -110,11 +140,15 @@ Subcommand add_info(CLI::App& root) {
   add_budget(*app, arguments->budget, "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak");
   arguments->search.add_to(*app, "5s");
   arguments->outputs.add_to(*app);
+  app->add_option("--td", arguments->td,
+                  "PACE .td file to write: the best tree decomposition found within the time limit, which the search "
+                  "for the least budget then has again");
   arguments->graph.add_to(*app);
   app->footer(
       "Examples:\n"
       "  cairn info graph.json\n"
       "  cairn info trace.log -o graph.json                 any readable format as Cairn JSON\n"
+      "  cairn info graph.json --td graph.td -t 60s         its treewidth, for solve --solver tw --td\n"
       "  cairn info gpt2 --batch 8 --seq 256 --budget 2GiB");
   return {app, [arguments] { return show_info(*arguments); }};
 }

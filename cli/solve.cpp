@@ -11,6 +11,7 @@
 #include "cairn/cli/tw_curve.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/pipeline/backend.h"
+#include "cairn/solvers/decomposition/td_file.h"
 
 namespace cairn::cli {
 namespace {
@@ -19,7 +20,7 @@ struct SolveArguments {
   Console console;
   GraphArguments graph;
   SolverArguments search;
-  std::string budget, output, plan, backend = "host", sweep;
+  std::string budget, output, plan, td, backend = "host", sweep;
   std::int64_t alignment = 1;
   bool peak_only = false, stream = false;
 };
@@ -36,7 +37,7 @@ struct Result {
 /// Plans what was found and writes both; found.solution.schedule may become one whose plan fits. The schedule is
 /// written first, as planning a long one takes seconds.
 Result finish(const pipeline::Problem& problem, const solvers::SolverInfo& solver, pipeline::Solved& found,
-              const SolveArguments& arguments) {
+              const SolveArguments& arguments, const solvers::TreeDecomposition* decomposition) {
   constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
   const auto write = [&] {
     if (!arguments.output.empty())
@@ -44,6 +45,7 @@ Result finish(const pipeline::Problem& problem, const solvers::SolverInfo& solve
   };
   write();
   pipeline::FitOptions options{arguments.search.options(), {.alignment = arguments.alignment}};
+  options.search.decomposition = decomposition;
   options.plan.limit.stop = &catch_interrupt();
   Result result{found.solution.schedule, core::evaluate(problem.graph, found.solution.schedule), {}};
   const bool interrupted = catch_interrupt();
@@ -121,7 +123,7 @@ int solve(const SolveArguments& arguments) {
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
   require_outputs({{"-o", arguments.output}, {"--plan", arguments.plan}, {"--sweep", arguments.sweep}},
-                  {arguments.graph.input()});
+                  {arguments.graph.input(), {"--td", arguments.td}});
   if ((!arguments.sweep.empty() || arguments.stream) && solver.name != "tw")
     throw core::InputError(
         fmt::format("{} is about TWRemat(k): give --solver tw", arguments.stream ? "--stream" : "--sweep"));
@@ -129,6 +131,12 @@ int solve(const SolveArguments& arguments) {
   options.accelerator = accelerator.get();
   pipeline::Problem problem = arguments.graph.problem(arguments.budget);
   options.budget = problem.budget;
+  std::optional<solvers::TreeDecomposition> decomposition;
+  if (!arguments.td.empty()) {
+    decomposition =
+        solvers::parse_td(core::read_file(arguments.td), arguments.td, problem.graph, {.stop = &catch_interrupt()});
+    options.decomposition = &*decomposition;
+  }
   if (!arguments.sweep.empty()) return write_tw_curve(arguments.console, problem, options, arguments.sweep);
   if (arguments.stream) return stream_tw_schedule(arguments.console, problem, options, arguments.output);
   pipeline::Solved found;
@@ -144,7 +152,7 @@ int solve(const SolveArguments& arguments) {
   if (success || catch_interrupt()) {
     // Interrupted before anything was found: the baseline is the best schedule known.
     if (found.solution.schedule.steps.empty()) found.solution.schedule = core::baseline_schedule(problem.graph);
-    result = finish(problem, solver, found, arguments);
+    result = finish(problem, solver, found, arguments, options.decomposition);
   }
   const pipeline::LeastBudget least =
       pipeline::least_feasible(problem, solver, found.solution, arguments.search.options());
@@ -171,6 +179,8 @@ Subcommand add_solve(CLI::App& root) {
   arguments->search.add_to(*app, "10s");
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write: where every tensor lives");
+  app->add_option("--td", arguments->td,
+                  "PACE .td file: the tree decomposition of the graph that the solver is to use");
   app->add_option("--backend", arguments->backend, "host, cuda or auto: where large tables of solvers are filled")
       ->capture_default_str();
   app->add_flag("--peak-only", arguments->peak_only,

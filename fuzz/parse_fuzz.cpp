@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
+#include "cairn/solvers/decomposition/td_file.h"
 
 namespace {
 
@@ -24,7 +26,7 @@ const Graph& small_graph() {
 }
 
 void parse(std::uint8_t parser, std::string_view text) {
-  switch (parser % 5) {
+  switch (parser % 6) {
     case 0: {
       const Graph graph = parse_graph(text, "file");
       if (parse_graph(graph_to_json(graph), "again").fingerprint() != graph.fingerprint()) std::abort();
@@ -39,6 +41,13 @@ void parse(std::uint8_t parser, std::string_view text) {
     case 3:
       parse_minimalloc_csv(text, "file");
       break;
+    case 4: {
+      const Graph& graph = small_graph();
+      const auto decomposition = cairn::solvers::parse_td(text, "file", graph);
+      const std::string again = cairn::solvers::td_text(decomposition, graph.node_count());
+      if (cairn::solvers::parse_td(again, "again", graph).bags != decomposition.bags) std::abort();
+      break;
+    }
     default:
       parse_budget(text, 1'000'000'007);
       parse_seconds(text);

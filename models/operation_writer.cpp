@@ -54,9 +54,8 @@ OperationValue OperationWriter::compute(std::string_view what, core::Shape shape
   return {{v}, std::move(shape)};
 }
 
-OperationValue OperationWriter::elementwise(std::string_view what, Values inputs, std::int64_t flops_an_element) {
-  const core::Shape& shape = inputs.begin()->shape;
-  return compute(what, shape, inputs, flops_an_element * core::element_count(shape));
+OperationValue OperationWriter::elementwise(std::string_view what, Values inputs) {
+  return compute(what, inputs.begin()->shape, inputs);
 }
 
 OperationValue OperationWriter::read(core::Shape shape, std::int64_t elements) {

@@ -28,7 +28,7 @@ const Shape kScalar = {1};
 
 std::int64_t channels(const Shape& shape) { return shape.empty() ? 1 : shape.back(); }
 
-/// Of what a matrix product reads or makes: whether a framework's product of matrices takes it as it is.
+/// What a product of matrices takes as it is.
 bool is_matrix(const Shape& shape) { return shape.size() == 2; }
 
 class Lowering {
@@ -56,9 +56,15 @@ class Lowering {
     std::array<Value, 2> factor_shape, flat;  ///< of a product's factors: as they come, and as matrices
     Value product_shape;                      ///< of a product, before its rows become several axes
     Value out_shape, bias_shape;              ///< of a layer with a bias: its output's, and the bias's
-    Value gradient, unbiased_gradient;        ///< of its output, found by the first that reads them
+    Value gradient, product_gradient;         ///< found by the first that reads them
     Value count, centred, deviation, normal;  ///< of a norm
-    Value a, b, c;                            ///< of other kinds
+    Value axes;                               ///< of a norm: those of its sums, found by its parameters' gradient
+    Value weight_shape;                       ///< of a convolution
+    Value squares;                            ///< of upsampling: the shape with every pixel as 2 x 2
+    Value tanh, one_plus_tanh, half_input;    ///< of a GELU
+    Value likelihood;                         ///< of cross entropy: its logarithm, of every class
+    Value difference;                         ///< of the mean squared error
+    Value mask;                               ///< of dropout
   };
 
   void lower(NodeId v) {
@@ -148,9 +154,11 @@ class Lowering {
       case OpKind::conv2d:
         return conv2d();
       case OpKind::conv2d_grad_input:
-        return writer_.compute("conv2d_grad_input", op_->shape, {before_bias(arg(0)), arg(1), saved().shape}, flops());
+        return writer_.compute("conv2d_grad_input", op_->shape, {product_gradient(arg(0)), arg(1), saved().shape},
+                               flops());
       case OpKind::conv2d_grad_weight:
-        return writer_.compute("conv2d_grad_weight", op_->shape, {before_bias(arg(0)), arg(1), saved().c}, flops());
+        return writer_.compute("conv2d_grad_weight", op_->shape,
+                               {product_gradient(arg(0)), arg(1), saved().weight_shape}, flops());
       case OpKind::batchnorm_stats:
         return statistics({channels(op_->shape)}, true);
       case OpKind::layernorm_stats:
@@ -175,7 +183,7 @@ class Lowering {
       case OpKind::upsample:
         return upsample();
       case OpKind::upsample_grad:
-        return sum(writer_.view("reshape", arg(0), pairs_of_pixels(op_->shape), saved().b), op_->shape);
+        return sum(writer_.view("reshape", arg(0), pairs_of_pixels(op_->shape), saved().squares), op_->shape);
       case OpKind::concat:
         return writer_.compute("concat", op_->shape, {arg(0), arg(1)}, 0);
       case OpKind::slice:
@@ -200,7 +208,7 @@ class Lowering {
       case OpKind::mse_grad:
         return mean_squared_error_gradient();
       case OpKind::dropout:
-        return layers_.backward(node_) ? map("multiply", {map("multiply", {arg(0), saved().a})}) : dropout();
+        return layers_.backward(node_) ? map("multiply", {map("multiply", {arg(0), saved().mask})}) : dropout();
       case OpKind::batchnorm_with_stats:
       case OpKind::layernorm_with_stats:
       case OpKind::maxpool_with_indices:
@@ -280,30 +288,31 @@ class Lowering {
 
   Shape arg_shape(std::size_t i) const { return core::arg_shapes(layers_, node_)[i]; }
 
-  /// The gradient of a product's output, as it left the product and, if it was scaled, times that.
-  const Value& gradient(const Value& dy) {
+  /// The gradient of a layer's output before its last axis became several.
+  Value natural_gradient(const Value& dy) {
+    Value& d = saved().gradient;
+    if (!d.nodes.empty()) return d;
+    d = dy;
     const Op& forward = *layers_.op(forward_);
-    if (!saved().gradient.nodes.empty()) return saved().gradient;
-    Value d = dy;
-    if (!saved().out_shape.nodes.empty() && forward.kind == OpKind::matmul && forward.attrs.batch == 1) {
-      Shape natural = dy.shape;
-      while (natural.size() > 1 && natural.back() != forward.attrs.n) {
-        const std::int64_t last = natural.back();
-        natural.pop_back();
-        natural.back() *= last;
-      }
-      if (natural != dy.shape) d = writer_.view("reshape", d, natural, saved().out_shape);
+    if (forward.kind != OpKind::matmul || forward.attrs.batch > 1 || saved().out_shape.nodes.empty()) return d;
+    Shape natural = dy.shape;
+    while (natural.size() > 1 && natural.back() != forward.attrs.n) {
+      const std::int64_t last = natural.back();
+      natural.pop_back();
+      natural.back() *= last;
     }
-    if (forward.attrs.alpha != 1.0) d = map("multiply", {d});
-    return saved().gradient = d;
+    if (natural != dy.shape) d = writer_.view("reshape", dy, std::move(natural), saved().out_shape);
+    return d;
   }
 
-  /// The gradient of what a bias was added to: y's, in the shape of that.
-  Value before_bias(const Value& dy) {
-    if (saved().bias_shape.nodes.empty()) return dy;
-    if (saved().unbiased_gradient.nodes.empty())
-      saved().unbiased_gradient = writer_.view("reshape", dy, dy.shape, saved().out_shape);
-    return saved().unbiased_gradient;
+  /// The gradient of a product or a convolution, before a factor and a bias.
+  Value product_gradient(const Value& dy) {
+    Value& d = saved().product_gradient;
+    if (!d.nodes.empty()) return d;
+    d = natural_gradient(dy);
+    if (!saved().bias_shape.nodes.empty()) d = writer_.view("reshape", d, d.shape, saved().out_shape);
+    if (layers_.op(forward_)->attrs.alpha != 1.0) d = map("multiply", {d});
+    return d;
   }
 
   Value matmul_gradient() {
@@ -320,7 +329,7 @@ class Lowering {
         factor = value(x);
         if (!saved().flat[which].nodes.empty()) factor = flatten(factor, which);
       } else {
-        factor = before_bias(gradient(value(x)));
+        factor = product_gradient(value(x));
         if (!saved().product_shape.nodes.empty()) {
           Shape shape{forward.attrs.m, forward.attrs.n};
           if (a.batch > 1) shape.insert(shape.begin(), a.batch);
@@ -338,7 +347,7 @@ class Lowering {
   }
 
   Value bias_gradient() {
-    const Value dy = gradient(arg(0));
+    const Value dy = natural_gradient(arg(0));
     const Value axes = writer_.descriptor("broadcast_axes", {saved().out_shape, saved().bias_shape});
     return writer_.view("reshape", sum(dy, op_->shape, axes), op_->shape, saved().bias_shape);
   }
@@ -347,7 +356,7 @@ class Lowering {
     const Value x = arg(0);
     const Value w = arg(1);
     saved().shape = shape_of(x);
-    saved().c = shape_of(w);
+    saved().weight_shape = shape_of(w);
     const Value y = writer_.compute("conv2d", op_->shape, {x, w}, flops());
     return op_->args.size() > 2 ? add_bias(y, arg(2)) : y;
   }
@@ -393,9 +402,9 @@ class Lowering {
     Saved& left = saved_by(2);
     const Value dy = arg(0);
     const Shape shape{channels(dy.shape)};
-    left.a = writer_.descriptor("broadcast_axes", {left.shape});
-    const Value beta = sum(dy, shape, left.a);
-    const Value gamma = sum(map("multiply", {dy, left.normal}), shape, left.a);
+    left.axes = writer_.descriptor("broadcast_axes", {left.shape});
+    const Value beta = sum(dy, shape, left.axes);
+    const Value gamma = sum(map("multiply", {dy, left.normal}), shape, left.axes);
     return writer_.compute("concat", op_->shape, {gamma, beta}, 0);
   }
 
@@ -404,14 +413,14 @@ class Lowering {
     const Shape& shape = left.centred.shape;
     const Shape& statistic = left.deviation.shape;
     const Value dnormal = map("multiply", {arg(0), parameter(arg(3), shape, left.shape)});
-    const Value ddeviation = sum(map("multiply", {dnormal, left.centred}), statistic, left.a);
+    const Value ddeviation = sum(map("multiply", {dnormal, left.centred}), statistic, left.axes);
     Value d = map("multiply", {dnormal, expand(left.deviation, shape, left.shape)});
     // rsqrt(v)' = -1/2 rsqrt(v)^3
     const Value cube = map("multiply", {left.deviation, map("multiply", {left.deviation})});
     const Value dvariance = map("multiply", {map("multiply", {ddeviation, cube})});
     const Value dsquare = expand(map("divide", {dvariance, left.count}), shape, left.shape);
     d = map("add", {d, map("multiply", {map("multiply", {left.centred, dsquare})})});
-    const Value dmean = map("divide", {map("negate", {sum(d, statistic, left.a)}), left.count});
+    const Value dmean = map("divide", {map("negate", {sum(d, statistic, left.axes)}), left.count});
     return map("add", {d, expand(dmean, shape, left.shape)});
   }
 
@@ -421,18 +430,18 @@ class Lowering {
     const Value x = arg(0);
     const Value cube = map("multiply", {x, map("multiply", {x})});
     const Value inner = map("multiply", {map("add", {x, map("multiply", {cube})})});
-    saved().a = map("tanh", {inner});
-    saved().b = map("add", {saved().a});  // 1 + tanh
-    saved().c = map("multiply", {x});     // x / 2
-    return map("multiply", {saved().c, saved().b});
+    saved().tanh = map("tanh", {inner});
+    saved().one_plus_tanh = map("add", {saved().tanh});
+    saved().half_input = map("multiply", {x});
+    return map("multiply", {saved().half_input, saved().one_plus_tanh});
   }
 
   Value gelu_gradient() {
     const Value dy = arg(0);
     const Value x = arg(1);
-    const Value half = map("multiply", {map("multiply", {dy, saved().b})});
-    const Value dtanh = map("multiply", {dy, saved().c});
-    const Value slope = map("subtract", {map("multiply", {saved().a})});
+    const Value half = map("multiply", {map("multiply", {dy, saved().one_plus_tanh})});
+    const Value dtanh = map("multiply", {dy, saved().half_input});
+    const Value slope = map("subtract", {map("multiply", {saved().tanh})});
     const Value dinner = map("multiply", {map("multiply", {dtanh, slope})});
     const Value dcube = map("multiply", {dinner});
     const Value cubic = map("multiply", {dcube, map("multiply", {map("multiply", {x})})});
@@ -458,8 +467,8 @@ class Lowering {
   Value upsample() {
     const Value x = arg(0);
     saved().shape = shape_of(x);
-    saved().b = writer_.descriptor("pack", {saved().shape});
-    return writer_.compute("contiguous", op_->shape, {expand(x, pairs_of_pixels(x.shape), saved().b)}, 0);
+    saved().squares = writer_.descriptor("pack", {saved().shape});
+    return writer_.compute("contiguous", op_->shape, {expand(x, pairs_of_pixels(x.shape), saved().squares)}, 0);
   }
 
   Value mask(const Value& x) {
@@ -500,30 +509,30 @@ class Lowering {
     const Value top = expand(writer_.compute("max", rows, {logits}), logits.shape, saved().shape);
     const Value shifted = map("subtract", {logits, top});
     const Value total = map("log", {sum(map("exp", {shifted}), rows)});
-    saved().a = map("subtract", {shifted, expand(total, logits.shape, saved().shape)});
+    saved().likelihood = map("subtract", {shifted, expand(total, logits.shape, saved().shape)});
     saved().count = writer_.descriptor("slice", {saved().shape});
     const Value labels = arg(1);
-    const Value likelihood = writer_.compute("gather", rows, {saved().a, labels}, 0);
+    const Value likelihood = writer_.compute("gather", rows, {saved().likelihood, labels}, 0);
     return map("negate", {mean(likelihood, kScalar, saved().count)});
   }
 
   Value cross_entropy_gradient() {
     const Value labels = arg(1);
-    const Value likely = map("exp", {saved().a});
+    const Value likely = map("exp", {saved().likelihood});
     const Value wrong = writer_.compute("scatter_subtract", likely.shape, {likely, labels}, 0);
     return map("divide", {wrong, saved().count});
   }
 
   Value mean_squared_error() {
-    saved().a = map("subtract", {arg(0), arg(1)});
-    saved().shape = shape_of(saved().a);
+    saved().difference = map("subtract", {arg(0), arg(1)});
+    saved().shape = shape_of(saved().difference);
     saved().count = writer_.descriptor("product", {saved().shape});
-    return mean(map("multiply", {saved().a}), kScalar, saved().count);
+    return mean(map("multiply", {saved().difference}), kScalar, saved().count);
   }
 
   Value mean_squared_error_gradient() {
     const Value share = writer_.compute("divide", kScalar, {saved().count});
-    return map("multiply", {saved().a, expand(share, saved().a.shape, saved().shape)});
+    return map("multiply", {saved().difference, expand(share, saved().difference.shape, saved().shape)});
   }
 
   /// The random bits depend on the layer and the place alone, as the layer's own kernel draws them: computed again,
@@ -532,8 +541,8 @@ class Lowering {
     const Value x = arg(0);
     const Value bits = writer_.compute("random_bits", x.shape, {shape_of(x)});
     const Value chosen = writer_.compute("greater", x.shape, {map("uniform", {bits})}, -1, 1);
-    saved().a = writer_.compute("cast", x.shape, {chosen});
-    return map("multiply", {map("multiply", {x}), saved().a});
+    saved().mask = writer_.compute("cast", x.shape, {chosen});
+    return map("multiply", {map("multiply", {x}), saved().mask});
   }
 
   // --- The step's end.

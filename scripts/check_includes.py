@@ -40,7 +40,8 @@ RULE = {
     "pipeline/report": "core",
     "pipeline": "core core/formats core/machine models sim solvers/common solvers/plan solvers/order "
                 "solvers/order/device solvers/remat solvers runtime cuda pipeline/report",
-    "cli": "core core/formats models sim solvers/common solvers/plan solvers runtime pipeline pipeline/report",
+    "cli": "core core/formats models sim solvers/common solvers/plan solvers/decomposition solvers runtime pipeline "
+           "pipeline/report",
 }
 RULE = {folder: set(allowed.split()) for folder, allowed in RULE.items()}
 LIBRARY = {folder.split("/")[0] for folder in RULE} - {"cli"}

@@ -27,6 +27,13 @@ bool looks_like_csv(std::string_view first_line) {
          first_line.find("upper") != std::string_view::npos;
 }
 
+/// A comment, the problem line, or an edge of PACE's `.gr`, where its problem line is missing.
+bool looks_like_gr(std::string_view first_line) {
+  const std::string_view word = first_line.substr(0, first_line.find_first_of(" \t\r"));
+  return word == "c" || word == "p" ||
+         (word.size() < first_line.size() && first_line.find_first_not_of("0123456789 \t\r") == std::string_view::npos);
+}
+
 /// /proc/self/fd/1, to which /dev/stdout links: whoever opened it goes on writing to it.
 bool is_descriptor(const std::filesystem::path& path) {
   std::error_code ignored;
@@ -118,6 +125,7 @@ Graph parse_graph(std::string_view text, const std::string& origin, const Limit&
   if (begin == std::string_view::npos) throw InputError(fmt::format("{}: is empty", origin));
   const std::string_view first_line = text.substr(begin, text.find('\n', begin) - begin);
   if (looks_like_simrd(first_line)) return formats::graph_from_simrd(text, origin, limit);
+  if (looks_like_gr(first_line)) return formats::graph_from_gr(text, origin, limit);
   if (looks_like_csv(first_line)) {
     throw InputError(
         fmt::format("{}: is a list of buffers (MiniMalloc CSV), not a graph; use `cairn plan --buffers`", origin));

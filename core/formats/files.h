@@ -48,13 +48,16 @@ class FileWriter {
 };
 
 /// Reads a graph in any known format, recognised by content: Cairn JSON, networkx node-link JSON (both dialects), simrd
-/// traces. O(bytes).
+/// traces, PACE `.gr` (undirected: vertex i becomes node i - 1, named `v` and i, of size and cost 1; an edge runs from
+/// the lower to the higher number, and counts once). O(bytes), for `.gr` O(bytes log).
 Graph load_graph(const std::string& path, const Limit& limit = {});
 /// The same from memory; `origin` stands for the file in errors.
 Graph parse_graph(std::string_view text, const std::string& origin, const Limit& limit = {});
 
 std::string graph_to_json(const Graph& graph);
 std::string graph_to_dot(const Graph& graph);
+/// The undirected graph under it as PACE `.gr`: node i is vertex i + 1.
+std::string graph_to_gr(const Graph& graph);
 
 struct ScheduleFile {
   std::string graph;  ///< fingerprint

@@ -45,7 +45,7 @@ class OperationWriter {
   OperationValue compute(std::string_view what, core::Shape shape, Values inputs, std::int64_t flops = -1,
                          std::int64_t element_bytes = 4);
   /// The same with the shape of the first input.
-  OperationValue elementwise(std::string_view what, Values inputs, std::int64_t flops_an_element = 1);
+  OperationValue elementwise(std::string_view what, Values inputs);
 
   /// A resident tensor of that shape, of which `elements` are read; below 0: all.
   OperationValue read(core::Shape shape, std::int64_t elements = -1);

@@ -12,6 +12,8 @@
 #include <tuple>
 #include <utility>
 
+#include "cairn/solvers/decomposition/tree_decomposition.h"
+
 namespace cairn::solvers {
 namespace {
 
@@ -164,6 +166,47 @@ class GreedyLayout {
   Layout order_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
+
+/// Nodes as they are met in the bags of a tree decomposition from `root` on, small branches before large ones: on the
+/// way to any bag, only O(log bags) bags have branches left that hold it up.
+Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count) {
+  const auto& tree = decomposition.tree;
+  const auto count = static_cast<std::int32_t>(tree.size());
+  Layout layout;
+  if (count == 0) return layout;
+  std::vector<std::int32_t> order, parent(count, -1), size(count, 1);
+  const auto traverse = [&](std::int32_t root) {
+    order.assign(1, root);
+    parent[root] = -1;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (const std::int32_t c : tree[order[i]]) {
+        if (c == parent[order[i]]) continue;
+        parent[c] = order[i];
+        order.push_back(c);
+      }
+    }
+  };
+  // From one end of a longest path.
+  traverse(0);
+  traverse(order.back());
+  for (std::size_t i = order.size(); i-- > 1;) size[parent[order[i]]] += size[order[i]];
+  std::vector<std::uint8_t> placed(node_count, 0);
+  std::vector<std::int32_t> stack{order.front()}, children;
+  while (!stack.empty()) {
+    const std::int32_t bag = stack.back();
+    stack.pop_back();
+    for (const NodeId v : decomposition.bags[bag]) {
+      if (std::exchange(placed[v], 1) == 0) layout.push_back(v);
+    }
+    children.clear();
+    for (const std::int32_t c : tree[bag]) {
+      if (c != parent[bag]) children.push_back(c);
+    }
+    std::sort(children.begin(), children.end(), [&](std::int32_t a, std::int32_t b) { return size[a] > size[b]; });
+    stack.insert(stack.end(), children.begin(), children.end());
+  }
+  return layout;
+}
 
 /// Reorders windows of a layout: least separation number within the window, then least sum of boundaries. Boundaries
 /// outside do not depend on the order inside.
@@ -363,6 +406,7 @@ PathDecomposition path_decomposition(const Graph& graph, core::Stopwatch* watch)
   for (const auto& starts : {in_order, from_end, peripheral}) {
     if (!expired()) offer(GreedyLayout(graph, rank).run(starts));
   }
+  if (!expired()) offer(layout_of_tree(min_fill_decomposition(graph, kDefaultCoreDegree, watch), n));
   if (!expired()) improve_layout(graph, best, watch);
   return decomposition_of_layout(graph, best);
 }

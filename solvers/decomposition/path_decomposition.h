@@ -35,10 +35,11 @@ PathDecomposition decomposition_of_layout(const core::Graph& graph, std::span<co
 /// Leaves out bags that a neighbour holds, until there is none: at most n bags, the same width. O(sum of bag sizes).
 PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 
-/// The smallest width of several layouts: the input order, breadth-first ones from peripheral nodes, and greedy ones
-/// that grow the smallest boundary; then windows of the best one are reordered optimally, wherever its boundary is
-/// largest, until that brings nothing or `watch` expires. Exact up to kMostExactPathwidthNodes nodes. O(m log n) a
-/// layout and O(2^w w) a window of w = 10 nodes.
+/// The smallest width of several layouts: the input order, a breadth-first one from peripheral nodes, greedy ones that
+/// grow the smallest boundary, and the bags of a min-fill tree decomposition, small branches before large ones; then
+/// windows of the best one are reordered optimally, wherever its boundary is largest, until that brings nothing or
+/// `watch` expires. Exact up to kMostExactPathwidthNodes nodes. O(m log n) a layout, that of min_fill_decomposition(),
+/// and O(2^w w) a window of w = 10 nodes.
 PathDecomposition path_decomposition(const core::Graph& graph, core::Stopwatch* watch = nullptr);
 
 inline constexpr core::NodeId kMostExactPathwidthNodes = 20;

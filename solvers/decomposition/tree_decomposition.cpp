@@ -4,28 +4,15 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <span>
 #include <utility>
+
+#include "cairn/solvers/decomposition/internal/union_find.h"
 
 namespace cairn::solvers {
 namespace {
 
 using core::NodeId;
-
-class UnionFind {
- public:
-  explicit UnionFind(std::int32_t n) : parent_(n) { std::iota(parent_.begin(), parent_.end(), 0); }
-  std::int32_t find(std::int32_t x) {
-    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
-    return x;
-  }
-  /// The set of `from` joins that of `into`.
-  void join(std::int32_t from, std::int32_t into) { parent_[find(from)] = find(into); }
-
- private:
-  std::vector<std::int32_t> parent_;
-};
 
 using Bag = std::vector<NodeId>;
 

@@ -30,57 +30,76 @@ class PwSearch {
 
   /// The schedules of options.k alone.
   void run_given() {
-    const Outcome outcome = attempt(options_.k, kMostPwRematSteps);
-    if (outcome.stopped || outcome.least_length <= kMostPwRematSteps) return;
-    if (outcome.least_length == kUnknown) {
+    std::int64_t least = kUnknown;
+    for (const Variant& variant : variants()) {
+      const Outcome outcome = attempt(options_.k, variant, kMostPwRematSteps);
+      if (outcome.stopped) return;
+      least = std::min(least, outcome.length);
+    }
+    if (least <= kMostPwRematSteps) return;
+    if (least == kUnknown) {
       throw core::InputError(
           fmt::format("PWRemat({}) of this graph does not fit into the {} bytes that solvers may take; give a larger k",
                       options_.k, options_.memory_bytes));
     }
     std::string proposal;
     for (std::int64_t k = 2 * options_.k; proposal.empty() && k <= 2 * bag_count_; k *= 2) {
-      for (Variant variant{0, 0}; variant.scheduler < schedulers_.size(); ++variant.scheduler) {
+      for (const Variant& variant : variants()) {
         const auto list = build(k, variant);
         const std::int64_t length = list ? program(variant).length(*list) : kUnknown;
         if (length <= kMostPwRematSteps) proposal = fmt::format("; k={} has {}", k, length);
       }
     }
-    throw core::InputError(fmt::format("PWRemat({}) of this graph has {} steps, more than {}{}", options_.k,
-                                       outcome.least_length, kMostPwRematSteps, proposal));
+    throw core::InputError(fmt::format("PWRemat({}) of this graph has {} steps, more than {}{}", options_.k, least,
+                                       kMostPwRematSteps, proposal));
   }
 
-  /// k from above down along powers of two; then between the largest that fits the budget and the one above it, since
-  /// memory grows with k, if not always.
+  /// Of each variant: k from above down along powers of two, as long as that helps, then between the largest that fits
+  /// the budget and the one above it, since memory grows with k, if not always.
   void run_search() {
+    constexpr int kMostVain = 3, kBisections = 5;
     const std::int64_t most_steps = 64 * std::int64_t{graph_.node_count()} + 4096;
-    std::int64_t above = bag_count_ + 1, fits = 0;
-    for (std::int64_t k = above; k >= 1; k /= 2) {
-      const Outcome outcome = attempt(k, most_steps);
-      if (outcome.stopped || incumbent_.cannot_improve()) return;
-      if (outcome.least_length > most_steps) break;  // smaller k are longer still
-      if (outcome.fits && fits == 0) fits = k;
-      if (fits == 0) above = k;
-    }
-    if (fits == 0 || !options_.budget) return;
-    for (std::int64_t high = above; high - fits > 1;) {
-      const std::int64_t middle = fits + (high - fits) / 2;
-      const Outcome outcome = attempt(middle, most_steps);
-      if (outcome.stopped) return;
-      (outcome.fits ? fits : high) = middle;
+    for (const Variant& variant : variants()) {
+      std::int64_t above = bag_count_ + 1, fits = 0;
+      int vain = 0;
+      for (std::int64_t k = above; k >= 1 && vain < kMostVain; k /= 2) {
+        const Outcome outcome = attempt(k, variant, most_steps);
+        if (outcome.stopped || incumbent_.cannot_improve()) return;
+        if (outcome.length > most_steps) break;  // smaller k are longer still
+        if (outcome.fits && fits == 0) fits = k;
+        if (fits == 0) above = k;
+        vain = fits == 0 || outcome.improved ? 0 : vain + 1;
+      }
+      if (!options_.budget || fits == 0) continue;
+      for (int i = 0; i < kBisections && above - fits > 1; ++i) {
+        const std::int64_t middle = fits + (above - fits) / 2;
+        const Outcome outcome = attempt(middle, variant, most_steps);
+        if (outcome.stopped) return;
+        (outcome.fits ? fits : above) = middle;
+      }
     }
   }
 
  private:
   static constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
-  struct Outcome {
-    bool fits = false;     ///< one of the schedules
-    bool stopped = false;  ///< the limit ended it
-    std::int64_t least_length = kUnknown;
-  };
   struct Variant {
     std::size_t scheduler;
     double slack;
   };
+  struct Outcome {
+    bool stopped = false;   ///< the limit ended it
+    bool fits = false;      ///< the budget
+    bool improved = false;  ///< on what was known
+    std::int64_t length = kUnknown;
+  };
+
+  std::vector<Variant> variants() const {
+    std::vector<Variant> all;
+    for (std::size_t scheduler = 0; scheduler < schedulers_.size(); ++scheduler) {
+      for (const double slack : {0.0, 0.1}) all.push_back({scheduler, slack});
+    }
+    return all;
+  }
 
   std::optional<std::int32_t> build(std::int64_t k, const Variant& variant) {
     constexpr std::int64_t kBytesAnEntry = 16;  // with its share of what finds equal lists
@@ -88,36 +107,28 @@ class PwSearch {
   }
   const CompressedSchedule& program(const Variant& variant) const { return schedulers_[variant.scheduler].program(); }
 
-  Outcome attempt(std::int64_t k, std::int64_t most_steps) {
+  /// Builds the schedule, and offers it if it has at most so many steps.
+  Outcome attempt(std::int64_t k, const Variant& variant, std::int64_t most_steps) {
     Outcome outcome;
-    for (std::size_t scheduler = 0; scheduler < schedulers_.size(); ++scheduler) {
-      for (const double slack : {0.0, 0.1}) {
-        const Variant variant{scheduler, slack};
-        const auto list = build(k, variant);
-        outcome.stopped = watch_.expired_now();
-        if (outcome.stopped) return outcome;
-        if (!list) continue;
-        const std::int64_t length = program(variant).length(*list);
-        outcome.least_length = std::min(outcome.least_length, length);
-        if (length <= most_steps) outcome.fits = offer(variant, *list) || outcome.fits;
-      }
-    }
-    return outcome;
-  }
-
-  /// Whether it fits the budget.
-  bool offer(const Variant& variant, std::int32_t list) {
+    const auto list = build(k, variant);
+    outcome.stopped = watch_.expired_now();
+    if (outcome.stopped || !list) return outcome;
+    outcome.length = program(variant).length(*list);
+    if (outcome.length > most_steps) return outcome;
+    const auto best = [&] { return std::pair(incumbent_.peak(), incumbent_.cost()); };
+    const auto before = best();
     core::Schedule schedule;
-    schedulers_[variant.scheduler].measure(list, true, &schedule.steps);
+    schedulers_[variant.scheduler].measure(*list, true, &schedule.steps);
     watch_.charge(schedule.length());
-    const bool fits = incumbent_.fits(incumbent_.offer(schedule).peak);
-    if (fits && options_.retain && options_.budget) {
+    outcome.fits = incumbent_.fits(incumbent_.offer(schedule).peak);
+    if (outcome.fits && options_.retain && options_.budget) {
       schedule = core::run_pinned_once(graph_, std::move(schedule));
       work_.assign(core::drop_unread(graph_, schedule).steps);
       retain_where_it_fits(graph_, work_, *options_.budget);
       incumbent_.offer({work_.steps()});
     }
-    return fits;
+    outcome.improved = best() != before;
+    return outcome;
   }
 
   const core::Graph& graph_;

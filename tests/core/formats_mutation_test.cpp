@@ -39,7 +39,8 @@ const std::vector<std::string> kGraphFiles{
 {"INSTRUCTION":"ALIAS","NAME":"v","ALIAS":"-1"}
 {"INSTRUCTION":"RELEASE","NAME":"x"}
 {"INSTRUCTION":"RELEASE","NAME":"v"}
-)"};
+)",
+    "c a cycle and a path\np tw 7 7\n1 2\n2 3\n4 1\nc between\n3 4\n4 5\n6 5\n4 3\n"};
 
 const std::string kCsv = "id,lower,upper,size,note\na,0,3,4,\"x\"\r\n\"b\",2,9,5,\n";
 

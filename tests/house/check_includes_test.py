@@ -37,8 +37,8 @@ ARROWS = {
     "pipeline": ["core", "core/formats", "core/machine", "models", "sim", "solvers/common", "solvers/plan",
                  "solvers/order", "solvers/order/device", "solvers/remat", "solvers", "runtime", "cuda",
                  "pipeline/report"],
-    "cli": ["core", "core/formats", "models", "sim", "solvers/common", "solvers/plan", "solvers", "runtime",
-            "pipeline", "pipeline/report"],
+    "cli": ["core", "core/formats", "models", "sim", "solvers/common", "solvers/plan", "solvers/decomposition", "solvers",
+            "runtime", "pipeline", "pipeline/report"],
 }
 FOLDERS = [*ARROWS, "tests", "bench", "fuzz"]
 

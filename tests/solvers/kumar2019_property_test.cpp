@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
 #include "cairn/core/random.h"
 #include "cairn/core/reference.h"
 #include "cairn/solvers/decomposition/elimination.h"
@@ -29,6 +31,22 @@ using solvers::TreeDecomposition;
 /// Without scratch and in-place outputs, which the paper does not have.
 Graph plain_graph(Random& random, NodeId max_nodes) {
   return random_graph(random, {.max_nodes = max_nodes, .scratch = false, .in_place = false});
+}
+
+/// A path folded once or more, each node joined to those beside it, with skips of up to three.
+Graph folded_path(Random& random, NodeId max_nodes, NodeId longest_fold) {
+  const auto count = static_cast<NodeId>(random.between(8, max_nodes));
+  const auto fold = static_cast<NodeId>(random.between(3, longest_fold));
+  std::vector<core::Node> nodes;
+  for (NodeId v = 0; v < count; ++v) {
+    Nodes inputs;
+    if (v > 0) inputs.insert(v - 1);
+    if (v > 3 && random.chance(30)) inputs.insert(v - static_cast<NodeId>(random.between(2, 3)));
+    const NodeId across = v / fold * fold - 1 - v % fold;
+    if (across >= 0 && random.chance(80)) inputs.insert(across);
+    nodes.push_back(make_node("", random.between(0, 9), {inputs.begin(), inputs.end()}, random.between(0, 4)));
+  }
+  return build_graph(nodes);
 }
 
 Bags sets(const std::vector<std::vector<NodeId>>& bags) {
@@ -191,6 +209,86 @@ TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bou
   CHECK(fill_exact * 2 * 100 >= graphs * 90);  // about half of the graphs are eliminated by min-fill
   CHECK(found_exact * 100 >= graphs * 99);
   CHECK(lower_total * 100 >= naive_lower_total * 98);
+}
+
+/// A k-tree: a clique of k nodes, and each further node joined to a clique of k of those before it. Chordal, of
+/// treewidth k, and every node has k neighbours or more.
+Digraph random_k_tree(Random& random, NodeId k, NodeId count) {
+  Sequence label(count);
+  for (NodeId v = 0; v < count; ++v) label[v] = v;
+  random.shuffle(label);
+  Digraph graph;
+  std::vector<Sequence> cliques(1);  // of k nodes
+  for (NodeId v = 0; v < count; ++v) {
+    graph.nodes.insert(label[v]);
+    const Sequence clique = v < k ? cliques[0] : random.pick(cliques);
+    for (const NodeId u : clique) graph.edges.insert({label[u], label[v]});
+    if (v < k) cliques[0].push_back(v);
+    for (std::size_t i = 0; v >= k && i < clique.size(); ++i) {
+      cliques.push_back(clique);
+      cliques.back()[i] = v;
+    }
+  }
+  return graph;
+}
+
+TEST_CASE(
+    "Kumar 2019: k-trees are decomposed without fill, and the lower bound proves it; their parts at most as wide") {
+  for_each_seed(300, [](Random& random) {
+    const auto k = static_cast<NodeId>(random.between(1, 8));
+    Digraph graph = random_k_tree(random, k, k + 1 + static_cast<NodeId>(random.below(60)));
+    CAPTURE(k, graph.edges);
+    const solvers::Treewidth whole = solvers::find_treewidth(library(graph));
+    CHECK(whole.decomposition.width == k);
+    CHECK(whole.lower == k);
+    CHECK(whole.by == "min-fill");
+    CHECK(is_tree_decomposition(graph, literal(whole.decomposition)));
+
+    const int percent = static_cast<int>(random.between(5, 60));
+    std::erase_if(graph.edges, [&](const Edge&) { return random.chance(percent); });
+    solvers::TreewidthOptions options;
+    options.limit.work = 20000;
+    const solvers::Treewidth part = solvers::find_treewidth(library(graph), options);
+    CHECK(part.lower <= k);
+    CHECK(part.lower <= part.decomposition.width);
+    CHECK(is_tree_decomposition(graph, literal(part.decomposition)));
+  });
+}
+
+TEST_CASE("Kumar 2019: separators are balanced by bags, or leave two thirds of the bags where they halve the bytes") {
+  for_each_seed(600, [](Random& random) {
+    const Graph graph = random.chance(50) ? plain_graph(random, 40) : folded_path(random, 80, 20);
+    const TreeDecomposition decomposition = solvers::min_fill_decomposition(graph);
+    for (const solvers::Balance balance : {solvers::Balance::bags, solvers::Balance::bytes}) {
+      const SeparatorTree tree = solvers::separator_tree(decomposition, graph, balance);
+      CHECK(static_cast<std::size_t>(tree.parts.at(0).bags) == decomposition.bags.size());
+      Nodes seen;
+      for (std::size_t p = 0; p < tree.parts.size(); ++p) {
+        const SeparatorTree::Part& part = tree.parts[p];
+        for (const NodeId v : part.separator) {
+          CHECK(seen.insert(v).second);
+          CHECK(tree.home[v] == static_cast<std::int32_t>(p));
+        }
+        for (const std::int32_t child : part.children) {
+          const std::int32_t bags = tree.parts[child].bags;
+          CHECK((balance == solvers::Balance::bags ? 2 * bags <= part.bags : 3 * bags <= 2 * part.bags));
+        }
+        const auto inside = [&](NodeId v) { return part.begin <= tree.home[v] && tree.home[v] < part.end; };
+        for (NodeId v = 0; v < graph.node_count(); ++v) {  // no edge between two components
+          for (const NodeId u : graph.predecessors(v)) {
+            for (const std::int32_t child : part.children) {
+              const auto below = [&](NodeId w) {
+                return tree.parts[child].begin <= tree.home[w] && tree.home[w] < tree.parts[child].end;
+              };
+              if (below(v) && inside(u) && !below(u)) CHECK(tree.home[u] == static_cast<std::int32_t>(p));
+              if (below(u) && inside(v) && !below(v)) CHECK(tree.home[v] == static_cast<std::int32_t>(p));
+            }
+          }
+        }
+      }
+      CHECK(static_cast<NodeId>(seen.size()) == graph.node_count());
+    }
+  });
 }
 
 TEST_CASE("Kumar 2019: the validator of decompositions and Lemma 1 agree with the definitions") {
@@ -386,27 +484,11 @@ Graph along_spine(const Graph& graph, const Sequence& spine) {
   return build_graph(nodes);
 }
 
-/// A path folded once or more, each node joined to those beside it, with skips of up to three.
-Graph folded_path(Random& random, NodeId max_nodes) {
-  const auto count = static_cast<NodeId>(random.between(8, max_nodes));
-  const auto fold = static_cast<NodeId>(random.between(3, 12));
-  std::vector<core::Node> nodes;
-  for (NodeId v = 0; v < count; ++v) {
-    Nodes inputs;
-    if (v > 0) inputs.insert(v - 1);
-    if (v > 3 && random.chance(30)) inputs.insert(v - static_cast<NodeId>(random.between(2, 3)));
-    const NodeId across = v / fold * fold - 1 - v % fold;
-    if (across >= 0 && random.chance(80)) inputs.insert(across);
-    nodes.push_back(make_node("", random.between(0, 9), {inputs.begin(), inputs.end()}, random.between(0, 4)));
-  }
-  return build_graph(nodes);
-}
-
 TEST_CASE("Kumar 2019: pw_remat is valid, within Theorem 22, and not longer than Algorithm 3 on the whole") {
   Theorem22 theorem;
   std::int64_t steps = 0, literal_steps = 0, graphs = 0;
   for_each_seed(3000, [&](Random& random) {
-    const Graph graph = random.chance(50) ? plain_graph(random, 13) : folded_path(random, 40);
+    const Graph graph = random.chance(80) ? plain_graph(random, 13) : folded_path(random, 40, 12);
     solvers::PwRematOptions options;
     options.k = random.chance(70) ? 1 : random.between(1, graph.node_count() + 1);
     options.retain = false;
@@ -444,6 +526,73 @@ TEST_CASE("Kumar 2019: pw_remat is valid, within Theorem 22, and not longer than
   });
   CHECK(graphs > 1000);
   CHECK(steps * 100 <= literal_steps * 105);
+}
+
+TEST_CASE("Kumar 2019: Theorems 5 and 22 on larger graphs") {
+  Theorem22 theorem22;
+  int by_trees = 0;
+  for_each_seed(60, [&](Random& random) {
+    const Graph graph = folded_path(random, 200, 80);
+    CAPTURE(graph.node_count());
+    const std::int64_t kept = size_of(graph, outputs(graph));
+
+    const solvers::TreeDecomposition tree = solvers::min_fill_decomposition(graph);
+    solvers::TwRematOptions tw;
+    tw.decomposition = &tree;
+    tw.k = 1;
+    tw.retain = false;
+    const Theorem5 theorem5 = kumar2019::theorem5(graph, literal(tree));
+    try {
+      const solvers::Solution by_tree = solvers::tw_remat(graph, tw);
+      const core::Evaluation of_tree = core::evaluate(graph, by_tree.schedule);
+      REQUIRE(of_tree.valid());
+      CHECK(by_tree.peak == of_tree.peak);
+      CHECK(by_tree.peak <= theorem5.memory);
+      CHECK(by_tree.cost <= theorem5.length);
+      ++by_trees;
+    } catch (const core::InputError&) {
+      // Longer than what is written out.
+    }
+
+    solvers::PwRematOptions pw;
+    pw.k = 1;
+    pw.retain = false;
+    const solvers::Spine spine = solvers::add_spine(graph, solvers::path_decomposition(graph));
+    const auto p = spine.decomposition.width + 1, b = static_cast<std::int32_t>(spine.decomposition.bags.size());
+    const solvers::Solution by_path = solvers::pw_remat(graph, pw);
+    const core::Evaluation of_path = core::evaluate(graph, by_path.schedule);
+    REQUIRE(of_path.valid());
+    CHECK(by_path.peak == of_path.peak);
+    CHECK(by_path.peak <= Theorem22::memory(p, b) * (largest_inputs(graph) + largest_size(graph)) + kept);
+    CHECK(static_cast<double>(by_path.schedule.length()) <= theorem22.steps(p, b));
+  });
+  CHECK(by_trees >= 30);
+}
+
+TEST_CASE("Kumar 2019: keeping values where the budget has room raises neither the peak nor the cost") {
+  std::int64_t cheaper = 0;
+  for_each_seed(600, [&](Random& random) {
+    const Graph graph = random.chance(50) ? plain_graph(random, 16) : folded_path(random, 40, 12);
+    const std::int64_t k = random.chance(50) ? 1 : random.between(1, graph.node_count() + 1);
+    CAPTURE(k, show(graph));
+    const auto check = [&](auto solve, auto options) {
+      options.k = k;
+      options.retain = false;
+      const solvers::Solution plain = solve(graph, options);
+      options.retain = true;
+      if (random.chance(70)) options.budget = plain.peak;
+      const solvers::Solution kept = solve(graph, options);
+      REQUIRE(core::reference::valid(graph, kept.schedule));
+      CHECK(kept.peak == core::reference::peak(graph, kept.schedule));
+      CHECK(kept.cost == core::reference::cost(graph, kept.schedule));
+      CHECK(kept.peak <= plain.peak);
+      CHECK(kept.cost <= plain.cost);
+      cheaper += kept.cost < plain.cost;
+    };
+    check(solvers::tw_remat, solvers::TwRematOptions());
+    check(solvers::pw_remat, solvers::PwRematOptions());
+  });
+  CHECK(cheaper > 0);
 }
 
 }  // namespace

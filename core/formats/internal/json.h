@@ -86,5 +86,6 @@ Graph build_graph(GraphBuilder& builder, std::string_view origin);
 Graph graph_from_cairn_json(const Json& file, std::string_view origin);
 Graph graph_from_node_link(const Json& file, std::string_view origin);
 Graph graph_from_simrd(std::string_view text, std::string_view origin, const Limit& limit);
+Graph graph_from_gr(std::string_view text, std::string_view origin, const Limit& limit);
 
 }  // namespace cairn::core::formats

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace cairn::solvers {
+
+/// Disjoint sets of 0 to n - 1. Almost constant time for each call.
+class UnionFind {
+ public:
+  explicit UnionFind(std::int32_t n) : parent_(n) { std::iota(parent_.begin(), parent_.end(), 0); }
+  std::int32_t find(std::int32_t x) {
+    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
+    return x;
+  }
+  /// The set of `from` joins that of `into`, whose find() stays.
+  void join(std::int32_t from, std::int32_t into) { parent_[find(from)] = find(into); }
+
+ private:
+  std::vector<std::int32_t> parent_;
+};
+
+}  // namespace cairn::solvers

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/solvers/decomposition/tree_decomposition.h"
+
+/// Tree decompositions as files of the PACE challenge (`.td`): the line `s td BAGS WIDTH+1 VERTICES`, a line `b BAG
+/// VERTEX...` for each bag, and a line with two bags for each edge of the tree. Bags and vertices count from 1: node i
+/// is vertex i + 1.
+namespace cairn::solvers {
+
+/// Throws InputError that names `origin` and the line, or what of the graph the decomposition fails on
+/// (check_decomposition): what it returns is a valid decomposition of the graph. As the standard's validator it wants a
+/// tree, not a forest. Throws InterruptedError where the limit, whose work are bytes, ends it.
+TreeDecomposition parse_td(std::string_view text, const std::string& origin, const core::Graph& graph,
+                           const core::Limit& limit = {});
+
+std::string td_text(const TreeDecomposition& decomposition, core::NodeId node_count);
+
+}  // namespace cairn::solvers
