@@ -6,15 +6,15 @@ usage: run.py --cairn PATH [--only table1,depth,figure4,table2] [--quick] [--tim
 PATH is the built command; it makes the graphs: our models in elementary operations (`--granularity op`), each of which
 costs 1, as in the paper. NoRemat, GreedyRemat and TWRemat are the solvers `none`, `greedy` and `tw`.
 
-TWRemat is shown twice. "Paper's": Algorithm 1 as it is (`--option retain=0`), for k = 1, 2, 4, ... up to the number of
-nodes; of these, the one that is named in the column. "Cleaned up": the same budget, with the pass that keeps values
-where there is room (`retain=1`, k by search). Lengths are relative to the number of nodes. The budget of `greedy`
-sinks by a twentieth of NoRemat's memory until it finds nothing. Every schedule in a table is read and checked again by
-`cairn plan`, which refuses what is not valid. --quick: small depths only. --images writes the figures as SVG.
+TWRemat(k) is Algorithm 1 as it is, for the k of `--sweep`: the row or column says which of them. "Searched" is the
+search within a budget, which also ends the recursion where what a call needs fits (`--option retain=0`). "Cleaned up"
+is the solver's default: the same, and then what fits stays in memory instead of being computed again. Lengths are
+relative to the number of nodes. The budget of `greedy` sinks by a twentieth of NoRemat's memory until it finds nothing.
+Every schedule but those of a sweep is read and checked again by `cairn plan`, which refuses what is not valid.
+--quick: small depths only. --images writes the figures as SVG.
 """
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 from xml.sax.saxutils import escape
@@ -36,7 +36,8 @@ TABLE1 = {
     "FFN (100 layers)": ([*FFN, "--layers", "100"], 3217, 4447, 6),
     "Transformer Base": (TRANSFORMERS["Transformer Base"], 15842, 21771, 18),
 }
-# GiB and relative length of NoRemat, GreedyRemat and TWRemat. The published lengths of NoRemat are those of GreedyRemat.
+# GiB of NoRemat, GiB and relative length of GreedyRemat and of TWRemat. (In NoRemat's column of lengths the paper
+# prints GreedyRemat's.)
 TABLE2 = {"Transformer Base": (3.97, 2.92, 1.21, 1.14, 10.61), "Transformer Big": (13.25, 10.12, 1.27, 2.89, 10.64)}
 # Convolutions and linear layers; beyond 200, the blocks of ResNet-200 several times.
 RESNETS = {18: ["resnet18"], 34: ["resnet34"], 50: ["resnet50"], 101: ["resnet101"], 152: ["resnet152"],
@@ -65,51 +66,49 @@ class Graph:
     def __init__(self, bench, path, nodes, edges, baseline):
         self.bench, self.path, self.nodes, self.edges, self.baseline = bench, path, nodes, edges, baseline
 
-    def solve(self, solver, *more, check=True):
-        """Peak, relative length and seconds of the solver's schedule; None where it finds none."""
+    def solve(self, solver, *more):
+        """Peak and relative length of the solver's schedule, which is checked; None where it finds none."""
         schedule = os.path.join(self.bench.folder, "schedule.json")
         command = [self.bench.cairn, "solve", self.path, "--solver", solver, "--time-limit", self.bench.time_limit,
-                   "--peak-only", "--json", *more] + (["-o", schedule] if check else [])
+                   "--peak-only", "--json", "-o", schedule, *more]
         code, answer = run(command)
         if code == 2:
             sys.exit(f"{' '.join(command)}: {answer['error']}")
         if code != 0:
             return None
-        if check and run([self.bench.cairn, "plan", self.path, schedule, "--json", "--time-limit", "1s"])[0] != 0:
+        if run([self.bench.cairn, "plan", self.path, schedule, "--json", "--time-limit", "1s"])[0] != 0:
             sys.exit(f"{self.path}: the schedule of {solver} is not valid")
-        return Point(answer["peak_bytes"], answer["steps"] / self.nodes, answer["solve_seconds"])
+        return Point(answer["peak_bytes"], answer["steps"] / self.nodes)
 
     def width(self):
-        """Of the min-fill tree decomposition, from its PACE file."""
+        """Of the best tree decomposition found, and the least that was proved."""
         path = os.path.join(self.bench.folder, "decomposition.td")
-        done = subprocess.run([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "1s", "--json"],
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            return None
-        with open(path) as lines:
-            header = next(line for line in lines if line.startswith("s td"))
-        return int(header.split()[3]) - 1
+        _, answer = run([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "10s", "--json"])
+        return answer["treewidth_upper"], answer["treewidth_lower"]
 
-    def sweep(self):
-        """Of TWRemat(k), as in the paper."""
-        points, k = [], 1
-        while k < self.nodes:
-            point = self.solve("tw", "--option", f"k={k}", "--option", "retain=0", check=False)
-            if point:
-                point.k = k
-                points.append(point)
-            k *= 2
+    def sweep(self, clean=False):
+        """The points of TWRemat(k), least memory last; with the lengths after the clean-up, if asked for."""
+        command = [self.bench.cairn, "solve", self.path, "--solver", "tw", "--option", f"retain={int(clean)}", "--json",
+                   "--sweep", os.path.join(self.bench.folder, "curve.csv"), "--time-limit", self.bench.time_limit]
+        code, answer = run(command)
+        if code != 0:
+            sys.exit(f"{' '.join(command)}: {answer['error']}")
+        points = []
+        for row in answer["points"]:
+            if row["steps"]:
+                cleaned_up = row["retained_steps"] and row["retained_steps"] / self.nodes
+                points.append(Point(row["peak_bytes"], row["steps"] / self.nodes, row["k"], cleaned_up))
         return points
 
-    def cleaned_up(self, budget, point=None):
-        """k by search; where that finds nothing, the k of a point that is within the budget."""
-        found = self.solve("tw", "--budget", str(budget))
-        if found is None and point:
-            found = self.solve("tw", "--budget", str(budget), "--option", f"k={point.k}")
-        return found
-
     def checked(self, point):
-        return self.solve("tw", "--option", f"k={point.k}", "--option", "retain=0")
+        """A point of a sweep, whose schedule is now written and checked."""
+        return point and self.solve("tw", "--option", f"k={point.k}", "--option", "retain=0")
+
+    def searched(self, budget):
+        return self.solve("tw", "--budget", str(budget), "--option", "retain=0")
+
+    def cleaned_up(self, budget):
+        return self.solve("tw", "--budget", str(budget))
 
     def greedy(self):
         """The least memory that it gets to."""
@@ -123,8 +122,8 @@ class Graph:
 
 
 class Point:
-    def __init__(self, peak, length, seconds):
-        self.peak, self.length, self.seconds, self.k = peak, length, seconds, None
+    def __init__(self, peak, length, k=None, cleaned_up=None):
+        self.peak, self.length, self.k, self.cleaned_up = peak, length, k, cleaned_up
 
 
 def least(points):
@@ -140,6 +139,10 @@ def gib(size):
     return f"{size / GIB:.2f}"
 
 
+def length(point):
+    return point and f"{point.length:.2f}"
+
+
 def print_row(cells):
     print("| " + " | ".join("-" if cell is None else str(cell) for cell in cells) + " |", flush=True)
 
@@ -151,10 +154,10 @@ def print_head(title, columns):
 
 
 def table1(bench, args):
-    print_head("Table 1", ["graph", "paper: n", "m", "width", "ours: n", "m", "width"])
+    print_head("Table 1", ["graph", "paper: n", "m", "width", "ours: n", "m", "width", "at least"])
     for name, (model, *published) in TABLE1.items():
         graph = bench.graph(model)
-        print_row([name, *published, graph.nodes, graph.edges, graph.width()])
+        print_row([name, *published, graph.nodes, graph.edges, *graph.width()])
 
 
 COLOURS = {"NoRemat": "#68707b", "GreedyRemat": "#c2571a", "TWRemat": "#2a6fbb", "TWRemat, cleaned up": "#1c8a5a"}
@@ -162,87 +165,79 @@ COLOURS = {"NoRemat": "#68707b", "GreedyRemat": "#c2571a", "TWRemat": "#2a6fbb",
 
 def family(bench, name, depths):
     """The rows of one family, and its series for Figures 2 and 3."""
+    at = f"at a {REDUCTION}th of NoRemat's memory"
     print_head(f"Figures 2 and 3, {name}",
-               ["layers", "n", "NoRemat (GiB)", "GreedyRemat (GiB)", "length", "TWRemat, least memory (GiB)", "reduction",
-                "length", "cleaned up: length", f"TWRemat at a {REDUCTION}th: length", "cleaned up: length"])
+               ["layers", "n", "NoRemat (GiB)", "GreedyRemat (GiB)", "length", "TWRemat(k), least memory: GiB",
+                "reduction", "k", "length", "cleaned up at that budget: length", f"{at}: TWRemat(k), length",
+                "searched", "cleaned up"])
     memory = {label: [] for label in COLOURS if label != "TWRemat, cleaned up"}
-    length = {label: [] for label in COLOURS}
+    lengths = {label: [] for label in COLOURS}
     for depth, model in depths.items():
         graph = bench.graph(model)
-        greedy = graph.greedy() or Point(graph.baseline, 1.0, 0)
+        greedy = graph.greedy() or Point(graph.baseline, 1.0)
         points = graph.sweep()
-        best = least(points)
-        tw = graph.checked(best)
-        clean = graph.cleaned_up(tw.peak, best)
+        tw = least(points)
+        k, tw = tw.k, graph.checked(tw)
+        clean = graph.cleaned_up(tw.peak)
         budget = graph.baseline // REDUCTION
-        tenth = shortest_within(points, budget)
-        clean_tenth = tenth and graph.cleaned_up(budget, tenth)
-        print_row([depth, graph.nodes, gib(graph.baseline), gib(greedy.peak), f"{greedy.length:.2f}", gib(tw.peak),
-                   f"{graph.baseline / tw.peak:.1f}x", f"{tw.length:.2f}", clean and f"{clean.length:.2f}",
-                   tenth and f"{tenth.length:.2f}", clean_tenth and f"{clean_tenth.length:.2f}"])
+        tenth = graph.checked(shortest_within(points, budget))
+        print_row([depth, graph.nodes, gib(graph.baseline), gib(greedy.peak), length(greedy), gib(tw.peak),
+                   f"{graph.baseline / tw.peak:.1f}x", k, length(tw), length(clean), length(tenth),
+                   length(graph.searched(budget)), length(graph.cleaned_up(budget))])
         memory["NoRemat"].append((depth, graph.baseline / GIB))
         memory["GreedyRemat"].append((depth, greedy.peak / GIB))
         memory["TWRemat"].append((depth, tw.peak / GIB))
-        length["NoRemat"].append((depth, 1.0))
-        length["GreedyRemat"].append((depth, greedy.length))
-        length["TWRemat"].append((depth, tw.length))
+        lengths["NoRemat"].append((depth, 1.0))
+        lengths["GreedyRemat"].append((depth, greedy.length))
+        lengths["TWRemat"].append((depth, tw.length))
         if clean:
-            length["TWRemat, cleaned up"].append((depth, clean.length))
-    return memory, length
+            lengths["TWRemat, cleaned up"].append((depth, clean.length))
+    return memory, lengths
 
 
 def depth_figures(bench, args):
     shallow = {"ResNet": (18, 34, 50), "FFN": (10, 20, 50)}
-    memory, length = [], []
+    memory, lengths = [], []
     for name, depths in (("ResNet", RESNETS), ("FFN", FFNS)):
         chosen = {depth: model for depth, model in depths.items() if not args.quick or depth in shallow[name]}
         of_memory, of_length = family(bench, name, chosen)
         memory.append((name, "layers", "peak memory (GiB)", of_memory))
-        length.append((name, "layers", "length of the schedule / nodes", of_length))
+        lengths.append((name, "layers", "length of the schedule / nodes", of_length))
     print("\nThe paper's figures give no numbers; its text: GreedyRemat about 2x on ResNet and very little on FFN, "
           "TWRemat up to 10x on both\nwith distinctly sublinear growth, at lengths of 3 to 4; GreedyRemat marginally "
           "longer than NoRemat.")
     write_svg(args, "kumar2019_memory.svg", memory)
-    write_svg(args, "kumar2019_length.svg", length)
+    write_svg(args, "kumar2019_length.svg", lengths)
 
 
 def figure4(bench, args):
     name = "resnet50" if args.quick else "resnet200"
     graph = bench.graph([name])
     print_head(f"Figure 4, {name}: n = {graph.nodes}, NoRemat {gib(graph.baseline)} GiB",
-               ["k", "TWRemat(k): GiB", "length", "seconds", "cleaned up, the same budget: length", "seconds"])
-    plain, clean = [], []
-    for point in graph.sweep():
-        better = graph.cleaned_up(point.peak, point)
-        print_row([point.k, gib(point.peak), f"{point.length:.2f}", f"{point.seconds:.2f}",
-                   better and f"{better.length:.2f}", better and f"{better.seconds:.2f}"])
-        plain.append((point.length, point.peak / GIB))
-        if better:
-            clean.append((better.length, better.peak / GIB))
-    write_svg(args, "kumar2019_tradeoff.svg",
-              [(name, "length of the schedule / nodes", "peak memory (GiB)",
-                {"TWRemat": sorted(plain), "TWRemat, cleaned up": sorted(clean)})])
+               ["k", "TWRemat(k): GiB", "length", "the same k cleaned up: length"])
+    points = graph.sweep(clean=True)
+    for point in points:
+        print_row([point.k, gib(point.peak), length(point), point.cleaned_up and f"{point.cleaned_up:.2f}"])
+    plain = sorted((point.length, point.peak / GIB) for point in points)
+    clean = sorted((point.cleaned_up, point.peak / GIB) for point in points if point.cleaned_up)
+    write_svg(args, "kumar2019_tradeoff.svg", [(name, "length of the schedule / nodes", "peak memory (GiB)",
+                                                {"TWRemat": plain, "TWRemat, cleaned up": clean})])
 
 
 def table2(bench, args):
     print_head("Table 2", ["model", "", "NoRemat (GiB)", "GreedyRemat (GiB)", "length", "TWRemat (GiB)", "reduction",
-                           "length", "cleaned up: length"])
+                           "length", "searched: length", "cleaned up: length"])
     for name, (none, greedy, greedy_length, tw, tw_length) in TABLE2.items():
-        print_row([name, "paper", none, greedy, greedy_length, tw, f"{none / tw:.2f}x", tw_length, None])
+        print_row([name, "paper", none, greedy, greedy_length, tw, f"{none / tw:.2f}x", tw_length, None, None])
         graph = bench.graph(TRANSFORMERS[name])
-        ours = graph.greedy() or Point(graph.baseline, 1.0, 0)
+        ours = graph.greedy() or Point(graph.baseline, 1.0)
         points = graph.sweep()
-        rows = [("ours, least memory", least(points), None)]
         budget = int(graph.baseline * tw / none)
-        rows.append(("ours, the paper's reduction", shortest_within(points, budget), budget))
-        for label, point, limit in rows:
-            if point is None:
-                print_row([name, label] + [None] * 7)
-                continue
-            clean = graph.cleaned_up(limit or point.peak, point)
-            point = graph.checked(point)
-            print_row([name, label, gib(graph.baseline), gib(ours.peak), f"{ours.length:.2f}", gib(point.peak),
-                       f"{graph.baseline / point.peak:.2f}x", f"{point.length:.2f}", clean and f"{clean.length:.2f}"])
+        for label, point, limit in [("ours, the paper's reduction", shortest_within(points, budget), budget),
+                                    ("ours, TWRemat(k) of least memory", least(points), least(points).peak)]:
+            print_row([name, label, gib(graph.baseline), gib(ours.peak), length(ours), gib(limit),
+                       f"{graph.baseline / limit:.2f}x", length(graph.checked(point)), length(graph.searched(limit)),
+                       length(graph.cleaned_up(limit))])
 
 
 # --- Figures.
@@ -267,8 +262,9 @@ def panel(left, title, x_label, y_label, series):
     y_of = lambda y: HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * y / most_y  # noqa: E731
     out = [f"<text class='title' x='{x_of(0):.1f}' y='16'>{escape(title)}</text>"]
     for y in ticks(most_y):
-        out.append(f"<line class='grid' x1='{x_of(0):.1f}' x2='{x_of(most_x):.1f}' y1='{y_of(y):.1f}' y2='{y_of(y):.1f}'/>"
-                   f"<text x='{x_of(0) - 8:.1f}' y='{y_of(y) + 4:.1f}' text-anchor='end'>{y:g}</text>")
+        out.append(f"<line class='grid' x1='{x_of(0):.1f}' x2='{x_of(most_x):.1f}' y1='{y_of(y):.1f}' "
+                   f"y2='{y_of(y):.1f}'/>")
+        out.append(f"<text x='{x_of(0) - 8:.1f}' y='{y_of(y) + 4:.1f}' text-anchor='end'>{y:g}</text>")
     for x in ticks(most_x):
         out.append(f"<text x='{x_of(x):.1f}' y='{HEIGHT - BOTTOM + 16}' text-anchor='middle'>{x:g}</text>")
     out.append(f"<line class='axis' x1='{x_of(0):.1f}' x2='{x_of(most_x):.1f}' y1='{y_of(0):.1f}' y2='{y_of(0):.1f}'/>")
