@@ -1,4 +1,5 @@
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -593,6 +594,34 @@ TEST_CASE("Kumar 2019: keeping values where the budget has room raises neither t
     check(solvers::pw_remat, solvers::PwRematOptions());
   });
   CHECK(cheaper > 0);
+}
+
+TEST_CASE("Kumar 2019: the curve of TWRemat(k) and the streamed schedule are those of each k") {
+  for_each_seed(400, [](Random& random) {
+    const Graph graph = random.chance(50) ? plain_graph(random, 16) : folded_path(random, 40, 12);
+    CAPTURE(show(graph));
+    solvers::TwRematOptions options;
+    options.retain = false;
+    const std::vector<solvers::TwPoint> points = solvers::tw_sweep(graph, options, 6);
+    REQUIRE(!points.empty());
+    CHECK(points.front().cost == length(graph, topological(graph)));  // NoRemat
+    CHECK(points.back().k == 1);
+    for (const solvers::TwPoint& point : points) {
+      options.k = point.k;
+      CAPTURE(point.k);
+      const solvers::Solution solution = solvers::tw_remat(graph, options);
+      CHECK(solution.peak == point.peak);
+      CHECK(solution.cost == point.cost);
+      CHECK(solution.schedule.length() == point.steps);
+      CHECK(point.steps <= point.length);
+      core::Schedule streamed;
+      const solvers::TwPoint written = solvers::stream_tw_remat(graph, options, [&](std::span<const NodeId> steps) {
+        streamed.steps.insert(streamed.steps.end(), steps.begin(), steps.end());
+      });
+      CHECK(streamed == solution.schedule);
+      CHECK(written.steps == point.steps);
+    }
+  });
 }
 
 }  // namespace
