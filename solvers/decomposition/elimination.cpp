@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 
 #include "cairn/solvers/decomposition/internal/eliminator.h"
@@ -312,10 +313,10 @@ TreeDecomposition decomposition_of(const UndirectedGraph& graph, const Eliminati
   return merge_nested_bags(std::move(result));
 }
 
-std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Stopwatch* watch) {
+std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* random, core::Stopwatch* watch) {
   NeighbourSets sets(graph);
   const auto key = [&](NodeId v) { return NodeQueue::Key(sets.degree(v), 0); };
-  NodeQueue queue(graph.node_count(), key, tie_ranks(graph.node_count(), nullptr));
+  NodeQueue queue(graph.node_count(), key, tie_ranks(graph.node_count(), random));
   std::int32_t bound = -1;
   std::vector<NodeId> around;
   while (!queue.empty()) {
@@ -327,13 +328,15 @@ std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Stopwatch
     queue.erase(v);
     NodeId into = core::kNoNode;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    std::uint64_t equal = 0;  // neighbours with so many nodes in common, so far
     for (const NodeId u : around) {
       const auto common =
           std::count_if(around.begin(), around.end(), [&](NodeId w) { return w != u && sets.adjacent(u, w); });
-      if (common < least) {
-        least = common;
-        into = u;
-      }
+      if (common > least) continue;
+      equal = common < least ? 1 : equal + 1;
+      if (equal > 1 && (random == nullptr || random->next() % equal != 0)) continue;
+      least = common;
+      into = u;
     }
     sets.remove(v);
     for (const NodeId w : around) {

@@ -68,7 +68,8 @@ TreeDecomposition decomposition_of(const UndirectedGraph& graph, const Eliminati
 /// A lower bound on the treewidth: minor-min-width, or MMD+ with the least-c rule (Gogate & Dechter 2004; Bodlaender &
 /// Koster 2011). A node of least degree is contracted into the neighbour with which it has the fewest neighbours in
 /// common; every least degree met is a bound. -1 for the graph without nodes. O(n d^2 + m log n) for least degrees up
-/// to d. When `watch` expires, the bound so far.
-std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Stopwatch* watch = nullptr);
+/// to d. `random` breaks ties; nullptr: by index. When `watch` expires, the bound so far.
+std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* random = nullptr,
+                                   core::Stopwatch* watch = nullptr);
 
 }  // namespace cairn::solvers

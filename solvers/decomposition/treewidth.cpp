@@ -245,22 +245,26 @@ TreeDecomposition improve_decomposition(const UndirectedGraph& graph, TreeDecomp
 }
 
 Treewidth find_treewidth(const UndirectedGraph& graph, const TreewidthOptions& options) {
+  constexpr int kBounds = 10;
   core::Stopwatch watch(options.limit);
-  EliminationOrder best;
+  core::Random random(options.seed);
   Treewidth result;
+  EliminationOrder best = elimination_order(graph, {.rule = EliminationRule::min_fill}, &watch);
   result.by = "min-fill";
-  best = elimination_order(graph, {.rule = EliminationRule::min_fill}, &watch);
-  result.lower = treewidth_lower_bound(graph, &watch);
-  if (best.width > result.lower && !watch.expired_now()) {
+  result.lower = treewidth_lower_bound(graph, nullptr, &watch);
+  const auto open = [&] { return best.width > result.lower && !watch.expired_now(); };
+  if (open()) {
     EliminationOrder other = elimination_order(graph, {.rule = EliminationRule::min_degree}, &watch);
     if (other.width < best.width) {
       best = std::move(other);
       result.by = "min-degree";
     }
   }
+  for (int i = 0; i < kBounds && open(); ++i) {
+    result.lower = std::max(result.lower, treewidth_lower_bound(graph, &random, &watch));
+  }
   result.decomposition = decomposition_of(graph, best);
-  if (result.decomposition.width > result.lower && !watch.expired_now()) {
-    core::Random random(options.seed);
+  if (open()) {
     result.decomposition = improve_decomposition(graph, std::move(result.decomposition), result.lower, random, watch);
     if (result.decomposition.width < best.width) result.by = "local search";
   }

@@ -12,7 +12,7 @@ namespace cairn::solvers {
 
 struct TreewidthOptions {
   core::Limit limit;       ///< of everything; the first decomposition is there in any case
-  std::uint64_t seed = 0;  ///< of the local search
+  std::uint64_t seed = 0;  ///< of ties in lower bounds and of the local search
 };
 
 /// What is known of a graph's treewidth: at least `lower`, at most decomposition.width.
@@ -23,8 +23,8 @@ struct Treewidth {
   bool timed_out = false;  ///< the limit ended the search; if not, the bounds met or nothing is left to try
 };
 
-/// The best of min-fill and min-degree, then improve_decomposition() for as long as the limit allows. The same for a
-/// seed and a limit of work.
+/// The best of min-fill and min-degree, the best of a few lower bounds, then improve_decomposition() for as long as the
+/// limit allows. The same for a seed and a limit of work.
 Treewidth find_treewidth(const UndirectedGraph& graph, const TreewidthOptions& options = {});
 
 /// Lowers the width by local search: the bags around a largest one are taken out, and what they hold is decomposed anew

@@ -169,6 +169,8 @@ TEST_CASE("the lower bound is at most the treewidth, and is it on trees, cycles 
     const int treewidth = tests::exact_treewidth(graph);
     const std::int32_t bound = treewidth_lower_bound(graph);
     REQUIRE(bound <= treewidth);
+    core::Random ties(static_cast<std::uint64_t>(treewidth));
+    REQUIRE(treewidth_lower_bound(graph, &ties) <= treewidth);
     CHECK(bound >= (graph.edge_count() > 0 ? 1 : 0));
     met += bound == treewidth;
   });
