@@ -322,8 +322,8 @@ std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* r
   while (!queue.empty()) {
     const NodeId v = queue.top();
     const std::int64_t degree = sets.degree(v);
-    if (watch != nullptr && watch->charge(1 + degree * degree).expired()) break;
     bound = std::max(bound, sets.degree(v));
+    if (watch != nullptr && watch->charge(1 + degree * degree).expired()) break;
     around.assign(sets.neighbours(v).begin(), sets.neighbours(v).end());
     queue.erase(v);
     NodeId into = core::kNoNode;

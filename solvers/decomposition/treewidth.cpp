@@ -246,6 +246,7 @@ TreeDecomposition improve_decomposition(const UndirectedGraph& graph, TreeDecomp
 
 Treewidth find_treewidth(const UndirectedGraph& graph, const TreewidthOptions& options) {
   constexpr int kBounds = 10;
+  constexpr double kBoundsShare = 0.2;
   core::Stopwatch watch(options.limit);
   core::Random random(options.seed);
   Treewidth result;
@@ -260,9 +261,11 @@ Treewidth find_treewidth(const UndirectedGraph& graph, const TreewidthOptions& o
       result.by = "min-degree";
     }
   }
-  for (int i = 0; i < kBounds && open(); ++i) {
-    result.lower = std::max(result.lower, treewidth_lower_bound(graph, &random, &watch));
-  }
+  within(watch, kBoundsShare, [&](core::Stopwatch& part) {
+    for (int i = 0; i < kBounds && best.width > result.lower && !part.expired_now(); ++i) {
+      result.lower = std::max(result.lower, treewidth_lower_bound(graph, &random, &part));
+    }
+  });
   result.decomposition = decomposition_of(graph, best);
   if (open()) {
     result.decomposition = improve_decomposition(graph, std::move(result.decomposition), result.lower, random, watch);

@@ -96,6 +96,7 @@ TEST_CASE("a stop flag and an expired limit end the search with a valid decompos
     const Treewidth found = find_treewidth(graph, {.limit = limit});
     CHECK(check_decomposition(graph, found.decomposition) == "");
     CHECK(found.timed_out);
+    CHECK(found.lower >= 0);
   }
 }
 
