@@ -137,6 +137,8 @@ TEST_CASE("two linear layers, operation by operation") {
   // The forward layers, ReLU, the loss and its gradient; then of the second layer, ReLU and the first.
   CHECK(graph.edge_count() == 2 * 8 + 1 + 8 + 6 + (6 + 7 + 4 + 6 + 8) + 3 + (6 + 6 + 6 + 5));
 
+  CHECK(graph.fingerprint() == "eb8a8c29b2f867ad");  // schedules that were written stay valid
+
   // Weights, their gradients' storage used for the next step's, and the data.
   const std::int64_t weights = 3 * 5 + 5 + 5 * 4 + 4;
   CHECK(graph.resident_bytes() == 4 * (2 * weights + 2 * 3 + 2 * 4));
