@@ -48,7 +48,9 @@ class WidthSearch {
   enum class Outcome { narrower, as_wide, failed, too_large };
   static constexpr double kFirstGrowth = 2, kLastGrowth = 100;  // nodes of a region, in largest bags
   static constexpr int kTries = 6, kMostRounds = 100;
+  // Regions of larger cores would take gigabytes and minutes: of pairs to be joined, and of edges of each elimination.
   static constexpr std::size_t kMostPairs = std::size_t{1} << 23;
+  static constexpr std::int32_t kMostDegree = 2048;
 
   bool is_largest(std::int32_t b) const { return static_cast<std::int32_t>(bags_[b].size()) == width_ + 1; }
 
@@ -145,7 +147,7 @@ class WidthSearch {
     } else {
       const UndirectedGraph graph = torso(around);
       for (int i = 0; i < kTries && outcome != Outcome::narrower && !watch_.expired(); ++i) {
-        EliminationOptions options{.core_degree = width_, .random = &random_};
+        EliminationOptions options{.core_degree = std::min(width_, kMostDegree), .random = &random_};
         options.rule = random_.next() % 4 == 0 ? EliminationRule::min_degree : EliminationRule::min_fill;
         options.noise = static_cast<std::int32_t>(random_.next() % 4);
         const EliminationOrder order = elimination_order(graph, options, &watch_);
