@@ -183,11 +183,13 @@ Failure infeasible_failure(const pipeline::Problem& problem, const solvers::Solv
 }
 
 Failure not_found_failure(const pipeline::Problem& problem, const pipeline::LeastBudget& least, Json details) {
+  if (!problem.budget)
+    return {kNotFound, fmt::format("found no schedule of '{}' within the limit; raise --time-limit", problem.name),
+            std::move(details)};
   return {kNotFound,
           fmt::format("found no schedule of '{}' within {} bytes{}, and none is excluded (lower bound {} bytes); {}; "
                       "raise --budget or --time-limit, or try another --solver",
-                      problem.name, problem.budget.value_or(0), rounding_text(problem), problem.lower_bound,
-                      least_text(least)),
+                      problem.name, *problem.budget, rounding_text(problem), problem.lower_bound, least_text(least)),
           std::move(details)};
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "cairn/cli/arguments.h"
@@ -119,14 +121,32 @@ std::string table(const pipeline::Problem& problem, const SolveArguments& argume
   return format_table(rows);
 }
 
+/// --sweep and --stream stand alone: throws InputError on what they would ignore.
+void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& options) {
+  const bool sweep = !arguments.sweep.empty();
+  if (!sweep && !arguments.stream) return;
+  const std::string_view name = sweep ? "--sweep" : "--stream";
+  if (arguments.search.solver != "tw")
+    throw core::InputError(fmt::format("{} is about TWRemat(k): give --solver tw", name));
+  const std::pair<std::string_view, bool> ignored[] = {{"--stream", sweep && arguments.stream},
+                                                       {"-o", sweep && !arguments.output.empty()},
+                                                       {"--plan", !arguments.plan.empty()},
+                                                       {"--budget", !arguments.budget.empty()},
+                                                       {"--option k", sweep && options.own.contains("k")}};
+  for (const auto& [option, given] : ignored) {
+    if (given) throw core::InputError(fmt::format("{} does not go with {}; drop one of them", option, name));
+  }
+  // How long a schedule takes to write depends on k alone.
+  if (arguments.stream && arguments.search.time_limit.empty())
+    options.limit.seconds = std::numeric_limits<double>::infinity();
+}
+
 int solve(const SolveArguments& arguments) {
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
   require_outputs({{"-o", arguments.output}, {"--plan", arguments.plan}, {"--sweep", arguments.sweep}},
                   {arguments.graph.input(), {"--td", arguments.td}});
-  if ((!arguments.sweep.empty() || arguments.stream) && solver.name != "tw")
-    throw core::InputError(
-        fmt::format("{} is about TWRemat(k): give --solver tw", arguments.stream ? "--stream" : "--sweep"));
+  check_tw_outputs(arguments, options);
   const auto accelerator = pipeline::open_accelerator(arguments.backend);
   options.accelerator = accelerator.get();
   pipeline::Problem problem = arguments.graph.problem(arguments.budget);

@@ -29,7 +29,8 @@ int write_tw_curve(const Console& console, const pipeline::Problem& problem, con
                     {"retained_cost", known(point.retained_steps, point.retained_cost)}});
     // 2^60 stands for any longer one.
     const bool endless = point.length >= std::int64_t{1} << 60;
-    const double relative = static_cast<double>(point.length) / std::max(1, problem.graph.node_count());
+    const auto steps = static_cast<double>(point.steps > 0 ? point.steps : point.length);
+    const double relative = steps / std::max(1, problem.graph.node_count());
     std::vector<std::string> row{std::to_string(point.k), endless ? "> 10^18" : std::to_string(point.length),
                                  fmt::format("{:.4g}", 100 * relative)};
     if (point.steps > 0) {
@@ -44,10 +45,12 @@ int write_tw_curve(const Console& console, const pipeline::Problem& problem, con
   Json json = describe(problem);
   json["solver"] = "tw";
   json["points"] = std::move(list);
-  json["complete"] = !points.empty() && points.back().k == 1;
+  const bool complete = !points.empty() && points.back().k == 1;
+  json["complete"] = complete;
   json["output"] = path;
   json["interrupted"] = catch_interrupt().load();
-  console.print(json, format_table(rows, true));
+  const std::string cut = complete ? "" : "stopped before k = 1; a higher --time-limit goes on\n";
+  console.print(json, format_table(rows, true) + cut);
   return catch_interrupt() ? kInterrupted : kDone;
 }
 
@@ -56,7 +59,14 @@ int stream_tw_schedule(const Console& console, const pipeline::Problem& problem,
   const solvers::TwRematOptions tw = solvers::tw_options(options);
   if (tw.k == 0) throw core::InputError("--stream writes one TWRemat(k): give --option k=K");
   if (path.empty()) throw core::InputError("--stream needs a file to write: give -o FILE");
-  const solvers::TwPoint point = pipeline::stream_tw_schedule(problem.graph, tw, path);
+  const solvers::TwPoint point = [&] {
+    try {
+      return pipeline::stream_tw_schedule(problem.graph, tw, path);
+    } catch (const core::InterruptedError& error) {
+      if (catch_interrupt()) throw;
+      throw Failure(kNotFound, fmt::format("{}; raise --time-limit", error.what()));
+    }
+  }();
   const double increase = increase_pct(point.cost, problem.baseline.cost);
   Json json = describe(problem);
   json["solver"] = "tw";

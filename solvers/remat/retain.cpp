@@ -56,7 +56,7 @@ class Savings {
 }  // namespace
 
 void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, std::int64_t budget,
-                          std::uint64_t noise_seed) {
+                          std::uint64_t noise_seed, core::Stopwatch* watch) {
   constexpr int kMostRounds = 4;
   struct Candidate {
     double worth;
@@ -68,6 +68,7 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
     }
   };
   core::Random random(noise_seed);
+  const auto expired = [&](std::int64_t work) { return watch != nullptr && watch->charge(work).expired(); };
   Savings savings(graph, schedule);
   const auto worth = [&](Occurrence o, double noise) {
     const core::NodeId v = schedule.node(o);
@@ -83,6 +84,7 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
     heap.clear();
     for (auto o = schedule.first(); o != schedule.end(); o = schedule.next(o)) {
       if (schedule.previous_of_node(o) == EditableSchedule::kNone) continue;
+      if (expired(1)) return;
       const double noise = noise_seed == 0 ? 1.0 : 0.25 + 1.5 * random.uniform();
       heap.push_back({worth(o, noise), schedule.place(o), o, noise});
     }
@@ -90,6 +92,7 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
     changed = false;
     while (!heap.empty()) {
       std::pop_heap(heap.begin(), heap.end());
+      if (expired(1)) return;
       Candidate best = heap.back();
       heap.pop_back();
       const Occurrence o = best.recomputation;

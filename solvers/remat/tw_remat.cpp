@@ -21,6 +21,7 @@ namespace {
 using core::NodeId;
 
 constexpr std::int64_t kMostWritten = 50'000'000;              // steps of one schedule in memory
+constexpr std::int64_t kMostCleanedUp = 4'000'000;             // steps: a hundred bytes each
 constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;  // steps: a bit each
 
 /// Calls use(decomposition) with the one that is given, or else min-fill's.
@@ -119,10 +120,9 @@ class TwSearch {
   }
 
   void clean_up(const core::Schedule& schedule, std::int64_t budget) {
-    if (!options_.retain || watch_.expired_now()) return;
+    if (!options_.retain || schedule.length() > kMostCleanedUp || watch_.expired_now()) return;
     work_.assign(schedule.steps);
-    watch_.charge(schedule.length());
-    retain_where_it_fits(graph_, work_, budget);
+    retain_where_it_fits(graph_, work_, budget, 0, &watch_);
     incumbent_.offer({work_.steps()});
   }
 
@@ -283,10 +283,10 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   if (const auto trimmed = program.trim(options.k, watch)) {
     const core::Schedule schedule{steps_of(program, *trimmed)};
     incumbent.offer(schedule);
-    if (options.retain && !watch.expired_now()) {
+    if (options.retain && trimmed->steps <= kMostCleanedUp && !watch.expired_now()) {
       core::EditableSchedule work(graph);
       work.assign(schedule.steps);
-      retain_where_it_fits(graph, work, std::max(options.budget.value_or(0), trimmed->peak));
+      retain_where_it_fits(graph, work, std::max(options.budget.value_or(0), trimmed->peak), 0, &watch);
       incumbent.offer({work.steps()});
     }
   }
@@ -316,12 +316,14 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
       point.steps = trimmed->steps;
       point.peak = trimmed->peak;
       point.cost = trimmed->cost;
-      if (options.retain && !watch.expired_now()) {
+      if (options.retain && trimmed->steps <= kMostCleanedUp && !watch.expired_now()) {
         work.assign(steps_of(program, *trimmed));
-        retain_where_it_fits(graph, work, trimmed->peak);
-        const std::vector<NodeId> retained = work.steps();
-        point.retained_steps = static_cast<std::int64_t>(retained.size());
-        for (const NodeId v : retained) point.retained_cost += graph.cost(v);
+        retain_where_it_fits(graph, work, trimmed->peak, 0, &watch);
+        if (!watch.expired_now()) {
+          const std::vector<NodeId> retained = work.steps();
+          point.retained_steps = static_cast<std::int64_t>(retained.size());
+          for (const NodeId v : retained) point.retained_cost += graph.cost(v);
+        }
       }
     }
     points.push_back(point);
@@ -337,8 +339,12 @@ TwPoint stream_tw_remat(const core::Graph& graph, const TwRematOptions& options,
   const SeparatorTree separators = separators_of(graph, options, watch);
   TwProgram program(graph, separators);
   require_length(program, separators, options.k, kMostStreamed, watch);
+  const auto stop = [&]() {
+    throw core::InterruptedError(fmt::format("TWRemat({}) was not written: {}", options.k,
+                                             watch.interrupted() ? "interrupted" : "the time limit was too short"));
+  };
   const auto trimmed = program.trim(options.k, watch);
-  if (!trimmed) throw core::InterruptedError(fmt::format("TWRemat({}): stopped before its end", options.k));
+  if (!trimmed) stop();
   std::vector<NodeId> steps;
   program.for_each_step(*trimmed, [&](NodeId v) {
     steps.push_back(v);
@@ -347,7 +353,7 @@ TwPoint stream_tw_remat(const core::Graph& graph, const TwRematOptions& options,
     steps.clear();
     return !watch.charge(static_cast<std::int64_t>(kAtOnce)).expired();
   });
-  if (watch.expired_now()) throw core::InterruptedError(fmt::format("TWRemat({}): stopped before its end", options.k));
+  if (watch.expired_now()) stop();
   write(steps);
   return {
       .k = options.k, .length = trimmed->length, .steps = trimmed->steps, .peak = trimmed->peak, .cost = trimmed->cost};

@@ -15,7 +15,7 @@ struct TwRematOptions : SolveOptions {
   std::int64_t k = 0;
   /// A clean-up pass: values that Algorithm 1 frees stay in memory where that fits (retain_where_it_fits), and their
   /// recomputation goes; never dearer, nor above the budget or, without one, above the peak that the schedule has
-  /// anyhow. False gives Algorithm 1's schedules.
+  /// anyhow. Not made on more than 4 million steps. False gives Algorithm 1's schedules.
   bool retain = true;
   /// A schedule of more steps is not written out; 0: 64 a node, and 50 million for a k that is given.
   std::int64_t most_steps = 0;
@@ -45,7 +45,7 @@ struct TwPoint {
 
 /// The whole curve from memory to length: NoRemat (k = n) to TWRemat(1), by descending k, at most `most_points` of the
 /// different k, evenly on a logarithmic scale. Each point is made with O(1) bit a step; those longer than
-/// options.most_steps (0: 50 million) have a length alone. Ends early where the limit does.
+/// options.most_steps (0: 50 million) have a length alone. Ends early where the limit does: the last k is 1 otherwise.
 std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& options, std::int32_t most_points);
 
 /// TWRemat(options.k), k > 0, of any length: hands its steps to `write` in order, some thousands at a time, and keeps a

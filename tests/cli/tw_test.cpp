@@ -40,6 +40,13 @@ TEST_CASE("solve --sweep writes the curve from NoRemat to TWRemat(1)") {
   check_error(run_command({"solve", graph, "--sweep", csv}), 2, {"--sweep", "--solver tw"});
   check_error(run_command({"solve", graph, "--solver", "greedy", "--sweep", csv}), 2, {"--sweep", "--solver tw"});
   check_error(run_command({"solve", graph, "--solver", "tw", "--sweep", graph}), 2, {"would overwrite"});
+  const std::string other = folder / "other.json";
+  for (const std::vector<std::string>& ignored :
+       {std::vector<std::string>{"-o", other}, {"--plan", other}, {"--stream"}, {"--budget", "50%"}}) {
+    std::vector<std::string> arguments{"solve", graph, "--solver", "tw", "--sweep", csv};
+    arguments.insert(arguments.end(), ignored.begin(), ignored.end());
+    check_error(run_command(arguments), 2, {ignored.front(), "--sweep"});
+  }
 }
 
 TEST_CASE("solve --stream writes the same schedule as without") {
@@ -61,6 +68,23 @@ TEST_CASE("solve --stream writes the same schedule as without") {
   check_error(run_command({"solve", graph, "--solver", "tw", "--stream", "-o", piece}), 2, {"--option k=K"});
   check_error(run_command({"solve", graph, "--solver", "tw", "--stream", "--option", "k=1"}), 2, {"-o FILE"});
   check_error(run_command({"solve", graph, "--stream", "-o", piece}), 2, {"--stream", "--solver tw"});
+  streamed.insert(streamed.end(), {"--budget", "50%"});
+  check_error(run_command(streamed), 2, {"--budget does not go with --stream"});
+  streamed.resize(streamed.size() - 2);
+  streamed.insert(streamed.end(), {"--work-limit", "10"});
+  check_error(run_command(streamed), 4, {"raise --time-limit"});
+}
+
+TEST_CASE("a graph without nodes has a curve and a schedule, too") {
+  const Folder folder;
+  const std::string graph = folder.write("empty.gr", "p tw 0 0\n"), out = folder / "out";
+  const std::vector<std::string> solve{"solve", graph, "--solver", "tw"};
+  for (const std::vector<std::string>& rest :
+       {std::vector<std::string>{"--option", "k=1"}, {"--sweep", out}, {"--option", "k=1", "--stream", "-o", out}}) {
+    auto arguments = solve;
+    arguments.insert(arguments.end(), rest.begin(), rest.end());
+    CHECK(run_command(arguments).code == 0);
+  }
 }
 
 TEST_CASE("a k whose schedule would be too long is refused with one that is not") {

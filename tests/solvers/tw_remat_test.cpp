@@ -179,6 +179,28 @@ TEST_CASE("a schedule that is streamed is the same") {
   }
 }
 
+TEST_CASE("a graph without nodes has an empty schedule for every k") {
+  const Graph graph;
+  CHECK(tw_remat(graph, with_k(1)).schedule.steps.empty());
+  CHECK(tw_sweep(graph, {}, 8).size() == 1);
+  CHECK(stream_tw_remat(graph, with_k(1), [](std::span<const NodeId> steps) { CHECK(steps.empty()); }).steps == 0);
+}
+
+TEST_CASE("the clean-up ends with the limit, and what it has done until then holds") {
+  const Graph graph = training_chain(300);
+  std::int64_t cost_before = core::reference::cost(graph, tw_remat(graph, with_k(1)).schedule);
+  for (const std::int64_t work : {20'000, 12'000, 10'000, 9'000, 8'000}) {
+    TwRematOptions options = with_k(1);
+    options.limit.work = work;
+    const Solution solution = tw_remat(graph, options);
+    if (solution.schedule.steps.empty()) continue;
+    REQUIRE(core::reference::valid(graph, solution.schedule));
+    CHECK(solution.cost >= cost_before);
+    cost_before = solution.cost;
+    CHECK(tw_remat(graph, options).schedule == solution.schedule);
+  }
+}
+
 TEST_CASE("Theorem 5: on training chains the peak grows with the logarithm of the length") {
   for (const int n : {16, 64, 256, 1024}) {
     const Graph graph = training_chain(n);

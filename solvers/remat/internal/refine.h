@@ -20,9 +20,10 @@ std::vector<core::NodeId> in_stages(std::vector<core::NodeId> steps, const std::
 /// Removes recomputations wherever the value can stay in memory instead without any step exceeding `budget` bytes,
 /// those first that save the highest cost a byte and step, all that is run for them alone included; unless `noise_seed`
 /// is 0, by their own cost alone, randomised: faster, for searches that repeat it. Steps that exceed the budget already
-/// never get worse. All occurrences must be needed. O((T + sum of in-degrees) (64 + T / 64)) a round, few rounds.
+/// never get worse. All occurrences must be needed. Ends early where `watch`, which it charges, expires. O((T + sum of
+/// in-degrees) (64 + T / 64)) a round, few rounds.
 void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
-                          std::uint64_t noise_seed = 0);
+                          std::uint64_t noise_seed = 0, core::Stopwatch* watch = nullptr);
 
 /// The opposite: while the peak exceeds `budget`, values that lie unused across the worst step are evicted there and
 /// computed again right before their next use, together with those of their inputs that are no longer in memory; the

@@ -45,7 +45,7 @@ class TwProgram {
   template <class Step>
   void for_each_step(const Trimmed& trimmed, const Step& step) {
     std::size_t left = trimmed.stays.size();
-    walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
+    if (left > 0) walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
   }
 
   /// Algorithm 1 with the recursion ended where the nodes that a call needs fit into `bytes` in the input order, beside
@@ -95,6 +95,7 @@ class TwProgram {
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
 
+  /// For a graph with nodes.
   template <bool kBackwards, class Step>
   bool walk(std::int32_t number, std::int64_t k, const Step& step) {
     if (is_leaf(procedures_[number], k)) {
