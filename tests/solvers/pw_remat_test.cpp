@@ -40,6 +40,7 @@ class Bounds {
 
   std::int64_t length(int p, int b) {
     if (p <= 0 || b <= 0) return 0;
+    if (p <= 2) return std::int64_t{p} * b;  // a path
     auto [entry, is_new] = lengths_.try_emplace({p, b}, 0);
     if (!is_new) return entry->second;
     std::int64_t most = 0;
@@ -48,6 +49,7 @@ class Bounds {
   }
   std::int64_t peak(int p, int b) {
     if (p <= 0 || b <= 0) return 0;
+    if (p <= 2) return p * size_;
     auto [entry, is_new] = peaks_.try_emplace({p, b}, 0);
     if (!is_new) return entry->second;
     std::int64_t most = 0;
