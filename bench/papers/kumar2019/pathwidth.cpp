@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/internal/path_schedule.h"
 #include "cairn/solvers/remat/internal/refine.h"
+#include "cairn/solvers/remat/internal/tw_program.h"
 #include "cairn/tests/support/folded_chain.h"
 #include "cairn/tests/support/kumar2019.h"
 
@@ -26,79 +26,7 @@ using core::Graph;
 using core::NodeId;
 using core::Schedule;
 
-constexpr std::int64_t kMostSteps = 400'000'000;  // of a schedule that is written out: 1.6 GB
 constexpr std::int64_t kMostCleanSteps = 4'000'000;
-
-/// Algorithm 1 as tw_remat runs it, of any length: of folded chains, numbered in topological order.
-class TreeSchedule {
- public:
-  explicit TreeSchedule(const Graph& graph)
-      : graph_(graph),
-        tree_(solvers::separator_tree(solvers::min_fill_decomposition(graph), graph.node_count())),
-        stamp_(graph.node_count(), 0) {}
-
-  /// Nothing where it is longer than kMostSteps.
-  std::optional<Schedule> schedule(std::int64_t k) {
-    k_ = k;
-    steps_.clear();
-    compute(0, {graph_.node_count() - 1});
-    if (static_cast<std::int64_t>(steps_.size()) > kMostSteps) return std::nullopt;
-    return Schedule{std::move(steps_)};
-  }
-  std::int64_t part_bags() const { return tree_.parts.front().bags; }
-
- private:
-  using Part = solvers::SeparatorTree::Part;
-
-  bool inside(const Part& part, NodeId v) const { return tree_.home[v] >= part.begin && tree_.home[v] < part.end; }
-
-  std::vector<NodeId> needed(const Part& part, const std::vector<NodeId>& outputs) {
-    ++current_;
-    std::vector<NodeId> nodes;
-    const auto visit = [&](NodeId v) {
-      if (inside(part, v) && std::exchange(stamp_[v], current_) != current_) nodes.push_back(v);
-    };
-    for (const NodeId v : outputs) visit(v);
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (const NodeId u : graph_.predecessors(nodes[i])) visit(u);
-    }
-    std::sort(nodes.begin(), nodes.end());
-    return nodes;
-  }
-
-  template <class Nodes>
-  void compute_below(const Part& part, std::int32_t number, const Nodes& wanted) {
-    std::map<std::int32_t, std::vector<NodeId>> by_child;
-    for (const NodeId u : wanted) {
-      if (!inside(part, u) || tree_.home[u] == number) continue;
-      by_child[*(std::upper_bound(part.children.begin(), part.children.end(), tree_.home[u]) - 1)].push_back(u);
-    }
-    for (const auto& [child, outputs] : by_child) compute(child, outputs);
-  }
-
-  void compute(std::int32_t number, const std::vector<NodeId>& outputs) {
-    if (static_cast<std::int64_t>(steps_.size()) > kMostSteps) return;
-    const Part& part = tree_.parts[number];
-    const std::vector<NodeId> nodes = needed(part, outputs);
-    if (part.bags < k_ || part.children.empty()) {
-      steps_.insert(steps_.end(), nodes.begin(), nodes.end());
-      return;
-    }
-    for (const NodeId v : nodes) {
-      if (tree_.home[v] != number) continue;
-      compute_below(part, number, graph_.predecessors(v));
-      steps_.push_back(v);
-    }
-    compute_below(part, number, outputs);
-  }
-
-  const Graph& graph_;
-  solvers::SeparatorTree tree_;
-  std::vector<std::uint64_t> stamp_;
-  std::uint64_t current_ = 0;
-  std::int64_t k_ = 1;
-  std::vector<NodeId> steps_;
-};
 
 struct Point {
   std::int64_t length = 0, peak = 0;
@@ -162,18 +90,16 @@ void measure(int folds, int nodes, int percent) {
   for (std::int64_t k = 4; k <= 2 * nodes; k *= 2) path.points.emplace_back(k, of_path(k, false, nullptr));
 
   core::Stopwatch tree_watch{core::Limit()};
-  TreeSchedule trees(graph);
+  const solvers::SeparatorTree separators =
+      solvers::separator_tree(solvers::min_fill_decomposition(graph), graph.node_count());
+  solvers::TwProgram program(graph, separators);
   Curve tree;
-  std::optional<Schedule> whole = trees.schedule(1);
-  if (whole) {
-    tree.points.emplace_back(1, Point{whole->length(), core::evaluate(graph, *whole).peak});
+  for (std::int64_t k = 1; k <= 2 * nodes; k *= k == 1 ? 4 : 2) {
+    const auto trimmed = program.trim(k, tree_watch);
+    tree.points.emplace_back(k, Point{trimmed->length, trimmed->peak});
+    if (k > 1) continue;
     tree.seconds = tree_watch.seconds();
-    const Schedule read = core::drop_unread(graph, *whole);
-    tree.read = {read.length(), core::evaluate(graph, read).peak};
-  }
-  for (std::int64_t k = 4; k <= 2 * nodes; k *= 2) {
-    whole = trees.schedule(k);
-    if (whole) tree.points.emplace_back(k, Point{whole->length(), core::evaluate(graph, *whole).peak});
+    tree.read = {trimmed->steps, trimmed->peak};
   }
 
   const std::int64_t peak = std::max(path.points.front().second.peak, tree.points.front().second.peak);
@@ -181,9 +107,19 @@ void measure(int folds, int nodes, int percent) {
   std::vector<NodeId> steps;
   const Point path_equal = of_path(path_k, false, &steps);
   const std::optional<Point> path_clean = cleaned(graph, {std::move(steps)}, peak);
-  whole = trees.schedule(tree_k);
-  const Point tree_equal{whole->length(), core::evaluate(graph, *whole).peak};
-  const std::optional<Point> tree_clean = cleaned(graph, *whole, peak);
+  // Of TWRemat, also the recursion that ends where what is left of M suffices.
+  Schedule tree_schedule;
+  program.for_each_step(*program.trim(tree_k, tree_watch), [&](NodeId v) {
+    tree_schedule.steps.push_back(v);
+    return true;
+  });
+  if (const auto by_bytes = program.steps_within(peak, tree_schedule.length(), tree_watch)) {
+    if (by_bytes->size() < tree_schedule.steps.size() && core::evaluate(graph, {*by_bytes}).peak <= peak) {
+      tree_schedule.steps = *by_bytes;
+    }
+  }
+  const Point tree_equal{tree_schedule.length(), core::evaluate(graph, tree_schedule).peak};
+  const std::optional<Point> tree_clean = cleaned(graph, tree_schedule, peak);
 
   fmt::print(
       "{{\"folds\": {}, \"nodes\": {}, \"edges\": {}, \"pathwidth\": {}, \"bag\": {}, \"baseline_peak\": {}, "
