@@ -8,9 +8,9 @@ each node reads the one before it and, with that chance, its column in every ear
 folds, while in the chain's own order half of the values are in memory at once. Sizes and costs are 1, so that a length is
 a cost and a peak a number of values.
 
-"k = 1" is the recursion to its end, with all its steps. "Equal memory" is M, the
-larger of the two peaks with k = 1: of each, the shortest schedule within M over k = 1, 4, 8, 16, ..., of TWRemat also the
-recursion by bytes; then that schedule with values kept wherever they fit below M. Algorithm 3 literally (with the repairs that make it valid) is
+"k = 1" is the recursion to its end, with all its steps. "Equal memory" is M, the larger of the two peaks with k = 1: of
+each, the shortest schedule within M over k = 1, 4, 8, 16, ..., of TWRemat also the recursion by bytes; then that
+schedule with values kept wherever they fit below M. Algorithm 3 literally (with the repairs that make it valid) is
 slow, and shown for small graphs. Exponents are least squares over n >= 1000: length / n ~ (log n)^a, and ~ n^b.
 --save keeps the program's lines of JSON, --from reads them instead of running it.
 """
