@@ -217,6 +217,11 @@ TEST_CASE("PWRemat: a limit on lists or on work ends a build with nothing") {
   PwRematOptions options;
   options.limit = limit;
   CHECK(reference::valid(graph, pw_remat(graph, options).schedule));
+  PwRematOptions little = with_k(1);
+  little.memory_bytes = 1000;
+  CHECK_THROWS_AS(pw_remat(graph, little), core::InputError);
+  little.k = 1000;
+  CHECK(pw_remat(graph, little).schedule == core::baseline_schedule(graph));
 }
 
 /// The library's interleaved schedules as the paper's sets of tuples, and back.
