@@ -21,7 +21,7 @@ struct PwRematOptions : SolveOptions {
 inline constexpr std::int64_t kMostPwRematSteps = 100'000'000;
 
 /// PWRemat: Algorithm 3 of Kumar et al. 2019 on a path decomposition found by vertex separation. For bags of at most p
-/// nodes after the spine was added, b of them: length O(2^p p! b log^(p-2) b), peak O(p M_max log^2 b + M_in log b) and
+/// nodes after the spine was added, b of them: length O(p! b log^(p-2) b), peak O(p M_max log^2 b + M_in log b) and
 /// what is kept; docs/treewidth.md has the constants. Each k is tried with X_{b/2} in the middle, which the bounds are
 /// about, and with a lighter bag nearby. Lengths are known before schedules are written out: throws InputError that
 /// says them, and a k that is short enough, where k > 0 gives more than kMostPwRematSteps.

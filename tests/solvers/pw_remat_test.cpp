@@ -40,6 +40,7 @@ class Bounds {
 
   std::int64_t length(int p, int b) {
     if (p <= 0 || b <= 0) return 0;
+    if (p <= 2) return std::int64_t{p} * b;  // a path
     auto [entry, is_new] = lengths_.try_emplace({p, b}, 0);
     if (!is_new) return entry->second;
     std::int64_t most = 0;
@@ -48,6 +49,7 @@ class Bounds {
   }
   std::int64_t peak(int p, int b) {
     if (p <= 0 || b <= 0) return 0;
+    if (p <= 2) return p * size_;
     auto [entry, is_new] = peaks_.try_emplace({p, b}, 0);
     if (!is_new) return entry->second;
     std::int64_t most = 0;
@@ -215,6 +217,11 @@ TEST_CASE("PWRemat: a limit on lists or on work ends a build with nothing") {
   PwRematOptions options;
   options.limit = limit;
   CHECK(reference::valid(graph, pw_remat(graph, options).schedule));
+  PwRematOptions little = with_k(1);
+  little.memory_bytes = 1000;
+  CHECK_THROWS_AS(pw_remat(graph, little), core::InputError);
+  little.k = 1000;
+  CHECK(pw_remat(graph, little).schedule == core::baseline_schedule(graph));
 }
 
 /// The library's interleaved schedules as the paper's sets of tuples, and back.
