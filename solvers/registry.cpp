@@ -32,7 +32,7 @@ constexpr SolverOption kTwOptions[] = {
      "searches"},
     {"retain", "0 or 1", 1, 0, 1, "values that Algorithm 1 frees stay where the budget allows; 0: its own schedules"},
     {"steps", "steps", 0, 0, kMost,
-     "a longer schedule is not written; 0: 64 a node, and 50 million for a k that is given"}};
+     "a longer schedule is not written; 0: 64 a node, and 4 million for a k that is given"}};
 
 Solution run_tw(const core::Graph& graph, const SolveOptions& options) { return tw_remat(graph, tw_options(options)); }
 
@@ -162,6 +162,7 @@ constexpr SolverInfo kSolvers[] = {
      .paper = "Kumar et al. 2019, Algorithm 3: PWRemat",
      .guarantee = "length n polylog n and peak O((p M_max + M_in) log n) for path decompositions of bags of p nodes",
      .run = run_pw,
+     .turn = {.turn = 4, .share = 0.25},
      .options = kPwOptions},
     {.name = "greedy",
      .paper = "Kumar et al. 2019, section 4: GreedyRemat (XLA)",
@@ -180,7 +181,7 @@ constexpr SolverInfo kSolvers[] = {
      .guarantee = "the cheapest schedule within the budget, or that there is none, where it ends in time",
      .run = exact_remat,
      .can = {.exact = true},
-     .turn = {.turn = 5, .share = 0.35},
+     .turn = {.turn = 6, .share = 0.35},
      .graphs = "64 values",
      .most_values = kMostExactRematValues},
     {.name = "moccasin",
@@ -196,7 +197,7 @@ constexpr SolverInfo kSolvers[] = {
      .paper = "Beaumont et al. 2019: heterogeneous chains; blocks as in Rockmate (Zhao et al. 2023)",
      .guarantee = "the cheapest persistent schedule where blocks are single nodes; no bound on others",
      .run = run_rotor,
-     .turn = {.turn = 4, .share = 0.25},
+     .turn = {.turn = 5, .share = 0.25},
      .graphs = kTrainingGraphs,
      .options = kRotorOptions},
     {.name = "hiremate",

@@ -407,6 +407,10 @@ PathDecomposition path_decomposition(const Graph& graph, core::Stopwatch* watch)
     if (!expired()) offer(GreedyLayout(graph, rank).run(starts));
   }
   if (!expired()) offer(layout_of_tree(min_fill_decomposition(graph, kDefaultCoreDegree, watch), n));
+  if (n + score.second > kMostBagEntries) {
+    std::sort(best.begin(), best.end());
+    return {{std::move(best)}, n - 1};
+  }
   if (!expired()) improve_layout(graph, best, watch);
   return decomposition_of_layout(graph, best);
 }

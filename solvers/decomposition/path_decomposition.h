@@ -42,6 +42,7 @@ PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 /// and O(2^w w) a window of w = 10 nodes.
 PathDecomposition path_decomposition(const core::Graph& graph, core::Stopwatch* watch = nullptr);
 
+inline constexpr std::int64_t kMostBagEntries = std::int64_t{1} << 24;
 inline constexpr core::NodeId kMostExactPathwidthNodes = 20;
 /// One of least width, by dynamic programming over sets of nodes: O(2^n n) time, 2^n bytes. Throws
 /// std::invalid_argument above kMostExactPathwidthNodes nodes.

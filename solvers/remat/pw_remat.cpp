@@ -124,7 +124,7 @@ class PwSearch {
     if (outcome.fits && options_.retain && options_.budget) {
       schedule = core::run_pinned_once(graph_, std::move(schedule));
       work_.assign(core::drop_unread(graph_, schedule).steps);
-      retain_where_it_fits(graph_, work_, *options_.budget);
+      retain_where_it_fits(graph_, work_, *options_.budget, 0, &watch_);
       incumbent_.offer({work_.steps()});
     }
     outcome.improved = best() != before;
@@ -159,6 +159,10 @@ Solution pw_remat(const core::Graph& graph, const PwRematOptions& options) {
   }
   const PathDecomposition decomposition =
       within(watch, 0.3, [&](core::Stopwatch& share) { return path_decomposition(graph, &share); });
+  if (decomposition.bags.size() <= 1) {  // nothing to recurse on
+    incumbent.offer(core::baseline_schedule(graph));
+    return incumbent.finish(watch.expired_now());
+  }
   PwSearch search(graph, options, incumbent, watch);
   const bool one_order = !hamiltonian_path(graph).empty();
   if (options.order != 1 || one_order) {

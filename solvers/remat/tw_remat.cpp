@@ -20,8 +20,8 @@ namespace {
 
 using core::NodeId;
 
-constexpr std::int64_t kMostWritten = 50'000'000;              // steps of one schedule in memory
-constexpr std::int64_t kMostCleanedUp = 4'000'000;             // steps: a hundred bytes each
+constexpr std::int64_t kMostWritten = 4'000'000;               // steps of a schedule in memory
+constexpr std::int64_t kMostLookedAt = 50'000'000;             // of one whose measures are wanted, not its steps
 constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;  // steps: a bit each
 
 /// Calls use(decomposition) with the one that is given, or else min-fill's.
@@ -120,7 +120,7 @@ class TwSearch {
   }
 
   void clean_up(const core::Schedule& schedule, std::int64_t budget) {
-    if (!options_.retain || schedule.length() > kMostCleanedUp || watch_.expired_now()) return;
+    if (!options_.retain || schedule.length() > kMostWritten || watch_.expired_now()) return;
     work_.assign(schedule.steps);
     retain_where_it_fits(graph_, work_, budget, 0, &watch_);
     incumbent_.offer({work_.steps()});
@@ -283,7 +283,7 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   if (const auto trimmed = program.trim(options.k, watch)) {
     const core::Schedule schedule{steps_of(program, *trimmed)};
     incumbent.offer(schedule);
-    if (options.retain && trimmed->steps <= kMostCleanedUp && !watch.expired_now()) {
+    if (options.retain && trimmed->steps <= kMostWritten && !watch.expired_now()) {
       core::EditableSchedule work(graph);
       work.assign(schedule.steps);
       retain_where_it_fits(graph, work, std::max(options.budget.value_or(0), trimmed->peak), 0, &watch);
@@ -297,7 +297,7 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
   core::Stopwatch watch(options.limit);
   const SeparatorTree separators = separators_of(graph, options, watch);
   TwProgram program(graph, separators);
-  const std::int64_t most_steps = options.most_steps > 0 ? options.most_steps : kMostWritten;
+  const std::int64_t most_steps = options.most_steps > 0 ? options.most_steps : kMostLookedAt;
   const std::vector<std::int64_t> ks = different_k(separators);
   core::EditableSchedule work(graph);
   std::vector<TwPoint> points;
@@ -316,7 +316,7 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
       point.steps = trimmed->steps;
       point.peak = trimmed->peak;
       point.cost = trimmed->cost;
-      if (options.retain && trimmed->steps <= kMostCleanedUp && !watch.expired_now()) {
+      if (options.retain && trimmed->steps <= kMostWritten && !watch.expired_now()) {
         work.assign(steps_of(program, *trimmed));
         retain_where_it_fits(graph, work, trimmed->peak, 0, &watch);
         if (!watch.expired_now()) {

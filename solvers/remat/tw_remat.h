@@ -17,7 +17,7 @@ struct TwRematOptions : SolveOptions {
   /// recomputation goes; never dearer, nor above the budget or, without one, above the peak that the schedule has
   /// anyhow. Not made on more than 4 million steps. False gives Algorithm 1's schedules.
   bool retain = true;
-  /// A schedule of more steps is not written out; 0: 64 a node, and 50 million for a k that is given.
+  /// A schedule of more steps is not written out; 0: 64 a node, and 4 million for a k that is given.
   std::int64_t most_steps = 0;
 };
 
