@@ -16,10 +16,12 @@ namespace {
 constexpr std::int64_t kLargest = 1'000'000'000;
 // Repetitions make nodes, not bytes: a graph of more would not be read by anybody.
 constexpr std::int64_t kMostLayers = 10'000;
+constexpr std::int64_t kMostRepeats = 100;  // of a network of hundreds of layers
 
 std::int64_t maximum(std::string_view name) {
   if (name.ends_with("dropout")) return 99;
-  return name == "layers" || name == "depth" || name == "repeat" ? kMostLayers : kLargest;
+  if (name == "repeat") return kMostRepeats;
+  return name == "layers" || name == "depth" ? kMostLayers : kLargest;
 }
 
 const ModelOption* find(std::span<const ModelOption> options, std::string_view name) {

@@ -33,10 +33,10 @@ TreeDecomposition parse_td(std::string_view text, const std::string& origin, con
       if (words.size() != 5 || words[1] != "td")
         reader.fail("must be `s td BAGS LARGEST_BAG VERTICES` with the three numbers");
       bag_count = reader.number(2, "the number of bags", 0, most_bags);
-      largest = reader.number(3, "the size of the largest bag", 0, graph.node_count());
       if (const std::int64_t n = reader.number(4, "the number of vertices", 0, core::Limit::kAnyWork);
           n != graph.node_count())
         reader.fail(fmt::format("it is of a graph of {} vertices, but this one has {}", n, graph.node_count()));
+      largest = reader.number(3, "the size of the largest bag", 0, graph.node_count());
       result.bags.resize(bag_count);
       result.tree.resize(bag_count);
       given.resize(bag_count, 0);

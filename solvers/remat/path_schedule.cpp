@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "cairn/core/internal/saturating.h"
+
 namespace cairn::solvers {
 namespace {
 
@@ -332,7 +334,7 @@ PathScheduleMeasures PathScheduler::measure(std::int32_t list, bool drop_unread,
       if (std::exchange(live[x], 1) == 0) memory += graph_.value_size(x);
     }
     measures.peak = std::max(measures.peak, memory + graph_.size(v) + graph_.scratch(v));
-    measures.cost += graph_.cost(v);
+    measures.cost = core::saturating_add(measures.cost, graph_.cost(v));
     ++measures.length;
     if (steps != nullptr) steps->push_back(v);
   });

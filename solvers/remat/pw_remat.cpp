@@ -123,9 +123,7 @@ class PwSearch {
     outcome.fits = incumbent_.fits(incumbent_.offer(schedule).peak);
     if (outcome.fits && options_.retain && options_.budget) {
       schedule = core::run_pinned_once(graph_, std::move(schedule));
-      work_.assign(core::drop_unread(graph_, schedule).steps);
-      retain_where_it_fits(graph_, work_, *options_.budget, 0, &watch_);
-      incumbent_.offer({work_.steps()});
+      offer_retained(graph_, core::drop_unread(graph_, schedule), *options_.budget, work_, incumbent_, watch_);
     }
     outcome.improved = best() != before;
     return outcome;
@@ -173,6 +171,7 @@ Solution pw_remat(const core::Graph& graph, const PwRematOptions& options) {
     search.run_given();
   } else {
     search.run_search();
+    if (options.budget) bring_within_budget(graph, *options.budget, options.retain, incumbent, watch);
   }
   return incumbent.finish(watch.expired_now());
 }

@@ -27,6 +27,26 @@ std::vector<core::NodeId> in_stages(std::vector<core::NodeId> steps, const std::
   return staged;
 }
 
+void offer_retained(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
+                    core::EditableSchedule& work, Incumbent& incumbent, core::Stopwatch& watch) {
+  if (schedule.length() > kMostRetained || watch.expired_now()) return;
+  work.assign(schedule.steps);
+  retain_where_it_fits(graph, work, budget, 0, &watch);
+  incumbent.offer({work.steps()});
+}
+
+void bring_within_budget(const core::Graph& graph, std::int64_t budget, bool retain, Incumbent& incumbent,
+                         core::Stopwatch& watch) {
+  if (incumbent.within_budget() || incumbent.cannot_improve() || watch.expired_now()) return;
+  if (incumbent.schedule().length() > kMostRetained) return;
+  core::EditableSchedule work(graph);
+  work.assign(incumbent.schedule().steps);
+  if (!evict_until_it_fits(graph, work, budget, 0, watch)) return;
+  const core::Schedule fits{work.steps()};
+  incumbent.offer(fits);
+  if (retain) offer_retained(graph, fits, budget, work, incumbent, watch);
+}
+
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
             int rounds) {
   const core::Schedule baseline = core::baseline_schedule(graph);

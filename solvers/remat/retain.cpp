@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cairn/core/editable_schedule.h"
+#include "cairn/core/internal/saturating.h"
 #include "cairn/core/random.h"
 #include "cairn/solvers/remat/internal/refine.h"
 
@@ -26,7 +27,7 @@ class Savings {
     std::int64_t cost = 0;
     for (std::size_t i = 0; i < dropped_.size(); ++i) {
       const core::NodeId v = schedule_.node(dropped_[i]);
-      cost += graph_.cost(v);
+      cost = core::saturating_add(cost, graph_.cost(v));
       if (dropped_.size() > kMostFollowed) continue;
       const auto inputs = static_cast<std::int32_t>(graph_.inputs(v).size());
       for (std::int32_t k = 0; k < inputs; ++k) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "cairn/core/internal/saturating.h"
 #include "cairn/solvers/remat/internal/refine.h"
 
 namespace cairn::solvers {
@@ -94,32 +95,25 @@ void TwProgram::measure(Procedure& procedure) {
   }
 }
 
-/// Calls for what is wanted of the part's components, component by component.
-void TwProgram::call_components(const SeparatorTree::Part& part, std::span<const NodeId> wanted,
-                                std::vector<Item>& items) {
-  std::map<std::int32_t, std::vector<NodeId>> by_component;
-  for (const NodeId u : wanted) {
-    if (!inside(part, u) || separators_.home[u] == part.begin) continue;
-    by_component[*(std::upper_bound(part.children.begin(), part.children.end(), separators_.home[u]) - 1)].push_back(u);
-  }
-  for (auto& [component, outputs_there] : by_component)
-    items.push_back({~find(component, std::move(outputs_there)), 0});
-}
-
 void TwProgram::expand(std::int32_t number) {
   if (procedures_[number].items_begin >= 0) return;
   const auto& part = separators_.parts[procedures_[number].part];
   std::vector<NodeId> run;
   needed(procedures_[number], run);
-  std::vector<NodeId> wanted(outputs(procedures_[number]).begin(), outputs(procedures_[number]).end());
+  const std::vector<NodeId> wanted(outputs(procedures_[number]).begin(), outputs(procedures_[number]).end());
+  const auto in_separator = [&](NodeId v) { return separators_.home[v] == part.begin; };
   const auto component_of = [&](NodeId v) {
     return *(std::upper_bound(part.children.begin(), part.children.end(), separators_.home[v]) - 1);
   };
-  // From which separator node on nothing but the component itself is missing for its outputs.
-  std::map<std::int32_t, std::int32_t> ready;
+  // Of each component: what is wanted of it, and how many separator nodes must have run before that can be computed.
+  struct Wanted {
+    std::int32_t ready = 0;
+    std::vector<NodeId> nodes;  // ascending
+  };
+  std::map<std::int32_t, Wanted> wanted_of;
   std::int32_t position = 0;
   for (const NodeId v : run) {
-    if (separators_.home[v] == part.begin) {
+    if (in_separator(v)) {
       last_[v] = ++position;
       continue;
     }
@@ -129,44 +123,42 @@ void TwProgram::expand(std::int32_t number) {
     }
   }
   for (const NodeId v : wanted) {
-    if (separators_.home[v] == part.begin) continue;
-    std::int32_t& from = ready[component_of(v)];
-    from = std::max(from, last_[v]);
+    if (in_separator(v)) continue;
+    Wanted& there = wanted_of[component_of(v)];
+    there.ready = std::max(there.ready, last_[v]);
+    there.nodes.push_back(v);
   }
-  std::erase_if(run, [&](NodeId v) { return separators_.home[v] != part.begin; });
+  std::erase_if(run, [&](NodeId v) { return !in_separator(v); });
 
   std::vector<Item> items;
-  std::vector<std::pair<std::int32_t, std::int64_t>> freed;  // after which item, how many bytes
   std::int32_t done = 0;
   for (const NodeId v : run) {
-    const std::size_t first = items.size();
-    std::vector<NodeId> inputs(graph_.predecessors(v).begin(), graph_.predecessors(v).end());
-    const std::size_t count = inputs.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!inside(part, inputs[i]) || separators_.home[inputs[i]] == part.begin) continue;
-      const auto component = component_of(inputs[i]);
-      const auto at = ready.find(component);
-      if (at == ready.end() || at->second > done) continue;
-      for (const NodeId o : wanted) {
-        if (separators_.home[o] != part.begin && component_of(o) == component) inputs.push_back(o);
-      }
-      std::erase_if(wanted,
-                    [&](NodeId o) { return separators_.home[o] != part.begin && component_of(o) == component; });
-      ready.erase(at);
+    std::map<std::int32_t, std::vector<NodeId>> inputs_of;
+    for (const NodeId u : graph_.predecessors(v)) {
+      if (inside(part, u) && !in_separator(u)) inputs_of[component_of(u)].push_back(u);
     }
-    call_components(part, inputs, items);
-    for (std::size_t i = first; i < items.size(); ++i)
-      freed.emplace_back(items.size(), procedures_[~items[i].what].output_bytes);
-    items.push_back({v, 0});
+    std::int64_t freed = 0;
+    for (auto& [component, nodes] : inputs_of) {
+      for (const NodeId u : nodes) freed += graph_.size(u);
+      if (const auto at = wanted_of.find(component); at != wanted_of.end() && at->second.ready <= done) {
+        const std::vector<NodeId>& outputs_there = at->second.nodes;
+        for (const NodeId u : nodes) {
+          if (std::binary_search(outputs_there.begin(), outputs_there.end(), u)) freed -= graph_.size(u);
+        }
+        nodes.insert(nodes.end(), outputs_there.begin(), outputs_there.end());
+        wanted_of.erase(at);
+      }
+      items.push_back({~find(component, std::move(nodes)), 0});
+    }
+    items.push_back({v, freed});
     ++done;
   }
-  call_components(part, wanted, items);
-  wanted.assign(outputs(procedures_[number]).begin(), outputs(procedures_[number]).end());
+  for (auto& [component, there] : wanted_of) items.push_back({~find(component, std::move(there.nodes)), 0});
 
   // Separator nodes stay until their last reader here, or to the end where they are outputs.
   for (const NodeId v : run) last_[v] = -1;
   const auto note = [&](NodeId u, std::size_t item) {
-    if (separators_.home[u] == part.begin) last_[u] = static_cast<std::int32_t>(item);
+    if (in_separator(u)) last_[u] = static_cast<std::int32_t>(item);
   };
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (items[i].what >= 0) {
@@ -178,9 +170,8 @@ void TwProgram::expand(std::int32_t number) {
     }
   }
   for (const NodeId v : run) {
-    if (!std::binary_search(wanted.begin(), wanted.end(), v)) freed.emplace_back(last_[v], graph_.size(v));
+    if (!std::binary_search(wanted.begin(), wanted.end(), v)) items[last_[v]].released += graph_.size(v);
   }
-  for (const auto& [item, bytes] : freed) items[item].released += bytes;
 
   procedures_[number].items_begin = static_cast<std::int64_t>(items_.size());
   items_.insert(items_.end(), items.begin(), items.end());
@@ -249,7 +240,7 @@ std::optional<TwProgram::Trimmed> TwProgram::trim(std::int64_t k, core::Stopwatc
     }
     for (const core::ValueId x : graph_.inputs(v)) need(x);
     trimmed.peak = std::max(trimmed.peak, live + graph_.size(v) + graph_.scratch(v));
-    trimmed.cost += graph_.cost(v);
+    trimmed.cost = core::saturating_add(trimmed.cost, graph_.cost(v));
     ++trimmed.steps;
     return !stopped;
   });

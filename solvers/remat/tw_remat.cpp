@@ -10,6 +10,7 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
+#include "cairn/core/internal/saturating.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/internal/refine.h"
@@ -20,7 +21,7 @@ namespace {
 
 using core::NodeId;
 
-constexpr std::int64_t kMostWritten = 4'000'000;               // steps of a schedule in memory
+constexpr std::int64_t kMostWritten = kMostRetained;           // steps of a schedule in memory
 constexpr std::int64_t kMostLookedAt = 50'000'000;             // of one whose measures are wanted, not its steps
 constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;  // steps: a bit each
 
@@ -28,8 +29,9 @@ constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;  // steps: a bit e
 template <class Use>
 auto with_decomposition(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch,
                         const Use& use) {
-  if (options.decomposition != nullptr) return use(*options.decomposition);
-  return use(min_fill_decomposition(graph, kDefaultCoreDegree, &watch));
+  if (options.decomposition != nullptr) return use(merge_nested_bags(*options.decomposition));
+  return use(core::within(
+      watch, 0.3, [&](core::Stopwatch& share) { return min_fill_decomposition(graph, kDefaultCoreDegree, &share); }));
 }
 
 SeparatorTree separators_of(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch) {
@@ -110,20 +112,13 @@ class TwSearch {
   Outcome offer(std::vector<NodeId> steps) {
     const core::Schedule schedule = core::drop_unread(graph_, core::run_pinned_once(graph_, {std::move(steps)}));
     const std::int64_t peak = incumbent_.offer(schedule).peak;
-    if (least_.steps.empty() || peak < least_peak_) {
-      least_ = schedule;
-      least_peak_ = peak;
-    }
     if (!incumbent_.fits(peak)) return Outcome::exceeds;
     if (options_.budget) clean_up(schedule, *options_.budget);
     return Outcome::fits;
   }
 
   void clean_up(const core::Schedule& schedule, std::int64_t budget) {
-    if (!options_.retain || schedule.length() > kMostWritten || watch_.expired_now()) return;
-    work_.assign(schedule.steps);
-    retain_where_it_fits(graph_, work_, budget, 0, &watch_);
-    incumbent_.offer({work_.steps()});
+    if (options_.retain) offer_retained(graph_, schedule, budget, work_, incumbent_, watch_);
   }
 
   Outcome attempt(std::int64_t k) {
@@ -182,14 +177,7 @@ class TwSearch {
         if (at < low && (done() || attempt(ks_[at]) == Outcome::too_long)) break;
       }
     }
-    if (!incumbent_.within_budget() && !least_.steps.empty() && !done()) {
-      work_.assign(least_.steps);
-      if (evict_until_it_fits(graph_, work_, budget, 0, watch_)) {
-        const core::Schedule schedule{work_.steps()};
-        incumbent_.offer(schedule);
-        clean_up(schedule, budget);
-      }
-    }
+    bring_within_budget(graph_, budget, options_.retain, incumbent_, watch_);
   }
 
   /// Recursion that ends by bytes: as many as keep the peak within the budget, then fewer, which leaves the clean-up
@@ -222,7 +210,7 @@ class TwSearch {
     for (std::int64_t bytes = incumbent_.peak(); bytes > floor / 4 && !done(); bytes -= bytes / 5 + 1) {
       if (attempt_within(bytes) == Outcome::too_long) break;
     }
-    if (!least_.steps.empty()) clean_up(incumbent_.schedule(), incumbent_.peak());
+    clean_up(incumbent_.schedule(), incumbent_.peak());
   }
 
   const core::Graph& graph_;
@@ -235,8 +223,6 @@ class TwSearch {
   const std::int64_t most_steps_;
   const std::int64_t baseline_peak_ = core::evaluate(graph_, core::baseline_schedule(graph_)).peak;
   std::map<std::int64_t, Outcome> tried_;
-  core::Schedule least_;  ///< of the lowest peak, before any clean-up
-  std::int64_t least_peak_ = 0;
 };
 
 }  // namespace
@@ -283,11 +269,9 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   if (const auto trimmed = program.trim(options.k, watch)) {
     const core::Schedule schedule{steps_of(program, *trimmed)};
     incumbent.offer(schedule);
-    if (options.retain && trimmed->steps <= kMostWritten && !watch.expired_now()) {
+    if (options.retain) {
       core::EditableSchedule work(graph);
-      work.assign(schedule.steps);
-      retain_where_it_fits(graph, work, std::max(options.budget.value_or(0), trimmed->peak), 0, &watch);
-      incumbent.offer({work.steps()});
+      offer_retained(graph, schedule, std::max(options.budget.value_or(0), trimmed->peak), work, incumbent, watch);
     }
   }
   return incumbent.finish(watch.expired_now());
@@ -316,13 +300,14 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
       point.steps = trimmed->steps;
       point.peak = trimmed->peak;
       point.cost = trimmed->cost;
-      if (options.retain && trimmed->steps <= kMostWritten && !watch.expired_now()) {
+      if (options.retain && trimmed->steps <= kMostRetained && !watch.expired_now()) {
         work.assign(steps_of(program, *trimmed));
         retain_where_it_fits(graph, work, trimmed->peak, 0, &watch);
         if (!watch.expired_now()) {
           const std::vector<NodeId> retained = work.steps();
           point.retained_steps = static_cast<std::int64_t>(retained.size());
-          for (const NodeId v : retained) point.retained_cost += graph.cost(v);
+          for (const NodeId v : retained)
+            point.retained_cost = core::saturating_add(point.retained_cost, graph.cost(v));
         }
       }
     }

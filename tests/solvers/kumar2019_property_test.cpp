@@ -110,7 +110,7 @@ ChooseSeparator separators_of(const SeparatorTree& tree) {
 }
 
 TEST_CASE("Kumar 2019: tw_remat(k) is Algorithm 1, not longer, and within Theorem 5") {
-  for_each_seed(3000, [](Random& random) {
+  for_each_seed(10'000, [](Random& random) {
     const Graph graph = plain_graph(random, 16);
     const Digraph undirected = digraph(graph);
     TreeDecomposition decomposition = solvers::min_fill_decomposition(graph);
@@ -131,12 +131,14 @@ TEST_CASE("Kumar 2019: tw_remat(k) is Algorithm 1, not longer, and within Theore
     CHECK(solution.peak == core::reference::peak(graph, solution.schedule));
     CHECK(solution.cost == length(graph, solution.schedule.steps));
 
-    const SeparatorTree separators = solvers::separator_tree(decomposition, graph.node_count());
-    const Sequence sigma =
-        without_annotations(tw_remat(graph, bags, static_cast<std::size_t>(options.k), separators_of(separators)));
-    REQUIRE(core::reference::valid(graph, {sigma}));
-    CHECK(solution.schedule.length() <= static_cast<std::int64_t>(sigma.size()));
-    CHECK(solution.cost <= length(graph, sigma));
+    if (random.chance(33)) {  // the literal algorithm takes long
+      const SeparatorTree separators = solvers::separator_tree(decomposition, graph.node_count());
+      const Sequence sigma =
+          without_annotations(tw_remat(graph, bags, static_cast<std::size_t>(options.k), separators_of(separators)));
+      REQUIRE(core::reference::valid(graph, {sigma}));
+      CHECK(solution.schedule.length() <= static_cast<std::int64_t>(sigma.size()));
+      CHECK(solution.cost <= length(graph, sigma));
+    }
     const Theorem5 bound = theorem5(graph, bags);
     CHECK(solution.cost <= bound.length);
     if (options.k == 1) CHECK(solution.peak <= bound.memory);

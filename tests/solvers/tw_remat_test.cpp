@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -116,6 +117,49 @@ TEST_CASE("recursion by bytes gives valid schedules; NoRemat where all fits, TWR
   }
 }
 
+TEST_CASE("recursion by bytes keeps to them, or to the least peak that the program knows of") {
+  tests::Random random(11);
+  int deeper = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const Graph graph = tests::random_graph(random, {.max_nodes = 40, .several_outputs = i % 2 != 0});
+    const TreeDecomposition decomposition = min_fill_decomposition(graph);
+    const SeparatorTree separators = separator_tree(decomposition, graph, i % 3 == 0 ? Balance::bytes : Balance::bags);
+    TwProgram program(graph, separators);
+    core::Stopwatch watch{core::Limit()};
+    const std::int64_t least = program.least_peak(watch);
+    const std::int64_t baseline = core::reference::peak(graph, core::baseline_schedule(graph));
+    for (const std::int64_t bytes : {std::int64_t{0}, least, (least + baseline) / 2, baseline}) {
+      const core::Schedule schedule{program.steps_within(bytes, 1 << 20, watch).value()};
+      REQUIRE(core::reference::valid(graph, schedule));
+      CHECK(core::reference::peak(graph, schedule) <= std::max(bytes, least));
+    }
+    deeper += least < baseline;
+  }
+  CHECK(deeper > 100);
+}
+
+TEST_CASE("what many nodes of one component want of it is found in time near-linear in them") {
+  // A hub is read by kept leaves and starts a chain; the time would be quadratic in the leaves, the work charged is
+  // not.
+  core::GraphBuilder builder;
+  const auto add = [&](std::int64_t size, bool keep, std::vector<NodeId> inputs) {
+    core::Node node;
+    node.size = size;
+    node.cost = 1;
+    node.keep = keep;
+    for (const NodeId u : inputs) node.inputs.push_back(u);
+    return builder.add(node);
+  };
+  const NodeId hub = add(1, false, {});
+  for (int i = 0; i < 20'000; ++i) add(1, true, {hub});
+  const NodeId big = add(1'000'000, false, {hub});
+  const NodeId small = add(1, false, {big});
+  add(1, false, {add(1'000'000, false, {hub}), small});
+  const Graph graph = builder.build();
+  const Solution solution = tw_remat(graph, with_k(1));
+  CHECK(core::evaluate(graph, solution.schedule).peak == solution.peak);
+}
+
 TEST_CASE("a k that is too long is refused before it starts, with one that is not") {
   const Graph graph = training_chain(200);
   TwRematOptions options = with_k(1);
@@ -160,6 +204,27 @@ TEST_CASE("the curve goes from NoRemat to TWRemat(1), each point that of its k")
       CHECK(retained.cost <= plain.cost);
     }
   }
+}
+
+TEST_CASE("costs whose sum is beyond int64 saturate, on the curve as everywhere") {
+  core::GraphBuilder builder;
+  for (int i = 0; i < 200; ++i) {
+    core::Node node;
+    node.size = 1;
+    node.cost = (std::int64_t{1} << 62) / 200;
+    for (int back = 1; back <= 3 && back <= i; ++back) node.inputs.push_back(i - back);
+    builder.add(node);
+  }
+  const Graph graph = builder.build();
+  const Solution solution = tw_remat(graph, with_k(1));
+  REQUIRE(solution.schedule.length() > 200);
+  TwRematOptions plain = with_k(1);
+  plain.retain = false;
+  const std::int64_t cost = tw_remat(graph, plain).cost;
+  CHECK(cost == std::numeric_limits<std::int64_t>::max());
+  CHECK(tw_sweep(graph, {}, 8).back().cost == cost);
+  CHECK(tw_sweep(graph, {}, 8).back().retained_cost == solution.cost);
+  CHECK(stream_tw_remat(graph, plain, [](std::span<const NodeId>) {}).cost == cost);
 }
 
 TEST_CASE("a schedule that is streamed is the same") {

@@ -84,7 +84,9 @@ class Graph:
     def width(self):
         """Of the best tree decomposition found, and the least that was proved."""
         path = os.path.join(self.bench.folder, "decomposition.td")
-        _, answer = run([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "10s", "--json"])
+        code, answer = run([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "10s", "--json"])
+        if code != 0:
+            sys.exit(f"{self.path}: {answer['error']}")
         return answer["treewidth_upper"], answer["treewidth_lower"]
 
     def sweep(self, clean=False):
@@ -103,7 +105,7 @@ class Graph:
 
     def checked(self, point):
         """A point of a sweep, whose schedule is now written and checked."""
-        return point and self.solve("tw", "--option", f"k={point.k}", "--option", "retain=0")
+        return point and self.solve("tw", "--option", f"k={point.k}", "--option", "retain=0", "--option", "steps=50000000")
 
     def searched(self, budget):
         return self.solve("tw", "--budget", str(budget), "--option", "retain=0")

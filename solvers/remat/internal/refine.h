@@ -25,6 +25,12 @@ std::vector<core::NodeId> in_stages(std::vector<core::NodeId> steps, const std::
 void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                           std::uint64_t noise_seed = 0, core::Stopwatch* watch = nullptr);
 
+/// A schedule of more steps is not cleaned up: an EditableSchedule of it takes some hundred bytes a step.
+inline constexpr std::int64_t kMostRetained = 4'000'000;
+/// Offers what retain_where_it_fits() makes of a schedule all of whose steps are needed; `work` is where.
+void offer_retained(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
+                    core::EditableSchedule& work, Incumbent& incumbent, core::Stopwatch& watch);
+
 /// The opposite: while the peak exceeds `budget`, values that lie unused across the worst step are evicted there and
 /// computed again right before their next use, together with those of their inputs that are no longer in memory; the
 /// cheapest a byte first, randomised by `noise_seed` unless that is 0. True if the schedule is within the budget then;
@@ -33,6 +39,11 @@ void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& sche
 /// each O(T) and what it inserts and drops.
 bool evict_until_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                          std::uint64_t noise_seed, core::Stopwatch& watch, std::int32_t max_occurrences = 0);
+
+/// Where nothing that was offered is within the budget: evicts from the best, the schedule of lowest peak, until it is,
+/// and offers that, then what retain_where_it_fits() makes of it if `retain` is set.
+void bring_within_budget(const core::Graph& graph, std::int64_t budget, bool retain, Incumbent& incumbent,
+                         core::Stopwatch& watch);
 
 /// Ruin and recreate around the incumbent until the watch expires or `rounds` bring nothing: evict to a tighter budget,
 /// then retain up to the real one. Needs a budget or takes the incumbent's peak as one. Deterministic for a seed and a

@@ -48,9 +48,14 @@ class TwProgram {
     if (left > 0) walk<false>(root_, trimmed.k, [&](core::NodeId v) { return !trimmed.stays[--left] || step(v); });
   }
 
+  /// Bytes that steps_within(0) needs at most, and steps_within() where it is given fewer. More where the watch
+  /// expired.
+  std::int64_t least_peak(core::Stopwatch& watch) { return separators_.parts.empty() ? 0 : least_peak(root_, watch); }
+
   /// Algorithm 1 with the recursion ended where the nodes that a call needs fit into `bytes` in the input order, beside
   /// what its callers hold, and where recursion would not lower the peak. None if it grew beyond `most_steps` or the
-  /// watch expired. The peak exceeds `bytes` only where a call's least peak does, beside what is held.
+  /// watch expired. The peak is at most `bytes` or least_peak(), whichever is more; but pinned nodes run wherever they
+  /// are wanted, and what is kept of their first run counts on top.
   std::optional<std::vector<core::NodeId>> steps_within(std::int64_t bytes, std::int64_t most_steps,
                                                         core::Stopwatch& watch);
 
@@ -87,7 +92,6 @@ class TwProgram {
   void needed(const Procedure& procedure, std::vector<core::NodeId>& nodes);
   void measure(Procedure& procedure);
   void expand(std::int32_t number);
-  void call_components(const SeparatorTree::Part& part, std::span<const core::NodeId> wanted, std::vector<Item>& items);
   std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
                                         std::vector<std::int64_t>& known);
   /// Its least_peak; the direct one where the watch expired.
