@@ -56,6 +56,17 @@ core::Graph in_input_order(const core::Graph& graph) {
   return builder.build();
 }
 
+/// Whether every node first runs right after those before it in the input order have. Dropping a first run that nobody
+/// reads takes that away from a schedule in stages.
+bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std::int32_t>& rank) {
+  std::int32_t next = 0;
+  for (const NodeId v : steps) {
+    if (rank[v] > next) return false;
+    next += rank[v] == next;
+  }
+  return static_cast<std::size_t>(next) == rank.size();
+}
+
 /// Local search for a first schedule in stages: ruin and recreate as refine() does, in the input order.
 void search_stages(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
                    core::Stopwatch& watch) {
@@ -75,7 +86,8 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
         fits ? *options.budget : std::max({floor, peak - 1 - below, options.budget.value_or(floor)});
     const double slack = random.uniform() * static_cast<double>(goal - floor);
     const std::uint64_t noise = idle == 0 ? 0 : random.next() | 1;
-    work.assign(idle % 4 == 3 ? baseline.steps : incumbent.schedule().steps);
+    const bool afresh = idle % 4 == 3 || !first_runs_in_order(incumbent.schedule().steps, rank);
+    work.assign(afresh ? baseline.steps : incumbent.schedule().steps);
     if (idle % 2 == 0) retain_where_it_fits(ordered, work, goal + static_cast<std::int64_t>(0.3 * slack), noise);
     const std::int64_t less = idle % 4 == 1 ? static_cast<std::int64_t>(0.2 * slack) : 0;
     evict_until_it_fits(ordered, work, goal - less, noise, watch, incumbent.scope().max_occurrences);
