@@ -7,6 +7,22 @@
 
 namespace cairn::solvers {
 
+std::string_view to_string(Stop stop) {
+  switch (stop) {
+    case Stop::ended:
+      return "ended";
+    case Stop::proved:
+      return "proved";
+    case Stop::stagnated:
+      return "stagnated";
+    case Stop::limit:
+      return "limit";
+    case Stop::interrupted:
+      return "interrupted";
+  }
+  return "unknown";
+}
+
 std::string_view to_string(Status status) {
   switch (status) {
     case Status::optimal:

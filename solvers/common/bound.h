@@ -18,6 +18,16 @@ enum class Status : std::uint8_t {
 };
 std::string_view to_string(Status status);
 
+/// Why a solver came back.
+enum class Stop : std::uint8_t {
+  ended,        ///< it had nothing left to try
+  proved,       ///< nothing better exists within the scope
+  stagnated,    ///< a long part of the limit brought nothing
+  limit,        ///< of time or work
+  interrupted,  ///< by Limit::stop
+};
+std::string_view to_string(Stop stop);
+
 enum class OrderRule : std::uint8_t {
   free,   ///< any topological order
   input,  ///< nodes run for the first time in the order of Graph::input_order

@@ -19,12 +19,16 @@ Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, cons
   // There is one schedule that keeps the input order and recomputes nothing.
   if (scope_.order != OrderRule::free && scope_.max_occurrences == 1)
     raise_lower_bound(evaluator_.evaluate(core::baseline_schedule(graph)).peak);
+  if (options.start != nullptr && scope_.contains(graph, *options.start)) offer(*options.start);
 }
 
 bool Incumbent::fits(std::int64_t peak) const { return !options_.budget || peak <= *options_.budget; }
-bool Incumbent::within_budget() const { return any_ && fits(peak_); }
+bool Incumbent::affordable(std::int64_t cost) const {
+  return options_.budget || !options_.max_cost || cost <= *options_.max_cost;
+}
+bool Incumbent::within_budget() const { return any_ && fits(peak_) && affordable(cost_); }
 bool Incumbent::optimal() const {
-  return options_.budget ? within_budget() && cost_ == cost_bound_.value : any_ && peak_ == peak_bound_.value;
+  return within_budget() && (options_.budget ? cost_ == cost_bound_.value : peak_ == peak_bound_.value);
 }
 bool Incumbent::cannot_improve() const {
   if (proved_infeasible()) return any_ && least_peak() == peak_bound_.value;
@@ -40,6 +44,7 @@ bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
   if (!any_) return true;
   const bool by_cost = options_.budget && fits(peak) && fits(peak_);
   if (by_cost) return std::pair(cost, peak) < std::pair(cost_, peak_);
+  if (affordable(cost) != affordable(cost_)) return affordable(cost);
   return std::pair(peak, cost) < std::pair(peak_, cost_);
 }
 
@@ -86,6 +91,10 @@ Solution Incumbent::finish(bool timed_out) const {
   solution.best_seconds = best_seconds_;
   solution.work = watch_.work();
   solution.timed_out = timed_out;
+  solution.stop = cannot_improve()       ? Stop::proved
+                  : watch_.interrupted() ? Stop::interrupted
+                  : timed_out            ? Stop::limit
+                                         : Stop::ended;
   if (proved_infeasible()) {
     solution.status = Status::infeasible;
   } else if (!within_budget()) {

@@ -11,11 +11,12 @@ namespace cairn::solvers {
 
 /// The best schedule a solver has met so far within its scope, by the order that SolveOptions defines: within the
 /// budget the cheapest (then the lower peak), else the lowest peak (then the cheaper); without a budget the latter
-/// alone.
+/// alone, of those that cost no more than options.max_cost where there are any.
 class Incumbent {
  public:
   /// Options and watch must outlive it; the watch's time is what best_seconds and progress report. `own` is where the
-  /// solver looks, if that is less than what is asked for: scope() is what both have in common.
+  /// solver looks, if that is less than what is asked for: scope() is what both have in common. Offers options.start,
+  /// where there is one within that.
   Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch,
             const Scope& own = kAnySchedule);
 
@@ -27,7 +28,8 @@ class Incumbent {
   /// Takes note of what another solver met within the scope.
   void note(const Tradeoff& tradeoff);
 
-  /// True once a schedule within the budget is known (always after the first offer, without a budget).
+  /// True once a schedule within the budget is known; without one, of those that may be that costly (always after the
+  /// first offer, where costs are not limited either).
   bool within_budget() const;
   /// The peak is within the budget, or there is none.
   bool fits(std::int64_t peak) const;
@@ -55,6 +57,7 @@ class Incumbent {
   Solution finish(bool timed_out) const;
 
  private:
+  bool affordable(std::int64_t cost) const;
   bool better(std::int64_t peak, std::int64_t cost) const;
   void raise(Bound& known, const Bound& bound) const;
 

@@ -29,8 +29,11 @@ struct Progress {
 
 /// What every solver understands.
 struct SolveOptions {
-  std::optional<std::int64_t> budget;  ///< bytes of peak; absent: least peak first, then least cost
-  Scope scope;                         ///< where to look; a solver that cannot keep to it refuses (SolverInfo::solve)
+  std::optional<std::int64_t> budget;    ///< bytes of peak; absent: least peak first, then least cost
+  std::optional<std::int64_t> max_cost;  ///< without a budget: the least peak of schedules that cost no more
+  /// A valid schedule to start from; not owned. One outside the scope is ignored.
+  const core::Schedule* start = nullptr;
+  Scope scope;  ///< where to look; a solver that cannot keep to it refuses (SolverInfo::solve)
   core::Limit limit;
   std::uint64_t seed = 0;  ///< for solvers that draw random numbers
   /// Bytes for tables and states (solvers/order/); what needs more says so and stops.
@@ -64,6 +67,7 @@ struct Solution {
   double best_seconds = 0;          ///< when the returned schedule was found
   std::int64_t work = 0;            ///< node visits, the unit of core::Limit::work
   bool timed_out = false;           ///< a limit ended the search
+  Stop stop = Stop::ended;          ///< why it ended
 };
 
 }  // namespace cairn::solvers
