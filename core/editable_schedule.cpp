@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace cairn::core {
@@ -151,10 +152,14 @@ void EditableSchedule::add_memory(Place first, Place last, std::int64_t bytes) {
   const auto add = [&](Place begin, Place end) {
     for (Place i = begin; i < end; ++i) memory_[i] += bytes;
     stale_[block(begin)] = 1;
+    touch(block(begin));
   };
   if (from == to) return add(first, last + 1);
   add(first, static_cast<Place>((from + 1) << block_bits_));
-  for (std::size_t b = from + 1; b < to; ++b) lifted_[b] += bytes;
+  for (std::size_t b = from + 1; b < to; ++b) {
+    lifted_[b] += bytes;
+    touch(b);
+  }
   add(static_cast<Place>(to << block_bits_), last + 1);
 }
 
@@ -192,6 +197,55 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   auto p = static_cast<Place>(b << block_bits_);
   while (during(p) < highest) ++p;
   return at_[occupied_from(p)];
+}
+
+void EditableSchedule::touch(std::size_t block) {
+  if (touched_[block] != 0) return;
+  touched_[block] = 1;
+  touched_blocks_.push_back(static_cast<std::int32_t>(block));
+}
+
+void EditableSchedule::set_ceiling(std::int64_t bytes) {
+  ceiling_ = bytes;
+  for (std::size_t b = 0; b < touched_.size(); ++b) touch(b);
+}
+
+std::int64_t EditableSchedule::excess() const {
+  for (const std::int32_t b : touched_blocks_) {
+    touched_[b] = 0;
+    std::int64_t sum = 0;
+    if (top(b) > ceiling_) {
+      const std::int64_t ceiling = ceiling_ - lifted_[b];
+      const auto begin = static_cast<Place>(b << block_bits_), end = static_cast<Place>((b + 1) << block_bits_);
+      for (Place i = begin; i < end; i += 64) {
+        for (std::uint64_t word = occupied_[static_cast<std::size_t>(i) / 64]; word != 0; word &= word - 1) {
+          sum += std::max<std::int64_t>(memory_[i + std::countr_zero(word)] - ceiling, 0);
+        }
+      }
+    }
+    excess_ += sum - block_excess_[b];
+    block_excess_[b] = sum;
+  }
+  touched_blocks_.clear();
+  return excess_;
+}
+
+EditableSchedule::Occurrence EditableSchedule::step_above_ceiling(Place from) const {
+  if (excess() == 0) return kNone;
+  const auto scan = [&](Place begin, Place end) {
+    while (begin < end) {
+      if (block_excess_[block(begin)] == 0) {
+        begin = static_cast<Place>((block(begin) + 1) << block_bits_);
+      } else if (at_[begin] != kNone && during(begin) > ceiling_) {
+        return at_[begin];
+      } else {
+        ++begin;
+      }
+    }
+    return kNone;
+  };
+  const Occurrence found = scan(from, place(end_));
+  return found != kNone ? found : scan(0, from);
 }
 
 /// After the end of an output's lifetime has changed.
@@ -238,6 +292,7 @@ void EditableSchedule::set_occupied(Place place, bool occupied) {
   const std::uint64_t bit = std::uint64_t{1} << (place & 63);
   std::uint64_t& word = occupied_[static_cast<std::size_t>(place) / 64];
   word = occupied ? word | bit : word & ~bit;
+  touch(block(place));
 }
 
 /// Distributes the steps and the end evenly over so many places.
@@ -258,6 +313,11 @@ void EditableSchedule::lay_out(std::int32_t places) {
   lifted_.assign(blocks, 0);
   top_.resize(blocks);
   stale_.assign(blocks, 1);
+  excess_ = 0;
+  block_excess_.assign(blocks, 0);
+  touched_.assign(blocks, 1);
+  touched_blocks_.resize(blocks);
+  std::iota(touched_blocks_.begin(), touched_blocks_.end(), 0);
   Place next = 0;
   for (std::size_t k = 0; k < list_.size(); ++k) {
     const auto place =
@@ -289,6 +349,7 @@ EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
     steps_[at_[to]].place = to;
     memory_[to] = during(from) - lifted_[block(to)];
     stale_[block(to)] = 1;
+    touch(block(to));
   };
   if (low >= least && at_[low] == kNone) {
     set_occupied(low, true);
@@ -517,6 +578,7 @@ void EditableSchedule::move() {
     steps_[moved].place = place;
     memory_[place] = moved_[place] - lifted_[block(place)];
     stale_[block(place)] = 1;
+    touch(block(place));
   };
   if (to > from) {
     for (Place i = from; i < to;) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -143,6 +144,12 @@ class EditableSchedule {
   std::int64_t peak() const;
   /// The first step that reaches it; end() for the empty schedule. O(range).
   Occurrence peak_step() const;
+  /// What excess() counts from. O(1); the next excess() is O(T).
+  void set_ceiling(std::int64_t bytes);
+  /// Sum over all steps of what memory exceeds the ceiling by. O(what was edited since the last call, as the edits).
+  std::int64_t excess() const;
+  /// A step above the ceiling, behind `from` where there is one, else from the start; kNone: none. O(range).
+  Occurrence step_above_ceiling(Place from) const;
 
   // --- Edits.
   /// v once more, right before `before`; later readers of the occurrence before it read the new one. Each input of v
@@ -228,6 +235,7 @@ class EditableSchedule {
   void link_read(std::int32_t read, std::int32_t previous);
   void unlink_read(std::int32_t read);
   std::int64_t top(std::size_t block) const;
+  void touch(std::size_t block);
 
   std::vector<Node> nodes_;  // one more for the end, which rises by 0; one more for the end of its inputs and values
   std::vector<Value> values_;
@@ -248,6 +256,11 @@ class EditableSchedule {
   std::vector<std::int64_t> lifted_;
   mutable std::vector<std::int64_t> top_;  // max of memory_, unless stale
   mutable std::vector<std::uint8_t> stale_;
+  std::int64_t ceiling_ = std::numeric_limits<std::int64_t>::max();
+  mutable std::int64_t excess_ = 0;  // of all blocks but for what changed in those touched
+  mutable std::vector<std::int64_t> block_excess_;
+  mutable std::vector<std::uint8_t> touched_;
+  mutable std::vector<std::int32_t> touched_blocks_;
 
   std::vector<Release> releases_;  // work space of evaluate_move
   std::vector<Place> last_uses_;   // noted ones

@@ -1,0 +1,276 @@
+#include "cairn/solvers/remat/internal/annealer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cairn::solvers {
+
+using core::EditableSchedule;
+using core::NodeId;
+
+Annealer::Annealer(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed)
+    : graph_(graph), scope_(scope), budget_(budget), random_(seed), schedule_(graph), count_(graph.node_count(), 0) {
+  double costs = 0, sizes = 0;
+  std::int64_t costly = 0, sized = 0;
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    costs += static_cast<double>(graph.cost(v));
+    sizes += static_cast<double>(graph.size(v));
+    costly += graph.cost(v) > 0 ? 1 : 0;
+    sized += graph.size(v) > 0 ? 1 : 0;
+  }
+  unit_cost_ = costly > 0 ? costs / static_cast<double>(costly) : 1;
+  price_ = sizes > 0 ? unit_cost_ / (sizes / static_cast<double>(sized)) : 1;
+}
+
+void Annealer::set_budget(std::int64_t budget) {
+  budget_ = budget;
+  schedule_.set_ceiling(budget);
+  best_cost_ = kNone;
+}
+
+void Annealer::start(const std::vector<NodeId>& steps) {
+  schedule_.assign(steps);
+  schedule_.set_ceiling(budget_);
+  std::fill(count_.begin(), count_.end(), 0);
+  cost_ = 0;
+  for (const NodeId v : steps) {
+    ++count_[v];
+    cost_ += graph_.cost(v);
+  }
+  best_cost_ = kNone;
+  if (schedule_.excess() == 0) {
+    best_ = steps;
+    best_cost_ = cost_;
+  }
+}
+
+// --- Edits that can be taken back.
+
+Annealer::Occurrence Annealer::insert(NodeId v, Occurrence before) {
+  const Occurrence o = schedule_.insert(v, before);
+  edits_.push_back({o, EditableSchedule::kNone, v});
+  cost_ += graph_.cost(v);
+  ++count_[v];
+  return o;
+}
+
+void Annealer::drop(Occurrence o) {
+  const NodeId v = schedule_.node(o);
+  edits_.push_back({o, schedule_.next(o), v});
+  schedule_.drop(o);
+  cost_ -= graph_.cost(v);
+  --count_[v];
+}
+
+/// Occurrences get their numbers back, as what was dropped last is inserted first.
+void Annealer::undo() {
+  for (; !edits_.empty(); edits_.pop_back()) {
+    const Edit& edit = edits_.back();
+    const bool inserted = edit.before == EditableSchedule::kNone;
+    if (inserted) {
+      schedule_.drop(edit.occurrence);
+    } else {
+      schedule_.insert(edit.node, edit.before);
+    }
+    cost_ += (inserted ? -1 : 1) * graph_.cost(edit.node);
+    count_[edit.node] += inserted ? -1 : 1;
+  }
+}
+
+bool Annealer::may_run_again(NodeId v) const {
+  return !graph_.pinned(v) && (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
+}
+
+/// Whether o can go, or move past first runs, without another order of first runs.
+bool Annealer::may_go(Occurrence o) const {
+  return scope_.order == OrderRule::free || schedule_.previous_of_node(o) != EditableSchedule::kNone;
+}
+
+/// Drops o, which nobody reads, and what is not needed any more because of that.
+void Annealer::drop_unneeded(Occurrence o) {
+  unneeded_.assign(1, o);
+  while (!unneeded_.empty()) {
+    const Occurrence dropped = unneeded_.back();
+    unneeded_.pop_back();
+    if (schedule_.place(dropped) < 0) continue;
+    drop(dropped);
+    const auto inputs = static_cast<std::int32_t>(graph_.inputs(schedule_.node(dropped)).size());
+    for (std::int32_t k = 0; k < inputs; ++k) {
+      const Occurrence source = schedule_.source(dropped, k);
+      if (schedule_.place(source) >= 0 && !schedule_.needed(source) && may_go(source)) unneeded_.push_back(source);
+    }
+  }
+}
+
+Annealer::Occurrence Annealer::random_step() {
+  const Place end = schedule_.place(schedule_.end());
+  while (true) {
+    const Occurrence o = schedule_.at(static_cast<Place>(below(end)));
+    if (o != EditableSchedule::kNone) return o;
+  }
+}
+
+// --- Moves.
+
+void Annealer::evict() {
+  constexpr int kTries = 12;
+  Occurrence across = EditableSchedule::kNone;
+  if (schedule_.excess() > 0 && chance(0.7)) {
+    across = schedule_.step_above_ceiling(static_cast<Place>(below(schedule_.place(schedule_.end()))));
+  }
+  if (across == EditableSchedule::kNone) across = random_step();
+  const Place at = schedule_.place(across);
+  if (at == 0) return;
+  Occurrence o = across;
+  const auto reach = std::min<Place>(at, static_cast<Place>(std::exp(random_.uniform() * std::log(at + 1.0))) + 1);
+  Place p = at - reach;
+  while (schedule_.at(p) == EditableSchedule::kNone) ++p;
+  o = schedule_.at(p);
+  for (int i = 0; i < kTries && o != EditableSchedule::kNone; ++i, o = schedule_.previous(o)) {
+    const NodeId v = schedule_.node(o);
+    if (o == across || schedule_.last_use(o) <= at || graph_.size(v) == 0 || !may_run_again(v)) continue;
+    Occurrence use = schedule_.first_reader(o, at);
+    if (use != EditableSchedule::kNone && schedule_.place(use) == at) continue;
+    if (use == EditableSchedule::kNone) use = schedule_.end();
+    inserted_ = 0;
+    recompute(v, use, at, 0);
+    if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
+    return;
+  }
+}
+
+/// v again, right before `use`, and what of its inputs is not to live on until then from before `across`.
+void Annealer::recompute(NodeId v, Occurrence use, Place across, int depth) {
+  constexpr int kDeepest = 16, kMostInserted = 32;
+  struct Input {
+    NodeId node;
+    Occurrence before;
+  };
+  const Place at = schedule_.place(use);
+  Input inputs[8];
+  int count = 0;
+  for (const core::ValueId x : graph_.inputs(v)) {
+    const auto [u, output] = graph_.output_ref(x);
+    const Occurrence s = schedule_.latest_before(u, at);
+    const Place last = schedule_.last_use(s, output);
+    if (last >= at || graph_.value_size(x) == 0) continue;  // it is there
+    if (depth == kDeepest || count == 8 || inserted_ + count >= kMostInserted || !may_run_again(u)) continue;
+    const bool dead = last < across;
+    if (chance(dead ? 0.6 : 0.2)) inputs[count++] = {u, s};
+  }
+  const Occurrence o = insert(v, use);
+  ++inserted_;
+  for (int i = 0; i < count; ++i) {
+    const NodeId u = inputs[i].node;
+    if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;  // by another of them
+    recompute(u, o, across, depth + 1);
+    if (!schedule_.needed(inputs[i].before) && may_go(inputs[i].before)) drop_unneeded(inputs[i].before);
+  }
+}
+
+void Annealer::retain() {
+  constexpr int kTries = 24;
+  const Occurrence limit = schedule_.occurrence_limit(), first = schedule_.end() + 1;
+  if (limit == first) return;
+  for (int i = 0; i < kTries; ++i) {
+    auto o = static_cast<Occurrence>(first + below(limit - first));
+    if (schedule_.place(o) < 0) continue;
+    // Any occurrence of its node but the first.
+    if (schedule_.previous_of_node(o) == EditableSchedule::kNone || chance(0.2)) {
+      const Occurrence next = schedule_.next_of_node(o);
+      if (next != EditableSchedule::kNone) o = next;
+    }
+    if (schedule_.previous_of_node(o) == EditableSchedule::kNone) continue;
+    drop_unneeded(o);
+    return;
+  }
+}
+
+void Annealer::shift() {
+  const Occurrence o = random_step();
+  if (!may_go(o)) return;
+  const auto [first, last] = schedule_.legal(o);
+  const Place from = schedule_.place(o);
+  if (first >= from && last <= from) return;
+  Place to;
+  const double kind = random_.uniform();
+  if (kind < 0.3) {
+    to = last;
+  } else if (kind < 0.5) {
+    to = first;
+  } else if (kind < 0.75) {
+    to = first + static_cast<Place>(below(last - first + 1));
+  } else {
+    const auto near = static_cast<Place>(1 - 4 * std::log(1 - random_.uniform()));
+    to = chance(0.5) ? std::max(first, from - near) : std::min(last, from + near);
+  }
+  if (to == from) return;
+  Place p = to > from ? to + 1 : to;
+  while (schedule_.at(p) == EditableSchedule::kNone) ++p;
+  const Occurrence before = schedule_.at(p);
+  if (before == o || before == schedule_.next(o)) return;
+  shift_to(o, before, 0);
+}
+
+/// Moves o right before `before`, within its legal range; where that is later, what it alone reads may go along.
+void Annealer::shift_to(Occurrence o, Occurrence before, int depth) {
+  const NodeId v = schedule_.node(o);
+  const bool later = schedule_.place(before) > schedule_.place(o);
+  const Occurrence moved = insert(v, before);
+  drop(o);
+  if (!later || depth == 4) return;
+  const auto inputs = static_cast<std::int32_t>(graph_.inputs(v).size());
+  for (std::int32_t k = 0; k < inputs; ++k) {
+    const Occurrence s = schedule_.source(moved, k);
+    if (schedule_.next(s) == moved || !may_go(s) || !chance(0.5)) continue;
+    if (schedule_.last_use(s) != schedule_.place(moved)) continue;
+    if (!schedule_.all_readers(s, [&](Occurrence reader) { return reader == moved; })) continue;
+    if (schedule_.legal(s).last + 1 < schedule_.place(moved)) continue;
+    shift_to(s, moved, depth + 1);
+  }
+}
+
+void Annealer::move() {
+  const double kind = random_.uniform();
+  const bool recomputes = scope_.max_occurrences != 1;
+  if (!recomputes || kind < 0.4) return shift();
+  if (kind < 0.7) return evict();
+  retain();
+}
+
+void Annealer::anneal(std::int64_t moves, double hot, double cold, core::Stopwatch& watch) {
+  constexpr std::int64_t kAdapt = 500;
+  double energy_excess = static_cast<double>(schedule_.excess());
+  std::int64_t fitting = 0;
+  double temperature = hot;
+  for (std::int64_t i = 0; i < moves && !watch.expired(); ++i) {
+    if (i % 64 == 0) temperature = hot * std::pow(cold / hot, static_cast<double>(i) / static_cast<double>(moves));
+    if (i % kAdapt == kAdapt - 1) {
+      const double share = static_cast<double>(fitting) / kAdapt;
+      price_ *= share < 0.2 ? 1.1 : share > 0.4 ? 1 / 1.1 : 1;
+      fitting = 0;
+    }
+    edits_.clear();
+    const std::int64_t cost = cost_;
+    do {
+      move();
+    } while (chance(0.35));
+    watch.charge(1 + static_cast<std::int64_t>(edits_.size()));
+    ++moves_;
+    if (edits_.empty()) continue;
+    const auto excess = static_cast<double>(schedule_.excess());
+    const double change = static_cast<double>(cost_ - cost) + price_ * (excess - energy_excess);
+    if (change <= 0 || random_.uniform() < std::exp(-change / temperature)) {
+      energy_excess = excess;
+      if (excess == 0 && cost_ < best_cost_) {
+        best_cost_ = cost_;
+        best_ = schedule_.steps();
+      }
+    } else {
+      undo();
+    }
+    if (energy_excess == 0) ++fitting;
+  }
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/common/bound.h"
+
+namespace cairn::solvers {
+
+/// Simulated annealing of schedules: order and recomputation at once. A move evicts a value over steps that do not read
+/// it, together with what its recomputation needs; or lets values stay instead; or shifts steps. It is made on an
+/// EditableSchedule, so it costs what it touches, and taken back by its inverse unless it is accepted. Energy is cost
+/// plus a price for every byte and step above the budget, which adapts so that a part of the visited schedules fits.
+class Annealer {
+ public:
+  using Occurrence = core::EditableSchedule::Occurrence;
+  using Place = core::EditableSchedule::Place;
+
+  /// Schedules of the scope, whose order is free or that of the input; no recomputation where it allows none. The graph
+  /// must outlive it.
+  Annealer(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed);
+
+  /// Goes on from a valid schedule within the scope, within the budget or not. Best and cost begin anew.
+  void start(const std::vector<core::NodeId>& steps);
+  /// So many moves, cooling geometrically from `hot` to `cold`, in the graph's unit of cost; fewer where the watch
+  /// expires, which is charged what each takes.
+  void anneal(std::int64_t moves, double hot, double cold, core::Stopwatch& watch);
+  void set_budget(std::int64_t budget);
+
+  /// Whether a schedule within the budget was met since start(), and the cheapest of them.
+  bool fits() const { return best_cost_ != kNone; }
+  std::int64_t best_cost() const { return best_cost_; }
+  const std::vector<core::NodeId>& best() const { return best_; }
+  /// Where it stands.
+  std::vector<core::NodeId> current() const { return schedule_.steps(); }
+  std::int64_t current_excess() const { return schedule_.excess(); }
+  std::int64_t moves() const { return moves_; }
+  /// The mean cost of a node that costs anything: the scale of temperatures.
+  double unit_cost() const { return unit_cost_; }
+
+ private:
+  static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  /// What was edited in a move: an inserted occurrence, or one of `node` dropped that stood right before `before`.
+  struct Edit {
+    Occurrence occurrence, before;
+    core::NodeId node;
+  };
+
+  Occurrence insert(core::NodeId v, Occurrence before);
+  void drop(Occurrence o);
+  void drop_unneeded(Occurrence o);
+  void undo();
+
+  Occurrence random_step();
+  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_.uniform() * static_cast<double>(n)); }
+  bool chance(double p) { return random_.uniform() < p; }
+
+  bool may_run_again(core::NodeId v) const;
+  bool may_go(Occurrence o) const;
+  void evict();
+  void recompute(core::NodeId v, Occurrence use, Place across, int depth);
+  void retain();
+  void shift();
+  void shift_to(Occurrence o, Occurrence before, int depth);
+  void move();
+
+  const core::Graph& graph_;
+  const Scope scope_;
+  std::int64_t budget_;
+  core::Random random_;
+  core::EditableSchedule schedule_;
+  std::vector<std::int32_t> count_;  ///< occurrences of each node
+  std::int64_t cost_ = 0;
+  double price_;  ///< cost a byte and step above the budget
+  double unit_cost_ = 1;
+  std::vector<Edit> edits_;
+  std::vector<Occurrence> unneeded_;
+  std::vector<core::NodeId> best_;
+  std::int64_t best_cost_ = kNone;
+  std::int64_t moves_ = 0;
+  int inserted_ = 0;  ///< in this move
+};
+
+}  // namespace cairn::solvers
