@@ -205,8 +205,9 @@ void EditableSchedule::touch(std::size_t block) {
   touched_blocks_.push_back(static_cast<std::int32_t>(block));
 }
 
-void EditableSchedule::set_ceiling(std::int64_t bytes) {
+void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
   ceiling_ = bytes;
+  charge_ = charge;
   for (std::size_t b = 0; b < touched_.size(); ++b) touch(b);
 }
 
@@ -219,7 +220,8 @@ std::int64_t EditableSchedule::excess() const {
       const auto begin = static_cast<Place>(b << block_bits_), end = static_cast<Place>((b + 1) << block_bits_);
       for (Place i = begin; i < end; i += 64) {
         for (std::uint64_t word = occupied_[static_cast<std::size_t>(i) / 64]; word != 0; word &= word - 1) {
-          sum += std::max<std::int64_t>(memory_[i + std::countr_zero(word)] - ceiling, 0);
+          const std::int64_t above = memory_[i + std::countr_zero(word)] - ceiling;
+          if (above > 0) sum += above + charge_;
         }
       }
     }

@@ -145,8 +145,8 @@ class EditableSchedule {
   /// The first step that reaches it; end() for the empty schedule. O(range).
   Occurrence peak_step() const;
   /// What excess() counts from. O(1); the next excess() is O(T).
-  void set_ceiling(std::int64_t bytes);
-  /// Sum over all steps of what memory exceeds the ceiling by. O(what was edited since the last call, as the edits).
+  void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
+  /// Sum over all steps above the ceiling of what memory exceeds it by, and of `charge` for each. O(what was edited since the last call, as the edits).
   std::int64_t excess() const;
   /// A step above the ceiling, behind `from` where there is one, else from the start; kNone: none. O(range).
   Occurrence step_above_ceiling(Place from) const;
@@ -256,7 +256,7 @@ class EditableSchedule {
   std::vector<std::int64_t> lifted_;
   mutable std::vector<std::int64_t> top_;  // max of memory_, unless stale
   mutable std::vector<std::uint8_t> stale_;
-  std::int64_t ceiling_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t ceiling_ = std::numeric_limits<std::int64_t>::max(), charge_ = 0;
   mutable std::int64_t excess_ = 0;  // of all blocks but for what changed in those touched
   mutable std::vector<std::int64_t> block_excess_;
   mutable std::vector<std::uint8_t> touched_;

@@ -19,18 +19,19 @@ Annealer::Annealer(const core::Graph& graph, const Scope& scope, std::int64_t bu
     sized += graph.size(v) > 0 ? 1 : 0;
   }
   unit_cost_ = costly > 0 ? costs / static_cast<double>(costly) : 1;
-  price_ = sizes > 0 ? unit_cost_ / (sizes / static_cast<double>(sized)) : 1;
+  unit_size_ = sized > 0 ? sizes / static_cast<double>(sized) : 1;
+  price_ = unit_cost_ / unit_size_;
 }
 
 void Annealer::set_budget(std::int64_t budget) {
   budget_ = budget;
-  schedule_.set_ceiling(budget);
+  schedule_.set_ceiling(budget_, step_charge());
   best_cost_ = kNone;
 }
 
 void Annealer::start(const std::vector<NodeId>& steps) {
   schedule_.assign(steps);
-  schedule_.set_ceiling(budget_);
+  schedule_.set_ceiling(budget_, step_charge());
   std::fill(count_.begin(), count_.end(), 0);
   cost_ = 0;
   for (const NodeId v : steps) {
@@ -132,16 +133,18 @@ void Annealer::evict() {
     Occurrence use = schedule_.first_reader(o, at);
     if (use != EditableSchedule::kNone && schedule_.place(use) == at) continue;
     if (use == EditableSchedule::kNone) use = schedule_.end();
-    inserted_ = 0;
-    recompute(v, use, at, 0);
+    // Mostly v alone; long chains seldom.
+    allowed_ = 1;
+    static const double cp=getenv("CP")?atof(getenv("CP")):0.5;
+    while (allowed_ < 32 && chance(cp)) allowed_ *= 2;
+    recompute(v, use, at);
     if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
     return;
   }
 }
 
 /// v again, right before `use`, and what of its inputs is not to live on until then from before `across`.
-void Annealer::recompute(NodeId v, Occurrence use, Place across, int depth) {
-  constexpr int kDeepest = 16, kMostInserted = 32;
+void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   struct Input {
     NodeId node;
     Occurrence before;
@@ -154,16 +157,16 @@ void Annealer::recompute(NodeId v, Occurrence use, Place across, int depth) {
     const Occurrence s = schedule_.latest_before(u, at);
     const Place last = schedule_.last_use(s, output);
     if (last >= at || graph_.value_size(x) == 0) continue;  // it is there
-    if (depth == kDeepest || count == 8 || inserted_ + count >= kMostInserted || !may_run_again(u)) continue;
+    if (count == 8 || count + 1 >= allowed_ || !may_run_again(u)) continue;
     const bool dead = last < across;
     if (chance(dead ? 0.6 : 0.2)) inputs[count++] = {u, s};
   }
   const Occurrence o = insert(v, use);
-  ++inserted_;
+  --allowed_;
   for (int i = 0; i < count; ++i) {
     const NodeId u = inputs[i].node;
     if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;  // by another of them
-    recompute(u, o, across, depth + 1);
+    if (allowed_ > 0) recompute(u, o, across);
     if (!schedule_.needed(inputs[i].before) && may_go(inputs[i].before)) drop_unneeded(inputs[i].before);
   }
 }
@@ -187,7 +190,17 @@ void Annealer::retain() {
 }
 
 void Annealer::shift() {
-  const Occurrence o = random_step();
+  Occurrence o = random_step();
+  if (schedule_.excess() > 0 && chance(0.5)) {
+    const Place end = schedule_.place(schedule_.end());
+    const Occurrence above = schedule_.step_above_ceiling(static_cast<Place>(below(end)));
+    const auto away = static_cast<Place>(-32 * std::log(1 - random_.uniform()));
+    Place p = schedule_.place(above) + (chance(0.5) ? away : -away);
+    p = std::clamp(p, 0, end - 1);
+    while (schedule_.at(p) == EditableSchedule::kNone) ++p;
+    o = schedule_.at(p);
+    if (o == schedule_.end()) return;
+  }
   if (!may_go(o)) return;
   const auto [first, last] = schedule_.legal(o);
   const Place from = schedule_.place(o);
@@ -234,20 +247,24 @@ void Annealer::move() {
   const double kind = random_.uniform();
   const bool recomputes = scope_.max_occurrences != 1;
   if (!recomputes || kind < 0.4) return shift();
-  if (kind < 0.7) return evict();
+  if (kind < 0.75 && schedule_.excess() > 0) return evict();
   retain();
 }
 
 void Annealer::anneal(std::int64_t moves, double hot, double cold, core::Stopwatch& watch) {
-  constexpr std::int64_t kAdapt = 500;
+
   double energy_excess = static_cast<double>(schedule_.excess());
+
+  constexpr std::int64_t kAdapt = 500;
   std::int64_t fitting = 0;
   double temperature = hot;
+  const double normal_price = unit_cost_ / unit_size_;
   for (std::int64_t i = 0; i < moves && !watch.expired(); ++i) {
     if (i % 64 == 0) temperature = hot * std::pow(cold / hot, static_cast<double>(i) / static_cast<double>(moves));
     if (i % kAdapt == kAdapt - 1) {
       const double share = static_cast<double>(fitting) / kAdapt;
       price_ *= share < 0.2 ? 1.1 : share > 0.4 ? 1 / 1.1 : 1;
+      price_ = std::clamp(price_, normal_price / 30, normal_price * (getenv("PX")?atof(getenv("PX")):1000));
       fitting = 0;
     }
     edits_.clear();
@@ -270,6 +287,7 @@ void Annealer::anneal(std::int64_t moves, double hot, double cold, core::Stopwat
       undo();
     }
     if (energy_excess == 0) ++fitting;
+
   }
 }
 

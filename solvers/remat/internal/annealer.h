@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <cstdlib>
 #include <vector>
 
 #include "cairn/core/editable_schedule.h"
@@ -55,6 +56,8 @@ class Annealer {
   void drop(Occurrence o);
   void drop_unneeded(Occurrence o);
   void undo();
+  /// Of steps above the budget, so that a few bytes too many are no bargain.
+  std::int64_t step_charge() const { return static_cast<std::int64_t>(unit_size_ * (getenv("SC")?atof(getenv("SC")):0.2)); }
 
   Occurrence random_step();
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_.uniform() * static_cast<double>(n)); }
@@ -63,7 +66,7 @@ class Annealer {
   bool may_run_again(core::NodeId v) const;
   bool may_go(Occurrence o) const;
   void evict();
-  void recompute(core::NodeId v, Occurrence use, Place across, int depth);
+  void recompute(core::NodeId v, Occurrence use, Place across);
   void retain();
   void shift();
   void shift_to(Occurrence o, Occurrence before, int depth);
@@ -77,13 +80,13 @@ class Annealer {
   std::vector<std::int32_t> count_;  ///< occurrences of each node
   std::int64_t cost_ = 0;
   double price_;  ///< cost a byte and step above the budget
-  double unit_cost_ = 1;
+  double unit_cost_ = 1, unit_size_ = 1;  ///< means of what is not 0
   std::vector<Edit> edits_;
   std::vector<Occurrence> unneeded_;
   std::vector<core::NodeId> best_;
   std::int64_t best_cost_ = kNone;
   std::int64_t moves_ = 0;
-  int inserted_ = 0;  ///< in this move
+  int allowed_ = 0;  ///< occurrences that an eviction may still insert
 };
 
 }  // namespace cairn::solvers
