@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
 #include <utility>
 
+#include "cairn/core/error.h"
 #include "cairn/core/random.h"
 #include "cairn/solvers/remat/internal/refine.h"
 
@@ -303,7 +305,15 @@ class Population {
     sim::ScheduleBatch batch(graph_.node_count());
     for (const Candidate& candidate : candidates_) batch.add(candidate.steps);
     work_ += batch.total_steps();
-    simulator_.evaluate(batch, outcomes_);
+    if (!instead_) {
+      try {
+        simulator_.evaluate(batch, outcomes_);
+        return;
+      } catch (const core::DeviceError&) {
+        instead_ = sim::host_simulator(graph_, options_.threads);  // the same answers
+      }
+    }
+    instead_->evaluate(batch, outcomes_);
   }
 
   /// Candidates that are good enough take the places of survivors, none twice: what has the same measures as another
@@ -340,6 +350,7 @@ class Population {
   std::int64_t budget_;
   const PopulationOptions& options_;
   sim::Simulator& simulator_;
+  std::unique_ptr<sim::Simulator> instead_;  ///< of one whose device failed
   std::vector<std::int32_t> rank_;
   std::vector<Editor> editors_;  ///< one a thread
   std::size_t islands_ = 0;

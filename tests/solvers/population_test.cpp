@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
 #include "cairn/sim/device/machine_simulator.h"
@@ -30,6 +31,20 @@ class FiberSimulator : public sim::device::MachineSimulator<tests::FiberMachine,
   using sim::device::MachineSimulator<tests::FiberMachine, std::uint16_t>::MachineSimulator;
   std::string backend() const override { return "test"; }
   std::string device() const override { return "test"; }
+};
+
+/// A device that is lost after a few batches.
+class FailingSimulator : public FiberSimulator {
+ public:
+  using FiberSimulator::FiberSimulator;
+  void evaluate(const sim::ScheduleBatch& batch, sim::Outcomes& outcomes) override {
+    if (--left_ < 0) throw core::DeviceError("lost");
+    FiberSimulator::evaluate(batch, outcomes);
+  }
+  using FiberSimulator::evaluate;
+
+ private:
+  int left_ = 4;
 };
 
 bool same(const std::vector<Individual>& a, const std::vector<Individual>& b) {
@@ -115,6 +130,8 @@ TEST_CASE("a population is the same on every backend, for any number of threads,
     tests::FiberMachine fibers;
     FiberSimulator simulator(fibers, graph);
     REQUIRE(same(evolved(graph, starts, budget, options, simulator), once));
+    FailingSimulator failing(fibers, graph);
+    REQUIRE(same(evolved(graph, starts, budget, options, failing), once));
   }
 }
 

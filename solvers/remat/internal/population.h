@@ -34,7 +34,8 @@ struct Individual {
 /// once; the beginning of one schedule and the rest of another), and a whole generation is evaluated by the simulator
 /// at once. Every start is an island of its own: its descendants compete among themselves. Returns the best of each
 /// island, best first, valid and within the scope. The same for a seed on every backend and any number of threads,
-/// unless time ends it. Charges a unit a step. O(candidates * T) a generation beside the evaluation.
+/// unless time ends it; where a device fails, the host goes on. Charges a unit a step. O(candidates * T) a generation
+/// beside the evaluation.
 std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,
                                const PopulationOptions& options, sim::Simulator& simulator, core::Stopwatch& watch);
 
