@@ -23,6 +23,7 @@ struct GenerateArguments {
   std::int64_t edges = 200, most = std::int64_t{1} << 20, sum = 1000;
   int groups = 3;
   double scratch = 0, in_place = 0, keep = 0;
+  models::LayeredOptions layered;
   std::uint64_t seed = 0;
   std::vector<std::int64_t> numbers;
 };
@@ -85,6 +86,13 @@ constexpr GeneratorInfo kGenerators[] = {
     {"random", "--nodes --edges",
      [](const GenerateArguments& a) -> Generated {
        return {models::generate_random(a.nodes, a.edges, sizes(a), a.seed), {}};
+     }},
+    {"random-layered", "--nodes --width --layers-variance --edge-density --skip-density",
+     [](const GenerateArguments& a) -> Generated {
+       models::LayeredOptions options = a.layered;
+       options.nodes = a.nodes;
+       options.seed = a.seed;
+       return {models::generate_layered(options), {}};
      }},
 };
 
@@ -168,12 +176,20 @@ Subcommand add_generate(CLI::App& root) {
   part("--scratch", a.scratch, "share of nodes with scratch");
   part("--in-place", a.in_place, "share of nodes that take over an input's storage, where they can");
   part("--keep", a.keep, "share of nodes that are kept");
+  const auto layered = [&](const char* name, double& value, const char* help) {
+    app->add_option(name, value, help)->capture_default_str();
+  };
+  layered("--width", a.layered.width, "of random-layered: a layer has 2 * width * sqrt(nodes) nodes on average");
+  layered("--layers-variance", a.layered.layers_variance, "sizes of layers are within this share of the average");
+  layered("--edge-density", a.layered.edge_density, "share of the pairs of neighbouring layers that have an edge");
+  layered("--skip-density", a.layered.skip_density, "share of edges that pass over a layer or more");
   app->add_option("--seed", a.seed, "of the random numbers")->capture_default_str();
   std::string footer = "Families and their options:\n";
   for (const GeneratorInfo& info : kGenerators) footer += fmt::format("  {:<16} {}\n", info.name, info.options);
   app->footer(footer +
               "Examples:\n"
               "  cairn generate series-parallel --nodes 1000 --degree 6 -o sp.json && cairn solve sp.json --solver sp\n"
+              "  cairn generate random-layered --nodes 500 --width 0.36 --seed 1 -o rl500.json\n"
               "  cairn generate three-partition --groups 5 --sum 100 --seed 7 -o p.json");
   return {app, [arguments] { return generate(*arguments); }};
 }

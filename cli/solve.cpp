@@ -151,6 +151,8 @@ int solve(const SolveArguments& arguments) {
   options.accelerator = accelerator.get();
   pipeline::Problem problem = arguments.graph.problem(arguments.budget);
   options.budget = problem.budget;
+  const auto simulator = accelerator ? pipeline::open_simulator(arguments.backend, problem.graph) : nullptr;
+  options.simulator = simulator.get();
   std::optional<solvers::TreeDecomposition> decomposition;
   if (!arguments.td.empty()) {
     decomposition =

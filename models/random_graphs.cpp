@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <numeric>
+#include <queue>
 #include <set>
 #include <utility>
 
@@ -168,6 +171,120 @@ class SeriesParallelShape {
   Random& random_;
 };
 
+/// The edges between two neighbouring layers of `from` and `to` nodes: every node has one, and the rest are the pairs
+/// nearest to the diagonal. Positions are the centres of equal parts of both layers' width, times 2 * from * to.
+class DiagonalBand {
+ public:
+  DiagonalBand(std::int64_t from, std::int64_t to, std::int64_t edges) : from_(from), to_(to), edges_(edges) {
+    std::int64_t enough = 2 * from * to, below = -1;
+    while (enough - below > 1) {
+      const std::int64_t distance = std::midpoint(below, enough);
+      (count(distance) >= edges ? enough : below) = distance;
+    }
+    distance_ = enough;
+  }
+
+  template <class Connect>
+  void for_each(const Connect& connect) const {
+    std::int64_t at_border = edges_ - count(distance_ - 1);
+    for (std::int64_t i = 0; i < from_; ++i) {
+      const auto [first, last] = row(i, distance_);
+      for (std::int64_t j = first; j <= last; ++j) {
+        const bool border = std::abs((2 * i + 1) * to_ - (2 * j + 1) * from_) == distance_;
+        if (!covers(i, j) && (!border || at_border-- > 0)) connect(i, j);
+      }
+    }
+    for (std::int64_t x = 0; x < std::max(from_, to_); ++x) connect(partner(x).first, partner(x).second);
+  }
+
+ private:
+  /// The pair by which node x of the larger layer gets its one edge; every node of the smaller layer is in one.
+  std::pair<std::int64_t, std::int64_t> partner(std::int64_t x) const {
+    if (from_ >= to_) return {x, (2 * x + 1) * to_ / (2 * from_)};
+    return {(2 * x + 1) * from_ / (2 * to_), x};
+  }
+  bool covers(std::int64_t i, std::int64_t j) const { return partner(from_ >= to_ ? i : j) == std::pair{i, j}; }
+  /// First and last of the partners of node i within the distance; first > last where there are none.
+  std::pair<std::int64_t, std::int64_t> row(std::int64_t i, std::int64_t distance) const {
+    const std::int64_t centre = (2 * i + 1) * to_ - from_, step = 2 * from_;
+    // Offsets keep the quotients of integers non-negative: they are rounded towards zero.
+    const std::int64_t first = (centre - distance + step * (2 * to_ + 1) + step - 1) / step - (2 * to_ + 1);
+    const std::int64_t last = (centre + distance + step) / step - 1;
+    return {std::max<std::int64_t>(0, first), std::min(to_ - 1, last)};
+  }
+  /// Edges if all pairs within the distance were taken.
+  std::int64_t count(std::int64_t distance) const {
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0; i < from_ && distance >= 0; ++i) {
+      const auto [first, last] = row(i, distance);
+      sum += std::max<std::int64_t>(0, last - first + 1);
+    }
+    for (std::int64_t x = 0; x < std::max(from_, to_); ++x) {
+      const auto [i, j] = partner(x);
+      sum += std::abs((2 * i + 1) * to_ - (2 * j + 1) * from_) > distance;
+    }
+    return sum;
+  }
+
+  std::int64_t from_, to_, edges_, distance_ = 0;
+};
+
+/// Of source, layers and sink. Layers of random size until all nodes but source and sink are in one; the last takes
+/// what is left.
+std::vector<NodeId> layer_sizes(const LayeredOptions& options, Random& random) {
+  const double mean = 2 * options.width * std::sqrt(static_cast<double>(options.nodes));
+  const double least = mean * (1 - options.layers_variance), most = mean * (1 + options.layers_variance);
+  std::vector<NodeId> sizes{1};
+  for (NodeId left = options.nodes - 2; left > 0; left -= sizes.back()) {
+    const double size = std::min(static_cast<double>(left), least + random.uniform() * (most - least));
+    sizes.push_back(std::max<NodeId>(1, static_cast<NodeId>(std::lround(size))));
+  }
+  sizes.push_back(1);
+  return sizes;
+}
+
+/// In tens of bytes: a mixture of normal distributions of means 500, 1000, 3000, 5000 and deviations 500, 1000, 1000,
+/// 1000 bytes, of which what is not positive is drawn again. The sum of twelve uniform numbers stands in for the normal
+/// one: it has a variance of one, and integers are the same on every machine.
+std::int64_t mixture_size(Random& random) {
+  struct Component {
+    std::int64_t percent, mean, deviation;
+  };
+  constexpr Component kComponents[] = {{30, 50, 50}, {30, 100, 100}, {30, 300, 100}, {10, 500, 100}};
+  while (true) {
+    const Component* component = kComponents;
+    for (std::int64_t draw = below(random, 100); draw >= component->percent; ++component) draw -= component->percent;
+    std::int64_t sum = -6 * (std::int64_t{1} << 32);
+    for (int i = 0; i < 12; ++i) sum += static_cast<std::int64_t>(random.next() >> 32);
+    const std::int64_t size = component->mean + component->deviation * sum / (std::int64_t{1} << 32);
+    if (size > 0) return size;
+  }
+}
+
+/// Of the nodes whose inputs have run, the one of the highest random priority.
+std::vector<NodeId> random_order(const Shape& shape, Random& random) {
+  std::vector<std::vector<NodeId>> readers(shape.inputs.size());
+  std::vector<std::size_t> missing(shape.inputs.size());
+  std::priority_queue<std::pair<std::uint64_t, NodeId>> ready;
+  std::vector<std::uint64_t> priority(shape.inputs.size());
+  for (NodeId v = 0; v < shape.size(); ++v) {
+    priority[v] = random.next();
+    missing[v] = shape.inputs[v].size();
+    for (const NodeId u : shape.inputs[v]) readers[u].push_back(v);
+    if (missing[v] == 0) ready.emplace(priority[v], v);
+  }
+  std::vector<NodeId> order;
+  while (!ready.empty()) {
+    const NodeId v = ready.top().second;
+    ready.pop();
+    order.push_back(v);
+    for (const NodeId w : readers[v]) {
+      if (--missing[w] == 0) ready.emplace(priority[w], w);
+    }
+  }
+  return order;
+}
+
 }  // namespace
 
 core::Graph generate_pumpkin(NodeId branches, NodeId length, const GeneratedSizes& sizes, std::uint64_t seed) {
@@ -250,6 +367,61 @@ core::Graph generate_random(NodeId nodes, std::int64_t edges, const GeneratedSiz
   for (NodeId v = 0; v < nodes; ++v) shape.add();
   for (const auto& [from, to] : known) shape.inputs[to].push_back(from);
   return with_sizes(shape, sizes, "random", random);
+}
+
+core::Graph generate_layered(const LayeredOptions& options) {
+  constexpr std::int64_t kMostEdges = 20'000'000;
+  require(options.nodes >= 3, "a layered graph needs a source, a layer and a sink: at least 3 nodes");
+  require(options.width > 0 && options.width <= 1e6, "the width of a layered graph is above 0 and at most 1000000");
+  require(options.layers_variance >= 0 && options.layers_variance <= 1, "the variance of layers is from 0 to 1");
+  require(options.edge_density >= 0 && options.edge_density <= 1, "the edge density is from 0 to 1");
+  require(options.skip_density >= 0 && options.skip_density <= 0.9, "the density of skip connections is from 0 to 0.9");
+  Random random(options.seed);
+  const std::vector<NodeId> sizes = layer_sizes(options, random);
+  const auto inner = static_cast<std::int64_t>(sizes.size()) - 2;
+  std::vector<std::int64_t> between;
+  double edges = 0;
+  for (std::size_t i = 0; i + 1 < sizes.size(); ++i) {
+    const double least = std::max(sizes[i], sizes[i + 1]), pairs = static_cast<double>(sizes[i]) * sizes[i + 1];
+    const double count = least + options.edge_density * (pairs - least);
+    edges += count;
+    between.push_back(count > kMostEdges ? 0 : std::lround(count));
+  }
+  const double skips = inner < 3 ? 0 : edges * options.skip_density / (1 - options.skip_density);
+  if (edges + skips > kMostEdges)
+    throw core::InputError(fmt::format("the layered graph would have {:.0f} edges; more than {} are not generated",
+                                       edges + skips, kMostEdges));
+
+  Shape shape;
+  std::vector<NodeId> first;  // of each layer
+  for (const NodeId size : sizes) {
+    first.push_back(shape.size());
+    for (NodeId i = 0; i < size; ++i) shape.add();
+  }
+  for (std::size_t i = 0; i < between.size(); ++i) {
+    DiagonalBand(sizes[i], sizes[i + 1], between[i]).for_each([&](std::int64_t a, std::int64_t b) {
+      shape.inputs[first[i + 1] + b].push_back(static_cast<NodeId>(first[i] + a));
+    });
+  }
+  const auto node_of_layer = [&](std::int64_t i) { return static_cast<NodeId>(first[i] + below(random, sizes[i])); };
+  for (std::int64_t count = std::llround(skips); count > 0; --count) {
+    const std::int64_t from = 1 + below(random, inner - 2);
+    const std::int64_t to = from + 2 + below(random, inner - from - 1);
+    const NodeId u = node_of_layer(from);
+    shape.inputs[node_of_layer(to)].push_back(u);
+  }
+  core::GraphBuilder builder(fmt::format("random_layered_n{}_w{:g}_nlv{:g}_ed{:g}_scd{:g}_s{}", options.nodes,
+                                         options.width, options.layers_variance, options.edge_density,
+                                         options.skip_density, options.seed));
+  for (NodeId v = 0; v < shape.size(); ++v) {
+    auto& inputs = shape.inputs[v];
+    std::sort(inputs.begin(), inputs.end());
+    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+    const NodeId node = add_node(builder, 10 * mixture_size(random), inputs);
+    builder.node(node).cost = v == 0 || v + 1 == shape.size() ? 0 : below(random, 1001);
+  }
+  builder.set_order(random_order(shape, random));
+  return builder.build();
 }
 
 ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers) {

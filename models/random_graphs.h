@@ -6,8 +6,8 @@
 
 #include "cairn/core/graph.h"
 
-/// Random graphs of the classes of Jin et al. The same graph everywhere for a seed. All throw InputError for numbers
-/// that no graph of the class has.
+/// Random graphs of the classes of Jin et al. and of Gagrani et al. The same graph everywhere for a seed. All throw
+/// InputError for numbers that no graph of the class has.
 namespace cairn::models {
 
 /// What sizes the nodes get. All bytes.
@@ -32,6 +32,22 @@ core::Graph generate_starborescence(core::NodeId nodes, core::NodeId degree, con
                                     std::uint64_t seed);
 /// `nodes` nodes and `edges` edges between random pairs, from the lower to the higher number.
 core::Graph generate_random(core::NodeId nodes, std::int64_t edges, const GeneratedSizes& sizes, std::uint64_t seed);
+
+/// The layered graphs of Gagrani et al. (Neural Topological Ordering for Computation Graphs, 2022), on which MOCCASIN
+/// was measured. Defaults are those of its graph of 1,000 nodes; the others have width 0.27 (100 nodes), 0.43 (250),
+/// 0.36 (500). What the published files do not say was measured in them: docs/remat.md.
+struct LayeredOptions {
+  core::NodeId nodes = 1000;      ///< with the source and the sink, at least 3
+  double width = 0.31;            ///< a layer has 2 * width * sqrt(nodes) nodes on average
+  double layers_variance = 0.75;  ///< sizes of layers are uniform in the average times 1 -+ this, in [0, 1]
+  double edge_density = 0.2;      ///< share of the pairs of neighbouring layers, beyond one edge a node, in [0, 1]
+  double skip_density = 0.14;     ///< share of edges that pass over a layer or more, in [0, 0.9]
+  std::uint64_t seed = 0;
+};
+/// Sizes in bytes are multiples of 10 from a mixture of four normal distributions (mean about 2,000), costs uniform in
+/// 0 to 1000, 0 at source and sink. The input order is random: of the nodes that can run, the one of the highest random
+/// priority. Throws InputError for options out of range, and above 20 million edges. O((n + m) log n).
+core::Graph generate_layered(const LayeredOptions& options);
 
 /// Section 9: the pumpkin of an instance of 3-Partition with 3m numbers that sum to m B. Its least peak is
 /// W + m (m + 1) B / 2 exactly if the numbers can be split into m groups of sum B; else it is higher.

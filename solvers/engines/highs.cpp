@@ -125,7 +125,7 @@ class Run {
     engine_.info_int(highs_, "primal_solution_status", &point);
     engine_.info_int(highs_, "simplex_iteration_count", &iterations);
     answer.work = std::max(iterations, 1) * work_per_iteration();
-    answer.tolerance = 1e-6;
+    answer.tolerance = kTolerance;
     answer.bound = -std::numeric_limits<double>::infinity();
     if (status == Highs::kStatusInfeasible || status == Highs::kStatusUnboundedOrInfeasible) {
       answer.status = EngineStatus::infeasible;
@@ -212,7 +212,10 @@ class Run {
   static void called_back(int kind, const char*, const Highs::DataOut* out, Highs::DataIn* in, void* self) {
     Run& run = *static_cast<Run*>(self);
     if (kind != Highs::kImprovingSolution) {
-      if (in != nullptr) in->interrupt = run.watch_.passed() || run.iterations_done(kind, out) ? 1 : 0;
+      if (in != nullptr) {
+        const bool stop = run.watch_.passed() || run.iterations_done(kind, out) || !run.go_on(kind, out);
+        in->interrupt = stop ? 1 : 0;
+      }
       return;
     }
     run.best_seconds_ = run.watch_.seconds();
@@ -228,6 +231,16 @@ class Run {
     if (kind != Highs::kMipInterrupt || !options_.limit.counts_work()) return false;
     const auto* done = static_cast<const std::int64_t*>(engine_.data_out_item(out, "mip_total_lp_iterations"));
     return done != nullptr && *done > options_.limit.work / work_per_iteration();
+  }
+
+  bool go_on(int kind, const Highs::DataOut* out) const {
+    if (kind != Highs::kMipInterrupt || !options_.progress) return true;
+    const auto* scaled = static_cast<const double*>(engine_.data_out_item(out, "mip_dual_bound"));
+    if (scaled == nullptr) return true;
+    EngineAnswer now;
+    now.tolerance = kTolerance;
+    now.bound = *scaled / scales_.cost - slack();
+    return options_.progress(now.whole_bound());
   }
 
   std::vector<double> original(const double* scaled) const {
@@ -254,6 +267,7 @@ class Run {
     }
     return sum / scales_.cost;
   }
+  static constexpr double kTolerance = 1e-6;  // relative, of bounds
   std::int64_t work_per_iteration() const { return static_cast<std::int64_t>(model_.rows().size() / 8 + 16); }
 
   Highs& engine_ = highs();

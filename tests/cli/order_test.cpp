@@ -66,6 +66,10 @@ TEST_CASE("generate says what is wrong with its options") {
   check_refused({"generate", "three-partition", "--numbers", "1,1,10,1,1,1"}, 2, {"sum"});
   check_refused({"generate", "random", "--nodes", "3", "--edges", "9"}, 2, {"pairs"});
   check_refused({"generate", "in-tree", "--nodes", "0"}, 2, {"--nodes"});
+  check_refused({"generate", "random-layered", "--nodes", "2"}, 2, {"at least 3 nodes"});
+  check_refused({"generate", "random-layered", "--width", "0"}, 2, {"width"});
+  check_refused({"generate", "random-layered", "--skip-density", "1"}, 2, {"skip connections"});
+  check_refused({"generate", "random-layered", "--nodes", "10000000", "--edge-density", "1"}, 2, {"edges", "20000000"});
 }
 
 TEST_CASE("a solver of a class names the node that breaks it") {

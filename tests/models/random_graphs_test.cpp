@@ -1,8 +1,10 @@
 #include "cairn/models/random_graphs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <tuple>
 #include <vector>
 
 #include "cairn/core/error.h"
@@ -282,6 +284,106 @@ TEST_CASE("in a valley pumpkin every valley of a branch is lower and every peak 
       REQUIRE(generate_valley_pumpkin(branches, length, 3).fingerprint() == graph.fingerprint());
     }
   }
+}
+
+/// Distance of the longest path from the source: the layer, where every node reads one of the layer before.
+std::vector<NodeId> layers(const Graph& graph) {
+  std::vector<NodeId> layer(graph.node_count(), 0);
+  for (const NodeId v : graph.input_order()) {
+    for (const NodeId u : graph.inputs(v)) layer[v] = std::max(layer[v], layer[u] + 1);
+  }
+  return layer;
+}
+
+TEST_CASE("layered graphs are like the published ones") {
+  struct Published {
+    NodeId nodes;
+    double width;
+    std::int64_t edges;
+  };
+  const auto published = GENERATE(Published{100, 0.27, 236}, Published{250, 0.43, 944}, Published{500, 0.36, 2461},
+                                  Published{1000, 0.31, 5875});
+  constexpr int kSeeds = 20;
+  std::int64_t edges = 0, skips = 0, bytes = 0, cost = 0, bent = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Graph graph = generate_layered({.nodes = published.nodes, .width = published.width, .seed = seed});
+    const NodeId source = 0, sink = graph.node_count() - 1;
+    REQUIRE(graph.node_count() == published.nodes);
+    const std::vector<NodeId> layer = layers(graph);
+    std::vector<NodeId> size(layer[sink] + 1, 0);
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      ++size[layer[v]];
+      bool reader_next = false;
+      for (const NodeId w : graph.readers(v)) reader_next |= layer[w] == layer[v] + 1;
+      REQUIRE((v == sink || reader_next));
+      for (const NodeId u : graph.inputs(v)) skips += layer[v] > layer[u] + 1;
+      REQUIRE(graph.size(v) > 0);
+      REQUIRE(graph.size(v) % 10 == 0);
+      REQUIRE(graph.cost(v) <= 1000);
+      bytes += graph.size(v);
+      cost += graph.cost(v);
+    }
+    REQUIRE(size[0] == 1);
+    REQUIRE(size[layer[sink]] == 1);
+    const double mean = 2 * published.width * std::sqrt(published.nodes);
+    for (std::size_t i = 1; i + 1 < size.size(); ++i) {
+      REQUIRE(size[i] <= std::ceil(1.75 * mean));
+      if (i + 2 < size.size()) REQUIRE(size[i] >= std::floor(0.25 * mean));
+    }
+    REQUIRE((graph.cost(source) == 0 && graph.cost(sink) == 0));
+    edges += graph.edge_count();
+    for (std::size_t i = 1; i < graph.input_order().size(); ++i)
+      bent += graph.input_order()[i] < graph.input_order()[i - 1];
+  }
+  const double nodes = double{kSeeds} * published.nodes;
+  CHECK(std::abs(static_cast<double>(edges) / static_cast<double>(kSeeds * published.edges) - 1) < 0.15);
+  CHECK(std::abs(static_cast<double>(skips) / static_cast<double>(edges) - 0.14) < 0.01);
+  CHECK(std::abs(static_cast<double>(bytes) / nodes - 2000) < 150);
+  CHECK(std::abs(static_cast<double>(cost) / nodes - 500) < 30);
+  CHECK(static_cast<double>(bent) > 0.25 * nodes);
+}
+
+TEST_CASE("the edges of two neighbouring layers have the number and the nodes that are asked for") {
+  // One layer between source and sink has no pairs to choose from; all pairs at density 1; one edge a node at 0.
+  const Graph wide = generate_layered({.nodes = 50, .width = 100, .layers_variance = 0, .seed = 1});
+  CHECK(wide.edge_count() == 96);
+  const LayeredOptions square{.nodes = 102,
+                              .width = 10 / (2 * std::sqrt(102.0)),
+                              .layers_variance = 0,
+                              .edge_density = 1,
+                              .skip_density = 0,
+                              .seed = 1};
+  CHECK(generate_layered(square).edge_count() == 9 * 100 + 20);
+  LayeredOptions sparse = square;
+  sparse.edge_density = 0;
+  CHECK(generate_layered(sparse).edge_count() == 9 * 10 + 20);
+  sparse.edge_density = 0.5;
+  CHECK(generate_layered(sparse).edge_count() == 9 * 55 + 20);
+}
+
+TEST_CASE("layered graphs are the same on every machine") {
+  const auto checked = [](const Graph& graph) {
+    std::int64_t order = 0, cost = 0;
+    for (NodeId i = 0; i < graph.node_count(); ++i) {
+      order = (order * 31 + graph.input_order()[i]) % 1'000'003;
+      cost += graph.cost(i);
+    }
+    return std::tuple(graph.fingerprint(), order, cost);
+  };
+  CHECK(checked(generate_layered({.nodes = 100, .width = 0.27, .seed = 7})) ==
+        std::tuple("3108e3486b48ddf3", 521344, 42374));
+  CHECK(checked(generate_layered({.nodes = 1000, .seed = 1})) == std::tuple("8f8c6d2a2a192b83", 281584, 510076));
+}
+
+TEST_CASE("layered graphs that cannot be are refused") {
+  CHECK_THROWS_AS(generate_layered({.nodes = 2}), core::InputError);
+  CHECK_THROWS_AS(generate_layered({.width = 0}), core::InputError);
+  CHECK_THROWS_AS(generate_layered({.width = std::nan("")}), core::InputError);
+  CHECK_THROWS_AS(generate_layered({.layers_variance = 1.01}), core::InputError);
+  CHECK_THROWS_AS(generate_layered({.edge_density = -0.1}), core::InputError);
+  CHECK_THROWS_AS(generate_layered({.skip_density = 0.95}), core::InputError);
+  CHECK_THROWS_AS(generate_layered({.nodes = 10'000'000}), core::InputError);
+  CHECK_NOTHROW(generate_layered({.nodes = 3}));
 }
 
 }  // namespace

@@ -29,6 +29,9 @@ struct EngineOptions {
   /// Whenever a better solution is known. HiGHS calls it while it runs, on the caller's thread; CP-SAT's C functions
   /// hand out none before the end.
   std::function<void(const std::vector<double>& values, double objective)> incumbent;
+  /// Called now and then while an integer program is being solved, with the least whole number that its objective can
+  /// be, as EngineAnswer::whole_bound(); false ends the search. HiGHS only.
+  std::function<bool(std::int64_t whole_bound)> progress;
 };
 
 struct EngineAnswer {

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Markdown tables of the solver `auto` on graphs: medians over seeds, their spread, and how well limits are kept.
+
+usage: auto_table.py compare BUILD... [options]   each BUILD beside the others, one row a graph and budget
+       auto_table.py rivals BUILD [options]       `auto` beside the best of all other solvers, each given the same time
+       auto_table.py limits BUILD [options]       how far solves go beyond their time limits
+
+A BUILD is a `cairn` command, or a file that an earlier run wrote with --save: its measurements are shown again. A graph
+is a file, or a model with its options ("gpt2 --layers 2 --granularity op"). --budgets holds for all graphs; a graph
+written as GRAPH@80%,60% has budgets of its own, GRAPH@80%,60%@20s a time limit as well.
+
+Cost is what is added to running every node once, in percent; the number behind +- is the largest less the smallest of
+all seeds. Seconds are the command's own: until the returned schedule was found, and of the whole search. Gap is cost
+above the proved bound on it. Every schedule is read again by `cairn plan`, which refuses invalid ones.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+RIVALS = ["tw", "pw", "greedy", "chen", "exact-remat", "moccasin", "rotor", "hiremate", "checkmate", "checkmate-lp",
+          "order"]
+ZOO = ["ffn", "resnet50", "unet", "mlp-mixer", "transformer", "gpt2"]
+
+
+def split_case(text, budgets, limit):
+    """(graph, budgets, time limit) of GRAPH, GRAPH@BUDGETS or GRAPH@BUDGETS@LIMIT."""
+    graph, *own = text.split("@")
+    return graph, (own[0] if own else budgets).split(","), own[1] if len(own) > 1 else limit
+
+
+def graph_name(graph):
+    return os.path.basename(graph).removesuffix(".json").removesuffix(".log")
+
+
+def seconds_of(limit):
+    for unit, factor in (("ms", 1e-3), ("s", 1), ("m", 60)):
+        if limit.endswith(unit):
+            return float(limit.removesuffix(unit)) * factor
+    return float(limit)
+
+
+class Build:
+    """A command, or what was measured of one."""
+
+    def __init__(self, path, save=None):
+        self.path, self.known, self.save = path, {}, save
+        self.measured_before = not os.access(path, os.X_OK)
+        if self.measured_before:
+            for line in pathlib.Path(path).read_text().splitlines():
+                entry = json.loads(line)
+                self.known[tuple(entry["case"])] = entry["answer"]
+        else:
+            self.path = os.path.abspath(path)
+            told = subprocess.run([self.path, "solve", "--help"], capture_output=True, text=True).stdout
+            self.fixed = "fixed" if "fixed" in told.split("--order")[-1][:40] else "input"
+
+    def solve(self, graph, solver, budget, limit, seed, order, extra):
+        case = (graph_name(graph), solver, budget, limit, seed, order, extra)
+        if case not in self.known:
+            self.known[case] = None if self.measured_before else self.run(graph, *case[1:])
+            if self.save and self.known[case]:
+                with open(self.save, "a") as file:
+                    file.write(json.dumps({"case": case, "answer": self.known[case]}) + "\n")
+        return self.known[case]
+
+    def run(self, graph, solver, budget, limit, seed, order, extra):
+        with tempfile.TemporaryDirectory() as folder:
+            schedule = os.path.join(folder, "s.json")
+            command = [self.path, "solve", *shlex.split(graph), "--solver", solver, "--time-limit", limit, "--seed",
+                       str(seed), "--json", "-o", schedule, *shlex.split(extra)]
+            command += ["--budget", budget] if budget != "none" else []
+            command += ["--order", self.fixed] if order == "fixed" else []
+            begin = time.monotonic()
+            answer, error = self.json_of(command)
+            wall = time.monotonic() - begin
+            if answer is None or "status" not in answer:
+                return {"status": "refused", "error": error or answer["error"]}
+            keys = ["nodes", "edges", "status", "cost", "baseline_cost", "lower_bound_cost", "peak_bytes",
+                    "baseline_peak_bytes", "planned_bytes", "best_seconds", "solve_seconds", "steps"]
+            short = {key: answer.get(key) for key in keys} | {"wall_seconds": wall}
+            if answer.get("steps"):
+                checked, error = self.json_of([self.path, "plan", *shlex.split(graph), schedule, "--json",
+                                               "--time-limit", "1s"])
+                short["valid"] = bool(checked) and all(checked.get(k) == answer[k] for k in ("cost", "peak_bytes"))
+            return short
+
+    @staticmethod
+    def json_of(command):
+        done = subprocess.run(command, capture_output=True, text=True)
+        try:
+            return json.loads(done.stdout), None
+        except json.JSONDecodeError:
+            lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            return None, lines[0]
+
+
+def found(answer):
+    return bool(answer and answer.get("steps") and answer["status"] not in ("infeasible", "not_found"))
+
+
+def increase(answer):
+    return 100 * (answer["cost"] / answer["baseline_cost"] - 1)
+
+
+def gap(answer):
+    bound = answer.get("lower_bound_cost") or answer["baseline_cost"]
+    return 100 * (answer["cost"] / bound - 1)
+
+
+def middle(values):
+    return statistics.median(values) if values else None
+
+
+def summary(answers):
+    """Cells of one build: cost and spread, status, gap, seconds."""
+    answers = [a for a in answers if a]
+    if not answers:
+        return ["-"] * 5
+    good = [a for a in answers if found(a)]
+    states = [a["status"] for a in answers]
+    status = ", ".join(f"{states.count(s)} {s}" if len(set(states)) > 1 else s for s in dict.fromkeys(states))
+    if any(a.get("valid") is False for a in good):
+        status += " INVALID"
+    if not good:
+        return ["none", status, "", "", f"{middle([a.get('solve_seconds') or 0 for a in answers]):.2f}"]
+    costs = [increase(a) for a in good]
+    spread = f" +- {max(costs) - min(costs):.2f}" if len(costs) > 1 else ""
+    return [f"{middle(costs):.2f}%{spread}", status, f"{middle([gap(a) for a in good]):.2f}%",
+            f"{middle([a['best_seconds'] for a in good]):.2f}", f"{middle([a['solve_seconds'] for a in good]):.2f}"]
+
+
+def row(cells):
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def head(cells):
+    row(cells)
+    row(["---"] * len(cells))
+
+
+def compare(args):
+    builds = [Build(path, args.save) for path in args.builds]
+    labels = args.labels.split(",") if args.labels else [f"build {i + 1}" for i in range(len(builds))]
+    head(["graph", "budget", "limit", *[f"{label}: {cell}" for label in labels
+                                       for cell in ("cost", "status", "gap", "best s", "solve s")]])
+    for graph, budgets, limit in cases(args):
+        for budget in budgets:
+            cells = [graph_name(graph), budget, limit]
+            for build in builds:
+                cells += summary([build.solve(graph, args.solver, budget, limit, seed, args.order, args.extra)
+                                  for seed in range(args.first_seed, args.first_seed + args.seeds)])
+            row(cells)
+
+
+def rivals(args):
+    build = Build(args.builds[0], args.save)
+    head(["graph", "budget", "limit", "auto", "status", "gap", "best s", "best other", "by", "auto is better by, points"])
+    lost = 0
+    for graph, budgets, limit in cases(args):
+        for budget in budgets:
+            seeds = range(args.first_seed, args.first_seed + args.seeds)
+            auto = [build.solve(graph, "auto", budget, limit, seed, args.order, args.extra) for seed in seeds]
+            others = {}
+            for solver in args.solvers.split(","):
+                answer = build.solve(graph, solver, budget, limit, args.first_seed, args.order, args.extra)
+                if found(answer):
+                    others[solver] = increase(answer)
+            by = min(others, key=others.get, default=None)
+            own = [increase(a) for a in auto if found(a)]
+            better = ""
+            if by and own:
+                # Percentages of equal costs may differ in the last bit.
+                difference = others[by] - middle(own)
+                better = f"{difference:.2f}"
+                lost += difference < -1e-9
+            elif by:
+                better, lost = "lost", lost + 1
+            cells = summary(auto)
+            row([graph_name(graph), budget, limit, *cells[:4], f"{others[by]:.2f}%" if by else "none", by or "", better])
+    print(f"\n`auto` is worse than the best of the others in {lost} of the rows.")
+
+
+def limits(args):
+    build = Build(args.builds[0], args.save)
+    head(["graph", "n", "m", "solver", "budget", "limit", "solve s", "wall s", "beyond 5% + 0.2 s", "status"])
+    for graph, budgets, _ in cases(args):
+        for budget in budgets:
+            for limit in args.limits.split(","):
+                for solver in args.solvers.split(","):
+                    answer = build.solve(graph, solver, budget, limit, args.first_seed, args.order, args.extra)
+                    if not answer or answer["status"] == "refused":
+                        row([graph_name(graph), "", "", solver, budget, limit, "", "", "", "refused"])
+                        continue
+                    allowed = 1.05 * seconds_of(limit) + 0.2
+                    beyond = answer["solve_seconds"] - allowed
+                    row([graph_name(graph), str(answer["nodes"]), str(answer["edges"]), solver, budget, limit,
+                         f"{answer['solve_seconds']:.2f}", f"{answer['wall_seconds']:.2f}",
+                         f"{beyond:.2f}" if beyond > 0 else "no", answer["status"]])
+
+
+def cases(args):
+    return [split_case(text, args.budgets, args.time_limit) for text in args.graphs]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mode", choices=["compare", "rivals", "limits"])
+    parser.add_argument("builds", nargs="+", metavar="BUILD")
+    parser.add_argument("--graphs", nargs="+", default=ZOO, help="files or models (default: the models of the zoo)")
+    parser.add_argument("--budgets", default="80%,60%,40%,30%", help="comma-separated; none: no budget")
+    parser.add_argument("--time-limit", default="10s")
+    parser.add_argument("--limits", default="100ms,1s,5s", help="of mode limits")
+    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--order", choices=["free", "fixed"], default="free")
+    parser.add_argument("--solver", default="auto", help="of mode compare")
+    parser.add_argument("--solvers", help="of modes rivals (default: all) and limits (default: auto)")
+    parser.add_argument("--extra", default="", help="further options of every solve, as one text")
+    parser.add_argument("--labels", help="of the builds, comma-separated")
+    parser.add_argument("--save", help="file that measurements are appended to, one JSON object a line")
+    args = parser.parse_args()
+    if args.solvers is None:
+        args.solvers = "auto" if args.mode == "limits" else ",".join(RIVALS)
+    {"compare": compare, "rivals": rivals, "limits": limits}[args.mode](args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

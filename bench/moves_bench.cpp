@@ -1,0 +1,104 @@
+// Moves of local search a second: edit, ask for the peak and take back, on the editable schedule and from scratch. Of
+// layered graphs; the argument is the number of nodes.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/random.h"
+#include "cairn/models/random_graphs.h"
+#include "cairn/solvers/remat/internal/population.h"
+
+namespace {
+
+using namespace cairn;
+
+struct Instance {
+  core::Graph graph;
+  core::Schedule schedule;
+};
+
+/// A recomputation before one step in twenty.
+Instance instance(benchmark::State& state) {
+  const auto nodes = static_cast<core::NodeId>(state.range(0));
+  const double width = nodes > 1000 ? 0.19 : 0.31;
+  Instance instance{models::generate_layered({.nodes = nodes, .width = width, .seed = 1}), {}};
+  core::Random random(1);
+  for (const core::NodeId v : instance.graph.input_order()) {
+    const auto inputs = instance.graph.inputs(v);
+    if (!inputs.empty() && random.uniform() < 0.05)
+      instance.schedule.steps.push_back(inputs[random.next() % inputs.size()]);
+    instance.schedule.steps.push_back(v);
+  }
+  state.counters["steps"] = static_cast<double>(instance.schedule.length());
+  return instance;
+}
+
+void count_moves(benchmark::State& state, std::int64_t moves) {
+  state.counters["moves/s"] = benchmark::Counter(static_cast<double>(moves), benchmark::Counter::kIsRate);
+}
+
+/// A random input of a random step runs once more right before that step; the peak; out again.
+void moves_incremental(benchmark::State& state) {
+  const Instance instance = ::instance(state);
+  core::EditableSchedule schedule(instance.graph);
+  schedule.assign(instance.schedule.steps);
+  const auto limit = static_cast<std::uint64_t>(schedule.occurrence_limit());
+  core::Random random(1);
+  std::int64_t moves = 0;
+  for (auto _ : state) {
+    const auto o = static_cast<core::EditableSchedule::Occurrence>(random.next() % limit);
+    if (o == schedule.end() || schedule.place(o) < 0) continue;
+    const auto inputs = instance.graph.inputs(schedule.node(o));
+    if (inputs.empty()) continue;
+    const auto again = schedule.insert(inputs[random.next() % inputs.size()], o);
+    benchmark::DoNotOptimize(schedule.peak());
+    schedule.drop(again);
+    ++moves;
+  }
+  count_moves(state, moves);
+}
+BENCHMARK(moves_incremental)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMicrosecond);
+
+/// The same move with the whole schedule evaluated.
+void moves_from_scratch(benchmark::State& state) {
+  const Instance instance = ::instance(state);
+  core::Evaluator evaluator(instance.graph);
+  core::Schedule schedule = instance.schedule;
+  core::Random random(1);
+  std::int64_t moves = 0;
+  for (auto _ : state) {
+    const auto i = static_cast<std::ptrdiff_t>(random.next() % schedule.steps.size());
+    const auto inputs = instance.graph.inputs(schedule.steps[static_cast<std::size_t>(i)]);
+    if (inputs.empty()) continue;
+    schedule.steps.insert(schedule.steps.begin() + i, inputs[random.next() % inputs.size()]);
+    benchmark::DoNotOptimize(evaluator.evaluate(schedule));
+    schedule.steps.erase(schedule.steps.begin() + i);
+    ++moves;
+  }
+  count_moves(state, moves);
+}
+BENCHMARK(moves_from_scratch)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMicrosecond);
+
+/// Candidates of a population a second, made and evaluated; the second argument is the number of threads.
+void population(benchmark::State& state) {
+  const Instance instance = ::instance(state);
+  const auto threads = static_cast<int>(state.range(1));
+  const auto simulator = sim::host_simulator(instance.graph, threads);
+  const std::vector<core::Schedule> starts{instance.schedule};
+  const std::int64_t budget = core::evaluate(instance.graph, instance.schedule).peak * 9 / 10;
+  double candidates = 0;
+  for (auto _ : state) {
+    core::Stopwatch watch(core::Limit{});
+    const solvers::PopulationOptions options{.generations = 20, .scope = {}, .threads = threads};
+    benchmark::DoNotOptimize(solvers::evolve(instance.graph, starts, budget, options, *simulator, watch));
+    candidates += static_cast<double>(watch.work()) / static_cast<double>(instance.schedule.length());
+  }
+  state.counters["candidates/s"] = benchmark::Counter(candidates, benchmark::Counter::kIsRate);
+}
+BENCHMARK(population)->Args({1000, 1})->Args({1000, 2})->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace

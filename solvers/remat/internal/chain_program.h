@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/engines/internal/linear_model.h"
+
+namespace cairn::solvers {
+
+/// No schedule is known.
+inline constexpr std::int64_t kUnknownCost = std::numeric_limits<std::int64_t>::max();
+
+/// The nodes of a path of the graph with the most nodes; among those, one whose steps hold the most bytes. O(n + m).
+std::vector<core::NodeId> longest_chain(const core::Graph& graph);
+
+/// At most `most` of the nodes of a chain: those during which the most bytes may have to be in memory, evenly spread.
+std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core::NodeId> chain, std::size_t most);
+
+/// What every schedule within a budget and below a known cost does between the first runs of a chain of nodes c_0 to
+/// c_(K-1), each of which must run for the first time after the one before. Stage t is what comes after the first run
+/// of c_(t-1), up to and with that of c_t; stage K is the rest. See docs/remat.md for the proofs.
+class ChainStages {
+ public:
+  /// In which stages a node may run.
+  struct Node {
+    std::int32_t first = 0;  ///< its first run comes in one of [first, due]
+    std::int32_t due = 0;
+    std::int32_t last = 0;  ///< it need not run after this one
+    bool once = false;      ///< it never runs again: pinned, or too expensive
+  };
+  /// During which first runs of the chain a value may be in memory; during that of c_K stands for the end.
+  struct Value {
+    std::int32_t from = 0, until = -1;                ///< nowhere else
+    std::int32_t surely_from = 0, surely_until = -1;  ///< certainly
+  };
+
+  /// Schedules of cost below `known_cost`; kUnknownCost: all. Nodes of the chain must be distinct. O(n + m).
+  ChainStages(const core::Graph& graph, std::vector<core::NodeId> chain, std::int64_t budget, std::int64_t known_cost);
+
+  const core::Graph& graph() const { return graph_; }
+  std::int32_t chain_length() const { return static_cast<std::int32_t>(chain_.size()); }
+  const std::vector<core::NodeId>& chain() const { return chain_; }
+  core::NodeId chain(std::int32_t stage) const { return chain_[stage]; }
+  std::int32_t place(core::NodeId v) const { return place_[v]; }  ///< in the chain; -1: not in it
+  const Node& node(core::NodeId v) const { return nodes_[v]; }
+  const Value& value(core::ValueId x) const { return values_[x]; }
+  std::int64_t budget() const { return budget_; }
+  std::int64_t base_cost() const { return base_cost_; }  ///< of each node once
+  std::int64_t cost_unit() const { return cost_unit_; }  ///< divides all costs; >= 1
+  std::int64_t size() const;                             ///< pairs of stages with nodes and values that are open
+
+ private:
+  void find_first_runs();
+  void find_last_uses(std::int64_t known_cost);
+
+  const core::Graph& graph_;
+  std::vector<core::NodeId> chain_;
+  std::int64_t budget_, base_cost_ = 0, cost_unit_ = 0;
+  std::vector<std::int32_t> place_;
+  std::vector<core::NodeId> topological_;
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+};
+
+/// The relaxation as a linear program: R[t][v], node v runs in stage t; A[t][x], value x is in memory during the first
+/// run of c_t. Its optimum is at most the cost of every schedule that ChainStages speaks of.
+class ChainProgram {
+ public:
+  explicit ChainProgram(const ChainStages& stages);
+
+  /// A row says 0 >= 1: there is no such schedule.
+  bool infeasible() const { return infeasible_; }
+  const LinearModel& model() const { return model_; }
+  /// Cost by the objective of the program.
+  std::int64_t cost(std::int64_t objective) const { return fixed_cost_ + stages_.cost_unit() * objective; }
+
+  /// What runs in each stage, in the input order, the stage's node of the chain last. Valid, but may exceed the budget.
+  core::Schedule schedule(std::span<const double> values) const;
+
+ private:
+  using Entry = LinearModel::Variable;
+  static constexpr Entry kZero = -2, kOne = -1;
+  struct Sum {
+    std::vector<LinearTerm> terms;
+    std::int64_t fixed = 0;
+    void add(Entry entry, std::int64_t factor) {
+      if (entry == kOne) fixed += factor;
+      if (entry >= 0) terms.push_back({entry, factor});
+    }
+  };
+
+  Entry run(std::int32_t stage, core::NodeId v) const;
+  Entry held(std::int32_t stage, core::ValueId x) const;
+  void add_variables();
+  void add_links();
+  void add_memory_rows();
+  void add_row(const Sum& sum, std::int64_t lower, std::int64_t upper);
+
+  const ChainStages& stages_;
+  const core::Graph& graph_;
+  LinearModel model_;
+  std::int64_t fixed_cost_ = 0;
+  std::vector<Entry> run_begin_, held_begin_;  // of the node's first stage, the value's
+  bool infeasible_ = false;
+};
+
+}  // namespace cairn::solvers

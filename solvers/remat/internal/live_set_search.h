@@ -1,0 +1,205 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/limit.h"
+
+/// The cheapest way from one set of values in memory to another, exactly: exact-remat asks it of a whole graph,
+/// WindowSearch of a stretch of a schedule.
+namespace cairn::solvers {
+
+/// Sets of up to 64 and of up to 128 small numbers: bits.
+using Set64 = std::uint64_t;
+__extension__ using Set128 = unsigned __int128;
+
+template <class Set>
+inline constexpr std::int32_t kMostInSet = sizeof(Set) * 8;
+
+template <class Set>
+constexpr Set single(std::int32_t i) {
+  return Set{1} << i;
+}
+template <class Set>
+constexpr bool has(Set set, std::int32_t i) {
+  return (set >> i & 1) != 0;
+}
+constexpr std::int32_t size_of(Set64 set) { return std::popcount(set); }
+constexpr std::int32_t size_of(Set128 set) {
+  return std::popcount(static_cast<Set64>(set)) + std::popcount(static_cast<Set64>(set >> 64));
+}
+/// The lowest and the highest number of a set that is not empty.
+constexpr std::int32_t lowest(Set64 set) { return std::countr_zero(set); }
+constexpr std::int32_t lowest(Set128 set) {
+  const auto low = static_cast<Set64>(set);
+  return low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(static_cast<Set64>(set >> 64));
+}
+constexpr std::int32_t highest(Set64 set) { return 63 - std::countl_zero(set); }
+constexpr std::int32_t highest(Set128 set) {
+  const auto high = static_cast<Set64>(set >> 64);
+  return high != 0 ? 127 - std::countl_zero(high) : highest(static_cast<Set64>(set));
+}
+template <class Set, class Visit>
+void for_each_in(Set set, const Visit& visit) {
+  for (; set != 0; set &= set - 1) visit(lowest(set));
+}
+
+/// Which steps to find. Nodes and values are numbered for the purpose: nodes in a topological order, values by falling
+/// size.
+template <class Set>
+struct LiveSetProblem {
+  struct Node {
+    Set inputs = 0, outputs = 0;  ///< values; outputs that nobody wants may be left out
+    std::int64_t during = 0;      ///< bytes of all outputs, and of scratch
+    std::int64_t cost = 0;
+  };
+  std::vector<Node> nodes;
+  std::vector<std::int64_t> sizes;      ///< of the values, falling
+  std::vector<std::int32_t> producers;  ///< of the values; -1: no node here makes it
+  Set start = 0;                        ///< values in memory before the first step
+  Set target = 0;                       ///< values in memory after the last one
+  Set goals = 0;                        ///< nodes that must run though none of their values be wanted
+  Set once = 0;                         ///< nodes that may run at most once
+  bool goals_in_order = false;          ///< goals run for the first time by ascending number
+
+  void clear() {
+    nodes.clear();
+    sizes.clear();
+    producers.clear();
+    start = target = goals = once = 0;
+    goals_in_order = false;
+  }
+};
+
+inline constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max();
+
+enum class SearchEnd : std::uint8_t { found, none, cut_short };
+
+struct LiveSetLimits {
+  std::int64_t budget = 0;                                              ///< bytes in memory during any step
+  std::int64_t most_cost = kAnyCost;                                    ///< nothing above it is looked for
+  bool free_of_cost = false;                                            ///< any steps within the budget will do
+  std::int64_t most_states = std::numeric_limits<std::int64_t>::max();  ///< to be reached
+  std::int64_t memory_bytes = std::int64_t{1} << 30;
+  std::uint64_t seed = 0;  ///< which of several cheapest ones; 0: what was reached last goes first
+};
+
+/// Best-first search (A*) over what is in memory: a state is the set of values there and of goals and `once` nodes that
+/// have run; a move runs a node and first drops an inclusion-minimal set of values that makes room for it. Nothing is
+/// dropped before it must be, so a state that holds less at no lower cost than one expanded before is left out. What
+/// every completion must still run (goals, wanted values that are missing, what they need that is missing, ...) bounds
+/// its cost from below; the bound is consistent, so no state is expanded twice. What is left below `most_cost` beyond
+/// that bound says which other nodes can still run at all: values that only serve others are forgotten, and values
+/// that cannot be made again are not dropped.
+///
+/// Keeps its memory from run to run. Deterministic.
+template <class Set>
+class LiveSetSearch {
+ public:
+  struct Result {
+    SearchEnd end = SearchEnd::none;
+    std::vector<std::int32_t> steps;  ///< nodes, where found
+    std::int64_t cost = 0;            ///< of the steps
+    std::int64_t cost_bound = 0;      ///< none within the budget is cheaper; meaningful where it is at most most_cost
+    std::int64_t states = 0;          ///< reached
+  };
+
+  /// The watch is charged a unit a node for each state expanded, and one for each set dropped.
+  Result run(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits, core::Stopwatch& watch);
+
+ private:
+  using Node = typename LiveSetProblem<Set>::Node;
+
+  struct State {
+    Set memory = 0;                                 ///< values
+    Set ran = 0;                                    ///< of the remembered nodes
+    bool operator==(const State&) const = default;  // NOLINT
+  };
+  struct Arrival {
+    State state;
+    Set rest = 0;   ///< nodes that every completion runs
+    Set extra = 0;  ///< other nodes that one within most_cost may run
+    std::int64_t bytes = 0, cost = 0, rest_cost = 0;
+    std::int32_t from = -1, node = -1;
+  };
+  struct Entry {
+    std::int64_t bound;  ///< of the cost of any completion
+    std::int32_t left;   ///< nodes that must still run
+    std::uint32_t tie;
+    std::int32_t arrival;
+    bool operator<(const Entry& other) const {
+      if (bound != other.bound) return bound > other.bound;
+      if (left != other.left) return left > other.left;
+      return tie < other.tie;
+    }
+  };
+  struct Seen {
+    Set memory;
+    std::int64_t cost;
+  };
+  /// Numbers found by the hash of what they are of; emptied in O(1).
+  class Index {
+   public:
+    void clear();
+    /// Where the number stands for which is_it(number) holds; where there is none, `number` is entered.
+    template <class IsIt, class HashOf>
+    std::pair<std::int32_t*, bool> find_or_enter(std::uint64_t hash, std::int32_t number, const IsIt& is_it,
+                                                 const HashOf& hash_of_number);
+
+   private:
+    struct Slot {
+      std::uint32_t stamp = 0;
+      std::int32_t number = 0;
+    };
+    std::vector<Slot> slots_, old_;
+    std::uint32_t stamp_ = 0;
+    std::size_t entered_ = 0;
+  };
+
+  static std::uint64_t hash_of(Set set);
+  static std::uint64_t hash_of(const State& state) { return hash_of(state.memory) * 31 ^ hash_of(~state.ran); }
+
+  Result search(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits, core::Stopwatch& watch);
+  void prepare(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits);
+  std::int64_t cost_of(std::int32_t v) const { return limits_.free_of_cost ? 0 : problem_->nodes[v].cost; }
+  std::int64_t bytes(Set values) const;
+  Set inputs_of(Set nodes) const;
+  std::int64_t slack_of(const Arrival& arrival) const;
+  bool too_many_states() const;
+  bool add_to_rest(Arrival& arrival, Set missing_values) const;
+  Set extra_nodes(const Arrival& arrival, Set needed) const;
+  void arrive(Arrival& arrival, Set needed);
+  bool dominated(const Arrival& arrival);
+  void expand(std::int32_t index);
+  bool frees_what_it_takes(const Arrival& arrival, std::int32_t v, Set wanted) const;
+  void run_node(std::int32_t index, std::int32_t v);
+  void drop_from(Set candidates, std::int64_t candidate_bytes, std::int64_t excess, Set dropped, Set made_again,
+                 std::int64_t slack);
+  void drop_and_arrive(Set dropped);
+
+  const LiveSetProblem<Set>* problem_ = nullptr;
+  LiveSetLimits limits_;
+  core::Stopwatch* watch_ = nullptr;
+  std::int64_t most_arrivals_ = 0;
+  bool stopped_ = false;  ///< by the limit or for want of memory
+  Set weightless_ = 0;    ///< values of size 0, which are never dropped
+  Set remembered_ = 0;    ///< nodes
+  std::vector<Set> successors_, readers_;
+  std::vector<Arrival> arrivals_;
+  Index known_;   ///< the cheapest arrival of each state
+  Index groups_;  ///< of what has run: the states that were expanded
+  std::vector<Set> group_ran_;
+  std::vector<std::vector<Seen>> closed_;
+  std::vector<Entry> queue_;
+  // The node that is being run from a state: what it is like before anything is dropped, and what will be needed.
+  Arrival next_;
+  Set next_needed_ = 0, next_outputs_ = 0;
+};
+
+extern template class LiveSetSearch<Set64>;
+extern template class LiveSetSearch<Set128>;
+
+}  // namespace cairn::solvers
