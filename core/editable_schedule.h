@@ -146,7 +146,8 @@ class EditableSchedule {
   Occurrence peak_step() const;
   /// What excess() counts from. O(1); the next excess() is O(T).
   void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
-  /// Sum over all steps above the ceiling of what memory exceeds it by, and of `charge` for each. O(what was edited since the last call, as the edits).
+  /// Sum over all steps above the ceiling of what memory exceeds it by, and of `charge` for each. O(what was edited
+  /// since the last call, as the edits).
   std::int64_t excess() const;
   /// A step above the ceiling, behind `from` where there is one, else from the start; kNone: none. O(range).
   Occurrence step_above_ceiling(Place from) const;

@@ -1,6 +1,11 @@
 #include "cairn/solvers/internal/auto.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -9,7 +14,9 @@
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/internal/engine.h"
 #include "cairn/solvers/registry.h"
+#include "cairn/solvers/remat/cost_bound.h"
 #include "cairn/solvers/remat/internal/refine.h"
+#include "cairn/solvers/remat/internal/search.h"
 
 namespace cairn::solvers {
 namespace {
@@ -55,17 +62,82 @@ bool has_left(const core::Stopwatch& watch, double seconds) {
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
+/// cost_bound() on a thread of its own, beside the search.
+class BoundBeside {
+ public:
+  BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit)
+      : scope_{incumbent.scope().order, 0}, budget_(*options.budget) {
+    limit.stop = &stop_;
+    if (incumbent.within_budget()) known_cost_ = incumbent.cost();
+    bound_ = std::async(std::launch::async, [this, &graph, limit, memory = options.memory_bytes / 2] {
+      return cost_bound(graph, {.budget = budget_,
+                                .order = scope_.order,
+                                .limit = limit,
+                                .known_cost = &known_cost_,
+                                .raised = [this](std::int64_t cost) { raised_ = cost; },
+                                .found =
+                                    [this](const core::Schedule& schedule) {
+                                      const std::lock_guard lock(mutex_);
+                                      found_.push_back(schedule);
+                                    },
+                                .memory_bytes = memory});
+    });
+  }
+  ~BoundBeside() { stop_ = true; }
+  BoundBeside(const BoundBeside&) = delete;
+  BoundBeside& operator=(const BoundBeside&) = delete;
+
+  /// Tells each what the other has found. Whether more may come.
+  bool exchange(Incumbent& incumbent, core::Stopwatch& watch) {
+    if (bound_.valid() && bound_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(watch);
+    std::vector<core::Schedule> found;
+    {
+      const std::lock_guard lock(mutex_);
+      found.swap(found_);
+    }
+    for (const core::Schedule& schedule : found) incumbent.offer(schedule);
+    incumbent.raise_cost_bound({raised_, scope_});
+    if (infeasible_) incumbent.raise_peak_bound({budget_ + 1, scope_});
+    if (incumbent.within_budget()) known_cost_ = incumbent.cost();
+    return bound_.valid();
+  }
+  /// Until it ends.
+  void finish(Incumbent& incumbent, core::Stopwatch& watch) {
+    bound_.wait();
+    exchange(incumbent, watch);
+  }
+
+ private:
+  void take(core::Stopwatch& watch) {
+    const CostBound bound = bound_.get();
+    infeasible_ = bound.infeasible;
+    if (!infeasible_) raised_ = std::max(raised_.load(), bound.value);
+    watch.charge(bound.work);
+  }
+
+  const Scope scope_;
+  const std::int64_t budget_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<std::int64_t> known_cost_ = CostBoundOptions::kNoneKnown, raised_ = 0;
+  bool infeasible_ = false;
+  std::mutex mutex_;
+  std::vector<core::Schedule> found_;
+  std::future<CostBound> bound_;  // last: its destructor waits, and the thread uses all others
+};
+
 }  // namespace
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
+  constexpr double kHopelessSeconds = 2, kConstruction = 0.2, kProof = 0.2;
   constexpr int kStagnation = 2000;
-  constexpr double kHopelessSeconds = 2;
   const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
   const bool recomputes = options.scope.max_occurrences != 1;
   core::Limit limit = options.limit;
   // No schedule can fit: what is left to find is the least budget, and nobody waits long for that.
   if (hopeless) limit.seconds = std::min(limit.seconds, kHopelessSeconds);
   core::Stopwatch watch(limit);
+  SolveOptions inner = options;
+  if (hopeless) inner.budget.reset();
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
   std::int64_t least_peak = incumbent.least_peak();
@@ -74,20 +146,10 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     if (incumbent.least_peak() < least_peak) least_peak_by = solver;
     least_peak = incumbent.least_peak();
   };
-  SolveOptions inner = options;
   if (options.progress) {
     // The inner solvers start afresh; people want to see the best of all.
     inner.progress = [&](const Progress&) { options.progress({incumbent.peak(), incumbent.cost(), watch.seconds()}); };
   }
-  if (hopeless) inner.budget.reset();
-
-  const auto take = [&](const Solution& solution) {
-    if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
-    watch.charge(solution.work);
-    for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
-    incumbent.raise_peak_bound(solution.peak_bound);
-    credit(solution.least_peak_by);
-  };
   const auto run = [&](const SolverInfo& solver, double share) {
     if (incumbent.cannot_improve() || watch.expired_now()) return;
     if (!has_left(watch, solver.turn.least_seconds)) return;
@@ -98,50 +160,47 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     } catch (const core::InputError&) {
       return;  // takes other graphs of this kind
     }
-    take(solution);
-    incumbent.raise_cost_bound(solution.cost_bound);
+    if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
+    watch.charge(solution.work);
+    for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
+    incumbent.raise_peak_bound(solution.peak_bound);
+    if (!hopeless) incumbent.raise_cost_bound(solution.cost_bound);
+    credit(solution.least_peak_by);
   };
-  const auto run_all = [&](bool recomputing) {
-    for (const SolverInfo* solver : turns(graph, options.scope, recomputing)) run(*solver, solver->turn.share);
-  };
-  // The cheap ones first, so that something is known when time is short.
-  if (recomputes) run_all(true);
-  if (recomputes && !options.budget) {
-    // From what they found, before an order without recomputation, hard to better by small changes, takes its place.
-    core::within(watch, 0.1, [&](core::Stopwatch& first) { refine(graph, inner, incumbent, first, kStagnation / 10); });
-    credit("auto");
+  // Constructions, so that something is known when time is short, and the search has good places to start from. An
+  // order that needs no recomputation is the cheapest schedule of all, where it fits.
+  for (const bool recomputing : {true, false}) {
+    if (recomputing && !recomputes) continue;
+    for (const SolverInfo* solver : turns(graph, options.scope, recomputing))
+      run(*solver, solver->can.exact ? solver->turn.share : solver->turn.share * kConstruction);
   }
-  // An order that needs no recomputation is the cheapest schedule of all, where it fits: a short try, and a long one
-  // with the time that local search leaves.
-  run_all(false);
-  const std::vector<const SolverInfo*> last = rest_of_time(graph, options.scope, recomputes);
-  const bool engines = std::any_of(last.begin(), last.end(), [&](const SolverInfo* solver) {
-    return solver->can.recomputes && has_left(watch, 2 * solver->turn.least_seconds);
-  });
-  const bool more = (options.budget || !recomputes) && !hopeless;
-  const auto search = [&](double part) {
-    if (!recomputes || watch.expired_now()) return;
-    core::within(watch, part, [&](core::Stopwatch& one) { refine(graph, inner, incumbent, one, kStagnation); });
-    credit("auto");
-  };
-  if (recomputes && more) {
-    search(0.1);
-    if (!incumbent.within_budget() && !incumbent.cannot_improve() && !watch.expired_now()) {
-      // Nothing fits yet: what lowers the peak alone, as without a budget, reaches lower ones.
-      SolveOptions lower = inner;
-      lower.budget.reset();
-      lower.limit = watch.share(0.6);
-      take(auto_remat(graph, lower));
+  inner.limit = watch.rest();
+  if (options.scope.order == OrderRule::stages || !recomputes) {
+    if (recomputes) {
+      core::within(watch, 0.5, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, kStagnation); });
+      credit("auto");
+    }
+    const std::vector<const SolverInfo*> last = rest_of_time(graph, options.scope, recomputes);
+    for (std::size_t i = 0; i < last.size(); ++i) run(*last[i], 1.0 / static_cast<double>(last.size() - i));
+    Solution solution = incumbent.finish(watch.expired_now());
+    solution.least_peak_by = least_peak_by;
+    return solution;
+  }
+  std::optional<BoundBeside> bound;
+  if (inner.budget) {
+    core::within(watch, kConstruction, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, 0); });
+    // Under a work limit one after the other, so that the answer is the same on every machine.
+    const bool beside = !options.limit.counts_work();
+    if (!incumbent.cannot_improve() && !watch.expired_now()) {
+      bound.emplace(graph, inner, incumbent, beside ? watch.rest() : watch.share(kProof));
+      if (!beside) bound->finish(incumbent, watch);
     }
   }
-  search(more && engines ? 0.5 : 1.0);
-  if (more) {
-    const std::int64_t cost = incumbent.cost();
-    for (std::size_t i = 0; i < last.size(); ++i)
-      run(*last[i], (engines ? 0.9 : 1.0) / static_cast<double>(last.size() - i));
-    if (engines && incumbent.cost() < cost) search(1.0);
-  }
-  Solution solution = incumbent.finish(watch.expired_now());
+  const auto between = [&] { return bound && bound->exchange(incumbent, watch); };
+  const Stop stop = search(graph, inner, {.between = between}, incumbent, watch);
+  credit("auto");
+  Solution solution = incumbent.finish(stop == Stop::limit || stop == Stop::interrupted);
+  if (solution.stop != Stop::proved) solution.stop = stop;
   solution.least_peak_by = least_peak_by;
   return solution;
 }

@@ -1,15 +1,17 @@
 #include "cairn/solvers/remat/internal/annealer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 namespace cairn::solvers {
 
 using core::EditableSchedule;
 using core::NodeId;
 
-Annealer::Annealer(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed)
-    : graph_(graph), scope_(scope), budget_(budget), random_(seed), schedule_(graph), count_(graph.node_count(), 0) {
+Annealer::Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t seed)
+    : graph_(graph), scope_(scope), random_(seed), schedule_(graph), count_(graph.node_count(), 0) {
   double costs = 0, sizes = 0;
   std::int64_t costly = 0, sized = 0;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -23,13 +25,8 @@ Annealer::Annealer(const core::Graph& graph, const Scope& scope, std::int64_t bu
   price_ = unit_cost_ / unit_size_;
 }
 
-void Annealer::set_budget(std::int64_t budget) {
+void Annealer::start(const std::vector<NodeId>& steps, std::int64_t budget) {
   budget_ = budget;
-  schedule_.set_ceiling(budget_, step_charge());
-  best_cost_ = kNone;
-}
-
-void Annealer::start(const std::vector<NodeId>& steps) {
   schedule_.assign(steps);
   schedule_.set_ceiling(budget_, step_charge());
   std::fill(count_.begin(), count_.end(), 0);
@@ -114,7 +111,7 @@ Annealer::Occurrence Annealer::random_step() {
 // --- Moves.
 
 void Annealer::evict() {
-  constexpr int kTries = 12;
+  constexpr int kTries = 12, kLongestChain = 32;
   Occurrence across = EditableSchedule::kNone;
   if (schedule_.excess() > 0 && chance(0.7)) {
     across = schedule_.step_above_ceiling(static_cast<Place>(below(schedule_.place(schedule_.end()))));
@@ -133,10 +130,8 @@ void Annealer::evict() {
     Occurrence use = schedule_.first_reader(o, at);
     if (use != EditableSchedule::kNone && schedule_.place(use) == at) continue;
     if (use == EditableSchedule::kNone) use = schedule_.end();
-    // Mostly v alone; long chains seldom.
     allowed_ = 1;
-    static const double cp=getenv("CP")?atof(getenv("CP")):0.5;
-    while (allowed_ < 32 && chance(cp)) allowed_ *= 2;
+    while (allowed_ < kLongestChain && chance(0.8)) allowed_ *= 2;
     recompute(v, use, at);
     if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
     return;
@@ -145,19 +140,20 @@ void Annealer::evict() {
 
 /// v again, right before `use`, and what of its inputs is not to live on until then from before `across`.
 void Annealer::recompute(NodeId v, Occurrence use, Place across) {
+  constexpr int kMostInputs = 8;
   struct Input {
     NodeId node;
     Occurrence before;
   };
   const Place at = schedule_.place(use);
-  Input inputs[8];
+  std::array<Input, kMostInputs> inputs;
   int count = 0;
   for (const core::ValueId x : graph_.inputs(v)) {
     const auto [u, output] = graph_.output_ref(x);
     const Occurrence s = schedule_.latest_before(u, at);
     const Place last = schedule_.last_use(s, output);
     if (last >= at || graph_.value_size(x) == 0) continue;  // it is there
-    if (count == 8 || count + 1 >= allowed_ || !may_run_again(u)) continue;
+    if (count == kMostInputs || count + 1 >= allowed_ || !may_run_again(u)) continue;
     const bool dead = last < across;
     if (chance(dead ? 0.6 : 0.2)) inputs[count++] = {u, s};
   }
@@ -251,21 +247,27 @@ void Annealer::move() {
   retain();
 }
 
-void Annealer::anneal(std::int64_t moves, double hot, double cold, core::Stopwatch& watch) {
+void Annealer::begin_run(std::int64_t moves, double hot, double cold) {
+  run_moves_ = moves;
+  run_done_ = 0;
+  hot_ = hot;
+  cold_ = cold;
+}
 
-  double energy_excess = static_cast<double>(schedule_.excess());
-
+void Annealer::advance(core::Stopwatch& watch) {
   constexpr std::int64_t kAdapt = 500;
-  std::int64_t fitting = 0;
-  double temperature = hot;
-  const double normal_price = unit_cost_ / unit_size_;
-  for (std::int64_t i = 0; i < moves && !watch.expired(); ++i) {
-    if (i % 64 == 0) temperature = hot * std::pow(cold / hot, static_cast<double>(i) / static_cast<double>(moves));
-    if (i % kAdapt == kAdapt - 1) {
-      const double share = static_cast<double>(fitting) / kAdapt;
-      price_ *= share < 0.2 ? 1.1 : share > 0.4 ? 1 / 1.1 : 1;
-      price_ = std::clamp(price_, normal_price / 30, normal_price * (getenv("PX")?atof(getenv("PX")):1000));
-      fitting = 0;
+  constexpr double kLeastFitting = 0.2, kMostFitting = 0.4, kCheapest = 1.0 / 30, kDearest = 1000;
+  const double price = unit_cost_ / unit_size_;
+  auto excess_now = static_cast<double>(schedule_.excess());
+  while (run_done_ < run_moves_ && !watch.expired()) {
+    if (run_done_ % 64 == 0) {
+      const double part = static_cast<double>(run_done_) / static_cast<double>(run_moves_);
+      temperature_ = unit_cost_ * hot_ * std::pow(cold_ / hot_, part);
+    }
+    if (run_done_ % kAdapt == kAdapt - 1) {
+      const double share = static_cast<double>(std::exchange(fitting_, 0)) / kAdapt;
+      price_ *= share < kLeastFitting ? 1.1 : share > kMostFitting ? 1 / 1.1 : 1;
+      price_ = std::clamp(price_, price * kCheapest, price * kDearest);
     }
     edits_.clear();
     const std::int64_t cost = cost_;
@@ -273,21 +275,23 @@ void Annealer::anneal(std::int64_t moves, double hot, double cold, core::Stopwat
       move();
     } while (chance(0.35));
     watch.charge(1 + static_cast<std::int64_t>(edits_.size()));
+    ++run_done_;
     ++moves_;
-    if (edits_.empty()) continue;
-    const auto excess = static_cast<double>(schedule_.excess());
-    const double change = static_cast<double>(cost_ - cost) + price_ * (excess - energy_excess);
-    if (change <= 0 || random_.uniform() < std::exp(-change / temperature)) {
-      energy_excess = excess;
-      if (excess == 0 && cost_ < best_cost_) {
-        best_cost_ = cost_;
-        best_ = schedule_.steps();
+    if (!edits_.empty()) {
+      const auto excess = static_cast<double>(schedule_.excess());
+      const double change = static_cast<double>(cost_ - cost) + price_ * (excess - excess_now);
+      if (change <= 0 || random_.uniform() < std::exp(-change / temperature_)) {
+        excess_now = excess;
+        if (excess == 0 && cost_ < best_cost_) {
+          best_cost_ = cost_;
+          best_ = schedule_.steps();
+          if (cost_ <= enough_) run_done_ = run_moves_;
+        }
+      } else {
+        undo();
       }
-    } else {
-      undo();
     }
-    if (energy_excess == 0) ++fitting;
-
+    fitting_ += excess_now == 0 ? 1 : 0;
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <cstdlib>
 #include <vector>
 
 #include "cairn/core/editable_schedule.h"
@@ -24,14 +23,17 @@ class Annealer {
 
   /// Schedules of the scope, whose order is free or that of the input; no recomputation where it allows none. The graph
   /// must outlive it.
-  Annealer(const core::Graph& graph, const Scope& scope, std::int64_t budget, std::uint64_t seed);
+  Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t seed);
 
-  /// Goes on from a valid schedule within the scope, within the budget or not. Best and cost begin anew.
-  void start(const std::vector<core::NodeId>& steps);
-  /// So many moves, cooling geometrically from `hot` to `cold`, in the graph's unit of cost; fewer where the watch
-  /// expires, which is charged what each takes.
-  void anneal(std::int64_t moves, double hot, double cold, core::Stopwatch& watch);
-  void set_budget(std::int64_t budget);
+  /// Goes on from a valid schedule within the scope, within the budget or not. The best begins anew.
+  void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
+  /// A run of so many moves from there, cooling geometrically; `hot` and `cold` in mean costs of a node.
+  void begin_run(std::int64_t moves, double hot, double cold);
+  /// Goes on with the run until its end or until the watch expires, which is charged what the moves take.
+  void advance(core::Stopwatch& watch);
+  bool run_ended() const { return run_done_ >= run_moves_; }
+  /// A run ends early with a schedule within the budget that costs no more.
+  void set_enough(std::int64_t cost) { enough_ = cost; }
 
   /// Whether a schedule within the budget was met since start(), and the cheapest of them.
   bool fits() const { return best_cost_ != kNone; }
@@ -39,10 +41,7 @@ class Annealer {
   const std::vector<core::NodeId>& best() const { return best_; }
   /// Where it stands.
   std::vector<core::NodeId> current() const { return schedule_.steps(); }
-  std::int64_t current_excess() const { return schedule_.excess(); }
   std::int64_t moves() const { return moves_; }
-  /// The mean cost of a node that costs anything: the scale of temperatures.
-  double unit_cost() const { return unit_cost_; }
 
  private:
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
@@ -57,7 +56,7 @@ class Annealer {
   void drop_unneeded(Occurrence o);
   void undo();
   /// Of steps above the budget, so that a few bytes too many are no bargain.
-  std::int64_t step_charge() const { return static_cast<std::int64_t>(unit_size_ * (getenv("SC")?atof(getenv("SC")):0.2)); }
+  std::int64_t step_charge() const { return static_cast<std::int64_t>(unit_size_ * 0.3); }
 
   Occurrence random_step();
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_.uniform() * static_cast<double>(n)); }
@@ -74,18 +73,21 @@ class Annealer {
 
   const core::Graph& graph_;
   const Scope scope_;
-  std::int64_t budget_;
+  std::int64_t budget_ = 0;
   core::Random random_;
   core::EditableSchedule schedule_;
   std::vector<std::int32_t> count_;  ///< occurrences of each node
   std::int64_t cost_ = 0;
-  double price_;  ///< cost a byte and step above the budget
+  double price_;                          ///< cost a byte and step above the budget
   double unit_cost_ = 1, unit_size_ = 1;  ///< means of what is not 0
   std::vector<Edit> edits_;
   std::vector<Occurrence> unneeded_;
   std::vector<core::NodeId> best_;
   std::int64_t best_cost_ = kNone;
-  std::int64_t moves_ = 0;
+  std::int64_t enough_ = -1;
+  std::int64_t moves_ = 0, run_moves_ = 0, run_done_ = 0;
+  std::int64_t fitting_ = 0;  ///< moves since the price was adapted after which it was within the budget
+  double hot_ = 1, cold_ = 1, temperature_ = 1;
   int allowed_ = 0;  ///< occurrences that an eviction may still insert
 };
 
