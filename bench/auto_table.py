@@ -161,6 +161,7 @@ def compare(args):
 
 def rivals(args):
     build = Build(args.builds[0], args.save)
+    other_build = Build(args.others) if args.others else build
     head(["graph", "budget", "limit", "auto", "status", "gap", "best s", "best other", "by", "auto is better by, points"])
     lost = 0
     for graph, budgets, limit in cases(args):
@@ -169,7 +170,7 @@ def rivals(args):
             auto = [build.solve(graph, "auto", budget, limit, seed, args.order, args.extra) for seed in seeds]
             others = {}
             for solver in args.solvers.split(","):
-                answer = build.solve(graph, solver, budget, limit, args.first_seed, args.order, args.extra)
+                answer = other_build.solve(graph, solver, budget, limit, args.first_seed, args.order, args.extra)
                 if found(answer):
                     others[solver] = increase(answer)
             by = min(others, key=others.get, default=None)
@@ -222,6 +223,7 @@ def main():
     parser.add_argument("--order", choices=["free", "fixed"], default="free")
     parser.add_argument("--solver", default="auto", help="of mode compare")
     parser.add_argument("--solvers", help="of modes rivals (default: all) and limits (default: auto)")
+    parser.add_argument("--others", metavar="BUILD", help="of mode rivals: what runs the other solvers (default: the same)")
     parser.add_argument("--extra", default="", help="further options of every solve, as one text")
     parser.add_argument("--labels", help="of the builds, comma-separated")
     parser.add_argument("--save", help="file that measurements are appended to, one JSON object a line")
