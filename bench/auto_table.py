@@ -87,7 +87,7 @@ class Build:
             keys = ["nodes", "edges", "status", "cost", "baseline_cost", "lower_bound_cost", "peak_bytes",
                     "baseline_peak_bytes", "planned_bytes", "best_seconds", "solve_seconds", "steps"]
             short = {key: answer.get(key) for key in keys} | {"wall_seconds": wall}
-            if answer.get("steps"):
+            if answer.get("steps") and os.path.exists(schedule):
                 checked, error = self.json_of([self.path, "plan", *shlex.split(graph), schedule, "--json",
                                                "--time-limit", "1s"])
                 steps = json.loads(pathlib.Path(schedule).read_text())["steps"]
