@@ -4,6 +4,7 @@
 usage: auto_table.py compare BUILD... [options]   each BUILD beside the others, one row a graph and budget
        auto_table.py rivals BUILD [options]       `auto` beside the best of all other solvers, each given the same time
        auto_table.py limits BUILD [options]       how far solves go beyond their time limits
+       auto_table.py repeats BUILD [options]      whether five runs of one seed and --work give one schedule
 
 A BUILD is a `cairn` command, or a file that an earlier run wrote with --save: its measurements are shown again. A graph
 is a file, or a model with its options ("gpt2 --layers 2 --granularity op"). --budgets holds for all graphs; a graph
@@ -14,6 +15,7 @@ all seeds. Seconds are the command's own: until the returned schedule was found,
 above the proved bound on it. Every schedule is read again by `cairn plan`, which refuses invalid ones.
 """
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -85,9 +87,11 @@ class Build:
             keys = ["nodes", "edges", "status", "cost", "baseline_cost", "lower_bound_cost", "peak_bytes",
                     "baseline_peak_bytes", "planned_bytes", "best_seconds", "solve_seconds", "steps"]
             short = {key: answer.get(key) for key in keys} | {"wall_seconds": wall}
-            if answer.get("steps"):
+            if answer.get("steps") and os.path.exists(schedule):
                 checked, error = self.json_of([self.path, "plan", *shlex.split(graph), schedule, "--json",
                                                "--time-limit", "1s"])
+                steps = json.loads(pathlib.Path(schedule).read_text())["steps"]
+                short["digest"] = hashlib.sha256(json.dumps(steps).encode()).hexdigest()[:12]
                 short["valid"] = bool(checked) and all(checked.get(k) == answer[k] for k in ("cost", "peak_bytes"))
             return short
 
@@ -161,6 +165,7 @@ def compare(args):
 
 def rivals(args):
     build = Build(args.builds[0], args.save)
+    other_build = Build(args.others) if args.others else build
     head(["graph", "budget", "limit", "auto", "status", "gap", "best s", "best other", "by", "auto is better by, points"])
     lost = 0
     for graph, budgets, limit in cases(args):
@@ -169,7 +174,7 @@ def rivals(args):
             auto = [build.solve(graph, "auto", budget, limit, seed, args.order, args.extra) for seed in seeds]
             others = {}
             for solver in args.solvers.split(","):
-                answer = build.solve(graph, solver, budget, limit, args.first_seed, args.order, args.extra)
+                answer = other_build.solve(graph, solver, budget, limit, args.first_seed, args.order, args.extra)
                 if found(answer):
                     others[solver] = increase(answer)
             by = min(others, key=others.get, default=None)
@@ -205,30 +210,46 @@ def limits(args):
                          f"{beyond:.2f}" if beyond > 0 else "no", answer["status"]])
 
 
+def repeats(args):
+    build = Build(args.builds[0])
+    head(["graph", "budget", "work", "runs", "different schedules", "cost", "solve s"])
+    for graph, budgets, limit in cases(args):
+        for budget in budgets:
+            extra = f"{args.extra} --work-limit {args.work}"
+            answers = [build.run(graph, args.solver, budget, limit, args.first_seed, args.order, extra)
+                       for _ in range(args.seeds)]
+            digests = {a.get("digest", a["status"]) for a in answers}
+            costs = [f"{increase(a):.2f}%" for a in answers if found(a)]
+            row([graph_name(graph), budget, str(args.work), str(args.seeds), str(len(digests)),
+                 ", ".join(dict.fromkeys(costs)) or "none", f"{middle([a['solve_seconds'] for a in answers]):.2f}"])
+
+
 def cases(args):
     return [split_case(text, args.budgets, args.time_limit) for text in args.graphs]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=["compare", "rivals", "limits"])
+    parser.add_argument("mode", choices=["compare", "rivals", "limits", "repeats"])
     parser.add_argument("builds", nargs="+", metavar="BUILD")
     parser.add_argument("--graphs", nargs="+", default=ZOO, help="files or models (default: the models of the zoo)")
     parser.add_argument("--budgets", default="80%,60%,40%,30%", help="comma-separated; none: no budget")
     parser.add_argument("--time-limit", default="10s")
     parser.add_argument("--limits", default="100ms,1s,5s", help="of mode limits")
-    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--work", type=int, default=3_000_000, help="of mode repeats: the work limit")
+    parser.add_argument("--seeds", type=int, default=5, help="how many; of mode repeats: runs of the first seed")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--order", choices=["free", "fixed"], default="free")
     parser.add_argument("--solver", default="auto", help="of mode compare")
     parser.add_argument("--solvers", help="of modes rivals (default: all) and limits (default: auto)")
+    parser.add_argument("--others", metavar="BUILD", help="of mode rivals: what runs the other solvers (default: the same)")
     parser.add_argument("--extra", default="", help="further options of every solve, as one text")
     parser.add_argument("--labels", help="of the builds, comma-separated")
     parser.add_argument("--save", help="file that measurements are appended to, one JSON object a line")
     args = parser.parse_args()
     if args.solvers is None:
         args.solvers = "auto" if args.mode == "limits" else ",".join(RIVALS)
-    {"compare": compare, "rivals": rivals, "limits": limits}[args.mode](args)
+    {"compare": compare, "rivals": rivals, "limits": limits, "repeats": repeats}[args.mode](args)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/profile.h"
 #include "cairn/core/text.h"
 #include "cairn/models/registry.h"
+#include "cairn/pipeline/solve.h"
 
 namespace cairn::cli {
 namespace {
@@ -92,6 +95,45 @@ void add_alignment(CLI::App& app, std::int64_t& alignment) {
       ->check(at_least_one());
 }
 
+void AlignmentChoice::add_to(CLI::App& app) {
+  app.add_option("--alignment", given,
+                 "bytes that sizes and offsets of the plan are multiples of; absent: 256 where nodes have ops, else 1")
+      ->check(at_least_one());
+}
+
+std::int64_t AlignmentChoice::of(const core::Graph& graph) const {
+  return given > 0 ? given : pipeline::default_alignment(graph);
+}
+
+void StartArgument::add_to(CLI::App& app) {
+  app.add_option("--start", path, "schedule file to start from; where it fits, the answer is at least as good");
+}
+
+std::optional<core::Schedule> StartArgument::load(const core::Graph& graph, const solvers::Scope& scope,
+                                                  std::string_view or_fingerprint) const {
+  if (path.empty()) return std::nullopt;
+  core::Schedule schedule = core::load_schedule(path, graph, or_fingerprint).schedule;
+  const core::Evaluation evaluation = core::evaluate(graph, schedule);
+  if (!evaluation.valid())
+    throw core::InputError(fmt::format("--start '{}' is no valid schedule of '{}': {}", path, graph.name(),
+                                       core::describe(graph, evaluation.defect)));
+  if (!scope.contains(graph, schedule))
+    throw core::InputError(fmt::format("--start '{}' is not {}; drop --start, --order or --max-occurrences", path,
+                                       solvers::describe(scope)));
+  return schedule;
+}
+
+namespace {
+const core::Stopwatch process_watch{core::Limit{}};
+}  // namespace
+
+double seconds_since_start() { return process_watch.seconds(); }
+
+core::Limit from_start(core::Limit limit) {
+  limit.seconds = std::max(limit.seconds - seconds_since_start(), limit.seconds / 10);
+  return limit;
+}
+
 std::int64_t parse_size(std::string_view option, const std::string& text) {
   constexpr std::int64_t kNoBaseline = 0;  // a share of what?
   try {
@@ -154,8 +196,10 @@ pipeline::GraphSource GraphArguments::source() const {
   return model();
 }
 
-pipeline::Problem GraphArguments::problem(const std::string& budget) const {
-  return pipeline::Problem(source().load({.stop = &catch_interrupt()}), budget, name);
+pipeline::Problem GraphArguments::problem(const std::string& budget, const AlignmentChoice& alignment) const {
+  core::Graph graph = source().load({.stop = &catch_interrupt()});
+  const std::int64_t bytes = alignment.of(graph);
+  return pipeline::Problem(std::move(graph), budget, name, bytes);
 }
 
 NamedPath GraphArguments::input() const { return {"GRAPH", pipeline::GraphSource{name, {}}.is_model() ? "" : name}; }
@@ -171,9 +215,9 @@ void SolverArguments::add_to(CLI::App& app, const std::string& default_seconds) 
       ->check(at_least_one());
   app.add_option("--seed", seed, "of solvers that draw random numbers")->capture_default_str();
   app.add_option("--memory", memory, "for tables and states of exact solvers, as 8GiB; default 2GiB");
-  app.add_option("--order", order, "input: nodes first run in the order of the file; free: in any")
+  app.add_option("--order", order, "fixed (or input): nodes first run in the order of the file; free: in any")
       ->capture_default_str()
-      ->check(CLI::IsMember({"free", "input"}));
+      ->check(CLI::IsMember({"free", "fixed", "input"}));
   app.add_option("--max-occurrences", max_occurrences, "how often a node may run; 1: no recomputation; absent: any")
       ->check(at_least_one());
   app.add_option("--option", own, "NAME=VALUE of the solver alone, as 'cairn solvers' lists them; may be repeated")
@@ -197,7 +241,7 @@ solvers::SolveOptions SolverArguments::options() const {
   } else if (work_limit == 0) {
     options.limit.seconds = core::parse_seconds(default_seconds_);
   }
-  options.scope = {order == "input" ? solvers::OrderRule::input : solvers::OrderRule::free, max_occurrences};
+  options.scope = {order != "free" ? solvers::OrderRule::input : solvers::OrderRule::free, max_occurrences};
   for (const auto& assignment : own) find().set_option(options, assignment);
   return options;
 }

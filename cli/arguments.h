@@ -9,7 +9,9 @@
 
 #include "cairn/cli/command.h"
 #include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/precision.h"
+#include "cairn/core/schedule.h"
 #include "cairn/pipeline/problem.h"
 #include "cairn/solvers/registry.h"
 
@@ -40,8 +42,30 @@ struct BackendChoice : PrecisionChoice {
 
 /// Adds --budget, which may be absent but not empty.
 void add_budget(CLI::App& app, std::string& budget, const std::string& help);
-/// Adds --alignment.
+/// Adds --alignment, with the value that it has by default.
 void add_alignment(CLI::App& app, std::int64_t& alignment);
+
+/// Adds --alignment for commands that promise what `run` executes: by default what the graph needs there.
+struct AlignmentChoice {
+  std::int64_t given = 0;  ///< 0: not given
+  void add_to(CLI::App& app);
+  std::int64_t of(const core::Graph& graph) const;
+};
+
+/// Adds --start.
+struct StartArgument {
+  std::string path;  ///< empty: not given
+  void add_to(CLI::App& app);
+  /// The schedule of the graph, or of one with the other fingerprint, to start from. Throws InputError where it is no
+  /// valid schedule of that scope.
+  std::optional<core::Schedule> load(const core::Graph& graph, const solvers::Scope& scope,
+                                     std::string_view or_fingerprint = {}) const;
+};
+
+/// Seconds since the command began.
+double seconds_since_start();
+/// Takes what has passed since the command began off the time; a tenth stays.
+core::Limit from_start(core::Limit limit);
 
 /// Bytes above 0, as 1048576 or 1MiB. Throws InputError that names the option.
 std::int64_t parse_size(std::string_view option, const std::string& text);
@@ -73,8 +97,9 @@ struct GraphArguments {
   pipeline::GraphSource model() const;
   /// The same, and on an option of models with a file.
   pipeline::GraphSource source() const;
-  /// The problem of the graph as it is named here. Throws InputError.
-  pipeline::Problem problem(const std::string& budget) const;
+  /// The problem of the graph as it is named here; shares of the baseline are of what it needs with that alignment.
+  /// Throws InputError.
+  pipeline::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;
   /// The file that is read; its path is empty for a model.
   NamedPath input() const;
 };

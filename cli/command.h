@@ -35,6 +35,7 @@ Subcommand add_model(CLI::App& root);
 Subcommand add_generate(CLI::App& root);
 Subcommand add_info(CLI::App& root);
 Subcommand add_solve(CLI::App& root);
+Subcommand add_pareto(CLI::App& root);
 Subcommand add_solvers(CLI::App& root);
 Subcommand add_plan(CLI::App& root);
 Subcommand add_measure(CLI::App& root);

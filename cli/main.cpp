@@ -97,9 +97,9 @@ int main_guarded(int argc, char** argv) {
       "cairn"};
   app.set_version_flag("--version", fmt::format("cairn {}", core::kVersion));
   app.allow_extras();
-  const std::vector<Subcommand> subcommands = {add_info(app),     add_solve(app),    add_run(app),  add_models(app),
-                                               add_solvers(app),  add_model(app),    add_plan(app), add_measure(app),
-                                               add_simulate(app), add_generate(app), add_bench(app)};
+  const std::vector<Subcommand> subcommands = {add_info(app),    add_solve(app),    add_run(app),      add_pareto(app),
+                                               add_models(app),  add_solvers(app),  add_model(app),    add_plan(app),
+                                               add_measure(app), add_simulate(app), add_generate(app), add_bench(app)};
   // After the subcommands, which keep CLI11's form.
   app.formatter_fn([](const CLI::App* root, const std::string&, CLI::AppFormatMode) { return help(*root); });
   const std::string empty_values = describe_empty_values(argc, argv);

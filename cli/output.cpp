@@ -150,8 +150,40 @@ std::function<void(const solvers::Progress&)> ProgressLine::of_search(const pipe
   };
 }
 
+std::function<void(const pipeline::CurveProgress&)> ProgressLine::of_curve(double limit_seconds) {
+  if (!active_) return {};
+  return [this, limit_seconds](const pipeline::CurveProgress& progress) {
+    const std::string at = fmt::format(
+        "{}{:.1f} s  ", std::isfinite(limit_seconds) ? bar(progress.seconds / limit_seconds) : "", progress.seconds);
+    show(progress.pass == 0 ? at + "the ends of the curve"
+                            : at + fmt::format("pass {}, budget {}  {} of {} points known", progress.pass,
+                                               core::format_bytes(progress.budget), progress.known, progress.points));
+  };
+}
+
 std::string rounding_text(const pipeline::Problem& problem) {
   return problem.rounded_to > 1 ? fmt::format(" with sizes rounded up to --alignment {}", problem.rounded_to) : "";
+}
+
+std::string gap_text(std::int64_t cost, const solvers::Bound& bound) {
+  return fmt::format("at most {:.2f}% above the optimum: no schedule within the budget{} costs less than {}",
+                     pipeline::gap_pct(cost, bound), scope_text(bound.scope), bound.value);
+}
+
+std::string stop_text(solvers::Stop stop) {
+  switch (stop) {
+    case solvers::Stop::proved:
+      return "by a proof that nothing is better";
+    case solvers::Stop::stagnated:
+      return "as a long search brought nothing; a larger --time-limit searches longer";
+    case solvers::Stop::limit:
+      return "by the limit; a larger one may bring more";
+    case solvers::Stop::interrupted:
+      return "by Ctrl-C";
+    case solvers::Stop::ended:
+      break;
+  }
+  return "as the solver had nothing left to try";
 }
 
 std::string scope_text(const solvers::Scope& scope) {

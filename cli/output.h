@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cairn/cli/command.h"
+#include "cairn/pipeline/pareto.h"
 #include "cairn/pipeline/problem.h"
 #include "cairn/pipeline/solve.h"
 #include "cairn/solvers/registry.h"
@@ -65,6 +66,8 @@ class ProgressLine {
   static std::string bar(double share);
   /// For SolveOptions::progress; empty where nothing is to be shown.
   std::function<void(const solvers::Progress&)> of_search(const pipeline::Problem& problem, double limit_seconds);
+  /// The same for CurveOptions::progress.
+  std::function<void(const pipeline::CurveProgress&)> of_curve(double limit_seconds);
 
  private:
   bool active_, shown_ = false;
@@ -72,6 +75,12 @@ class ProgressLine {
 
 /// " with sizes rounded up to --alignment 256" where the problem was and that changed its figures.
 std::string rounding_text(const pipeline::Problem& problem);
+
+/// How far a cost may be above the least, in percent of the least: "at most 2.31% above the optimum (cost 1200, of any
+/// schedule within the budget)".
+std::string gap_text(std::int64_t cost, const solvers::Bound& bound);
+/// Why a search came back, in words.
+std::string stop_text(solvers::Stop stop);
 
 /// " without recomputation", " (input order kept)", ...; empty for any schedule.
 std::string scope_text(const solvers::Scope& scope);

@@ -27,13 +27,14 @@ struct RunArguments {
   SolverArguments search;
   BackendChoice backend;
   std::string budget, schedule, report, trace, output, plan;
-  std::int64_t alignment = 256;
+  StartArgument start;
+  AlignmentChoice alignment;
   int repeats = 1;
   bool poison = false, sentinels = false, check = false;
 
-  solvers::PlanOptions plan_options() const {
+  solvers::PlanOptions plan_options(const core::Graph& executed) const {
     solvers::PlanOptions options;
-    options.alignment = alignment;
+    options.alignment = alignment.of(executed);
     options.guard_bytes = sentinels ? kGuardBytes : 0;
     return options;
   }
@@ -59,7 +60,7 @@ void write_schedule(const core::Graph& given, const RunArguments& arguments, con
 Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint());
   Choice choice{pipeline::decide_on(problem.graph, file.solver.empty() ? "unknown" : file.solver,
-                                    std::move(file.schedule), arguments.plan_options()),
+                                    std::move(file.schedule), arguments.plan_options(problem.graph)),
                 {}};
   if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
     throw Failure(kNotFound,
@@ -75,7 +76,7 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
   Json details = describe(problem);
   details["baseline_peak_bytes"] = rounded.baseline.peak;
   details["lower_bound_peak_bytes"] = rounded.lower_bound;
-  details["alignment"] = arguments.alignment;
+  details["alignment"] = arguments.alignment.of(problem.graph);
   details["solver"] = arguments.search.solver;
   details["status"] = fit.plan ? "not_found" : solvers::to_string(fit.solution.status);
   details["least_planned_bytes"] = fit.plan ? Json(fit.plan->bytes) : Json(nullptr);
@@ -96,8 +97,14 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
 }
 
 Choice search_choice(const pipeline::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
-  const pipeline::Problem rounded = problem.rounded_up(arguments.alignment);
-  pipeline::FitOptions options{arguments.search.options(), arguments.plan_options()};
+  const solvers::PlanOptions plan_options = arguments.plan_options(problem.graph);
+  const pipeline::Problem rounded = problem.rounded_up(plan_options.alignment);
+  pipeline::FitOptions options{arguments.search.options(), plan_options};
+  const std::optional<core::Schedule> start =
+      arguments.start.load(given, options.search.scope, problem.graph.fingerprint());
+  options.search.start = start ? &*start : nullptr;
+  options.search.limit = from_start(options.search.limit);
+  options.share = pipeline::share_for_search(problem.graph, options.search.limit.seconds);
   pipeline::Fit fit;
   {
     ProgressLine line(arguments.console);
@@ -116,8 +123,8 @@ Choice search_choice(const pipeline::Problem& problem, const core::Graph& given,
         describe(problem));
   }
   if (!fit.fits()) explain_no_fit(problem, rounded, arguments, fit);
-  auto decision = pipeline::decide_on(problem.graph, arguments.search.solver, fit.solution.schedule,
-                                      arguments.plan_options(), fit.plan);
+  auto decision =
+      pipeline::decide_on(problem.graph, arguments.search.solver, fit.solution.schedule, plan_options, fit.plan);
   return {std::move(decision), std::move(fit)};
 }
 
@@ -165,12 +172,16 @@ Json to_json(const Run& run) {
     json["status"] = solvers::to_string(fit->solution.status);
     json["solve_seconds"] = fit->seconds;
     json["solver_rounds"] = fit->rounds;
+    json["stopped"] = solvers::to_string(fit->solution.stop);
+    json["lower_bound_cost"] = fit->solution.cost_bound.value;
+    json["lower_bound_cost_scope"] = solvers::describe(fit->solution.cost_bound.scope);
+    json["gap_pct"] = pipeline::gap_pct(fit->solution.cost, fit->solution.cost_bound);
   }
   json["backend"] = run.backend.name();
   json["device"] = run.backend.device();
   if (const std::string note = run.backend.note(); !note.empty()) json["note"] = note;
   json["precision"] = core::to_string(run.precision);
-  json["alignment"] = run.arguments.alignment;
+  json["alignment"] = decision.plan.alignment;
   json["guard_bytes"] = decision.guard_bytes;
   json["baseline"] = to_json(baseline, run.result.baseline_run);
   json["scheduled"] = to_json(decision, run.result.scheduled_run);
@@ -235,6 +246,11 @@ std::string table(const Run& run) {
     text += fmt::format("budget {}, solver {}; resident {} beside the budget\n", bytes_text(*run.problem.budget),
                         after.solver, core::format_bytes(graph.resident_bytes()));
   text += "\n" + format_table(rows, true) + "\n";
+  if (const auto& fit = run.choice.fit) {
+    text += fmt::format("the search ended after {:.2f} s, {}\n", fit->seconds, stop_text(fit->solution.stop));
+    if (fit->solution.status == solvers::Status::feasible)
+      text += fmt::format("cost {}\n", gap_text(fit->solution.cost, fit->solution.cost_bound));
+  }
   if (run.result.loss) text += fmt::format("loss {:.6g}\n", *run.result.loss);
   if (after.guard_bytes > 0)
     text +=
@@ -248,13 +264,14 @@ int run(const RunArguments& arguments) {
     throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --schedule s.json");
   if (!arguments.schedule.empty() && arguments.search.names_solver())
     throw core::InputError("--schedule runs a schedule as it is and --solver searches one; drop either");
-  if (!arguments.schedule.empty() && arguments.search.narrows())
-    throw core::InputError("--schedule runs a schedule as it is: drop --order, --max-occurrences and --option");
+  if (!arguments.schedule.empty() && (arguments.search.narrows() || !arguments.start.path.empty()))
+    throw core::InputError(
+        "--schedule runs a schedule as it is: drop --start, --order, --max-occurrences and --option");
   require_outputs({{"-o", arguments.output},
                    {"--plan", arguments.plan},
                    {"--report", arguments.report},
                    {"--trace", arguments.trace}},
-                  {arguments.graph.input(), {"--schedule", arguments.schedule}});
+                  {arguments.graph.input(), {"--schedule", arguments.schedule}, {"--start", arguments.start.path}});
   const auto backend = pipeline::open_backend(arguments.backend.backend);
   arguments.search.find();
   const pipeline::PreparedGraph graph =
@@ -262,7 +279,8 @@ int run(const RunArguments& arguments) {
   if (arguments.check && core::stores_bf16(graph.given))
     throw core::InputError(
         "--check compares with the host, which executes fp32 only; give the graph in fp32 and --precision bf16");
-  const pipeline::Problem problem(graph.prepared, arguments.budget, arguments.graph.name);
+  const pipeline::Problem problem(graph.prepared, arguments.budget, arguments.graph.name,
+                                  arguments.alignment.of(graph.prepared));
   const Choice choice = arguments.schedule.empty() ? search_choice(problem, graph.given, arguments)
                                                    : read_choice(problem, graph.given, arguments);
   const pipeline::Decision& decision = choice.decision;
@@ -308,13 +326,14 @@ Subcommand add_run(CLI::App& root) {
   arguments->console.add_to(*app);
   add_budget(*app, arguments->budget, "bytes of the arena: 1.5GiB, 200MB, 12345 or 50% of the baseline peak");
   arguments->search.add_to(*app, "20s");
+  arguments->start.add_to(*app);
   app->add_option("--schedule", arguments->schedule, "run this schedule file instead of searching one");
   arguments->backend.add_to(*app);
   app->add_option("--report", arguments->report, "HTML page to write: memory over time, the plan, the table");
   app->add_option("--trace", arguments->trace, "Chrome/Perfetto trace to write, with measured times");
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write");
-  add_alignment(*app, arguments->alignment);
+  arguments->alignment.add_to(*app);
   app->add_option("--repeat", arguments->repeats,
                   "executions of baseline and schedule; the median time is reported, of several without the first")
       ->capture_default_str()

@@ -54,12 +54,15 @@ core::Graph GraphSource::stored_as(const core::Graph& loaded, core::Precision pr
   return estimated ? core::with_roofline_costs(graph, core::roofline_of(precision)) : graph;
 }
 
-Problem::Problem(core::Graph graph_in, std::string_view budget_text, std::string_view fallback_name)
+Problem::Problem(core::Graph graph_in, std::string_view budget_text, std::string_view fallback_name,
+                 std::int64_t alignment)
     : graph(std::move(graph_in)),
       name(graph.name().empty() ? fallback_name : graph.name()),
       baseline(core::evaluate(graph, core::baseline_schedule(graph))),
       lower_bound(core::peak_lower_bound(graph)) {
-  if (!budget_text.empty()) budget = core::parse_budget(budget_text, baseline.peak);
+  if (budget_text.empty()) return;
+  const bool exact = alignment == 1 || budget_text.find('%') == std::string_view::npos;
+  budget = core::parse_budget(budget_text, exact ? baseline.peak : rounded_up(alignment).baseline.peak);
 }
 
 Problem Problem::rounded_up(std::int64_t alignment) const {
@@ -67,6 +70,12 @@ Problem Problem::rounded_up(std::int64_t alignment) const {
   rounded.budget = budget;
   if (rounded.lower_bound != lower_bound || rounded.baseline.peak != baseline.peak) rounded.rounded_to = alignment;
   return rounded;
+}
+
+bool Problem::same_sizes(const Problem& other) const {
+  const core::GraphView a = graph.view(), b = other.graph.view();
+  return std::equal(a.size, a.size + graph.value_count(), b.size) &&
+         std::equal(a.scratch, a.scratch + graph.node_count(), b.scratch);
 }
 
 }  // namespace cairn::pipeline

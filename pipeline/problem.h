@@ -52,11 +52,14 @@ struct Problem {
   std::optional<std::int64_t> budget;  ///< of the peak
   std::int64_t rounded_to = 1;         ///< above 1: sizes were rounded up to this, and baseline or bound rose by it
 
-  /// `budget_text` is a budget as people write it, a percentage being of the baseline peak (core::parse_budget); empty:
-  /// none. Throws InputError. O(n + m).
-  explicit Problem(core::Graph graph, std::string_view budget_text = {}, std::string_view fallback_name = {});
+  /// `budget_text` is a budget as people write it, a percentage being of the baseline peak (core::parse_budget) with
+  /// sizes rounded up to `alignment`; empty: none. Throws InputError. O(n + m).
+  explicit Problem(core::Graph graph, std::string_view budget_text = {}, std::string_view fallback_name = {},
+                   std::int64_t alignment = 1);
   /// The same with sizes rounded up, as a plan with that alignment needs them.
   Problem rounded_up(std::int64_t alignment) const;
+  /// Whether no size differs, so that bounds of either hold for both.
+  bool same_sizes(const Problem& other) const;
 };
 
 }  // namespace cairn::pipeline

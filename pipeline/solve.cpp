@@ -90,76 +90,166 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
   return found;
 }
 
-Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
-                  const FitOptions& options) {
+std::int64_t default_alignment(const core::Graph& graph) {
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.op(v) != nullptr) return 256;
+  }
+  return 1;
+}
+
+double share_for_search(const core::Graph& graph, double seconds) {
+  // A first plan takes some 5 us a step; schedules are longer than the graph, and may need more than one.
+  constexpr double kSecondsOfNode = 2e-5, kMost = 0.9, kLeast = 0.3;
+  return std::clamp(1 - kSecondsOfNode * graph.node_count() / std::max(seconds, 1e-3), kLeast, kMost);
+}
+
+namespace {
+
+/// What several calls of a solver, each under a budget that is no higher than fit.budget, found together.
+class Fitting {
+ public:
+  Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, const core::Stopwatch& watch)
+      : problem_(problem), rounded_(rounded), options_(options), watch_(watch) {
+    fit.budget = problem.budget.value();
+  }
+
   Fit fit;
-  fit.budget = problem.budget.value();
-  solvers::SolveOptions search = options.search;
-  solvers::PlanOptions without_guards = options.plan;
-  without_guards.guard_bytes = 0;
-  const core::Stopwatch watch(search.limit);
-  const std::int64_t least_cut = std::max(fit.budget / 200, options.plan.alignment);
-  std::int64_t solver_budget = fit.budget - options.first_cut;
-  const auto time_left = [&] { return fit.rounds == 0 || watch.seconds() < options.search.limit.seconds; };
-  while (fit.rounds < options.max_rounds && solver_budget > 0 && !watch.interrupted() && time_left()) {
-    ++fit.rounds;
-    search.budget = solver_budget;
-    search.limit.seconds = (options.search.limit.seconds - watch.seconds()) / 2;
-    solvers::Solution solution = solver.solve(rounded.graph, search);
-    if (!meets(solution, solver_budget)) {
-      if (!fit.plan) fit.solution = std::move(solution);
-      break;
+
+  /// Plans a schedule that meets the solver's budget, and keeps it if it is the best. Returns the plan's bytes; none
+  /// where it is too long to be planned while people wait.
+  std::optional<std::int64_t> offer(solvers::Solution& solution) {
+    constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
+    if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
+      if (!fit.plan) take(solution);
+      return std::nullopt;
     }
-    without_guards.capacity = fit.budget;
-    auto [schedule, found] = solvers::plan_some_order(problem.graph, solution.schedule, without_guards);
-    if (schedule.steps != solution.schedule.steps) {
-      solution.schedule = std::move(schedule);
-      solution.peak = core::evaluate(rounded.graph, solution.schedule).peak;
+    solvers::PlanOptions planning = options_.plan;
+    planning.guard_bytes = 0;
+    planning.capacity = fit.budget;
+    planning.limit.stop = options_.search.limit.stop;
+    planning.limit.seconds = std::min(planning.limit.seconds, std::max(0.0, watch_.rest().seconds));
+    core::Plan plan;
+    if (options_.search.scope.order == solvers::OrderRule::free) {
+      auto [schedule, found] = solvers::plan_some_order(problem_.graph, solution.schedule, planning);
+      if (schedule.steps != solution.schedule.steps) {
+        solution.schedule = std::move(schedule);
+        solution.peak = core::evaluate(rounded_.graph, solution.schedule).peak;
+      }
+      plan = std::move(found.plan);
+    } else {
+      plan = solvers::plan_memory(problem_.graph, solution.schedule, planning);
     }
-    core::Plan& plan = found.plan;
-    const std::int64_t excess = plan.bytes - fit.budget;
-    if (!fit.plan || plan.bytes < fit.plan->bytes) {
-      fit.solution = std::move(solution);
+    const std::int64_t bytes = plan.bytes;
+    const bool fits = bytes <= fit.budget;
+    const bool better =
+        !fit.plan || (fits ? !fit.fits() || solution.cost < fit.solution.cost : !fit.fits() && bytes < fit.plan->bytes);
+    if (better) {
+      take(solution);
       fit.plan = std::move(plan);
     }
-    if (fit.fits()) break;
-    solver_budget -= std::max(excess, least_cut);
+    return bytes;
+  }
+
+  /// Takes over what one call of the solver, under that budget, says beside its schedule.
+  void learn(const solvers::Solution& solution, std::int64_t budget) {
+    solvers::Solution& all = fit.solution;
+    if (fit.rounds == 1) all.scope = solution.scope;
+    if (solution.peak_bound.value > all.peak_bound.value) all.peak_bound = solution.peak_bound;
+    // A lower budget excludes schedules that this one does not.
+    if (budget == fit.budget && solution.cost_bound.value > all.cost_bound.value) all.cost_bound = solution.cost_bound;
+    if (solution.least_peak > 0 && (all.least_peak == 0 || solution.least_peak < all.least_peak)) {
+      all.least_peak = solution.least_peak;
+      all.least_peak_by = solution.least_peak_by;
+    }
+    all.tradeoffs.insert(all.tradeoffs.end(), solution.tradeoffs.begin(), solution.tradeoffs.end());
+    all.work += solution.work;
+    all.timed_out = solution.timed_out;
+    all.stop = solution.stop;
+  }
+
+  /// Keeps the schedule whatever its plan is.
+  void take(const solvers::Solution& solution) {
+    fit.solution.schedule = solution.schedule;
+    fit.solution.peak = solution.peak;
+    fit.solution.cost = solution.cost;
+    fit.solution.best_seconds = watch_.seconds();
+  }
+
+ private:
+  const Problem& problem_;
+  const Problem& rounded_;
+  const FitOptions& options_;
+  const core::Stopwatch& watch_;
+};
+
+/// Those that no other one beats in both respects, by ascending peak.
+std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
+  std::sort(all.begin(), all.end(), [](const solvers::Tradeoff& a, const solvers::Tradeoff& b) {
+    return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
+  });
+  std::vector<solvers::Tradeoff> front;
+  for (const solvers::Tradeoff& one : all) {
+    if (front.empty() || one.cost < front.back().cost) front.push_back(one);
+  }
+  return front;
+}
+
+}  // namespace
+
+Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                  const FitOptions& options) {
+  constexpr double kWorthwhile = 0.05;  // of the time: less is not worth another call of the solver
+  const core::Stopwatch watch(options.search.limit);
+  Fitting fitting(problem, rounded, options, watch);
+  Fit& fit = fitting.fit;
+  solvers::SolveOptions search = options.search;
+  if (search.start != nullptr) {
+    const core::Evaluation start = core::evaluate(rounded.graph, *search.start);
+    solvers::Solution known;
+    known.schedule = *search.start;
+    known.peak = start.peak;
+    known.cost = start.cost;
+    if (start.peak <= fit.budget) fitting.offer(known);
+  }
+  const std::int64_t least_cut = std::max(fit.budget / 200, options.plan.alignment);
+  std::int64_t solver_budget = fit.budget;
+  core::Schedule latest;
+  solvers::Status first = solvers::Status::not_found;
+  const auto goes_on = [&] {
+    if (fit.rounds == 0) return true;
+    const double seconds = options.search.limit.seconds;
+    return fit.rounds < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= kWorthwhile * seconds;
+  };
+  while (goes_on() && !watch.interrupted()) {
+    ++fit.rounds;
+    search.budget = solver_budget;
+    search.limit.seconds = watch.rest().seconds * options.share;
+    solvers::Solution solution = solver.solve(rounded.graph, search);
+    fitting.learn(solution, solver_budget);
+    if (fit.rounds == 1) first = solution.status;
+    if (!meets(solution, solver_budget)) {
+      if (fit.rounds == 1 && !fit.plan) fitting.take(solution);
+      break;
+    }
+    const std::optional<std::int64_t> planned = fitting.offer(solution);
+    if (!planned) break;
+    if (*planned > fit.budget) {
+      solver_budget -= std::max(*planned - fit.budget, least_cut);
+    } else if (!solution.timed_out || search.limit.counts_work()) {
+      break;
+    }
+    latest = fit.fits() ? fit.solution.schedule : std::move(solution.schedule);
+    search.start = &latest;
+  }
+  fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
+  fit.solution.status = first;
+  if (fit.fits()) {
+    const bool proved = fit.solution.cost == fit.solution.cost_bound.value;
+    fit.solution.status = proved ? solvers::Status::optimal : solvers::Status::feasible;
+    if (proved) fit.solution.stop = solvers::Stop::proved;
   }
   fit.seconds = watch.seconds();
   return fit;
-}
-
-core::Plan plan_within_budget(const Problem& problem, const solvers::SolverInfo& solver, const FitOptions& options,
-                              Solved& found) {
-  solvers::PlanOptions planning = options.plan;
-  planning.capacity = problem.budget;
-  const double seconds = options.search.limit.seconds;
-  planning.limit.seconds = std::min(planning.limit.seconds, std::max(seconds - found.seconds, seconds / 4));
-  auto [schedule, planned] = solvers::plan_some_order(problem.graph, found.solution.schedule, planning);
-  core::Plan& plan = planned.plan;
-  const auto take = [&](core::Schedule better) {
-    found.solution.schedule = std::move(better);
-    found.evaluation = core::evaluate(problem.graph, found.solution.schedule);
-    found.solution.peak = found.evaluation.peak;
-    found.solution.cost = found.evaluation.cost;
-  };
-  if (schedule.steps != found.solution.schedule.steps) take(std::move(schedule));
-  if (problem.budget && plan.bytes > *problem.budget) {
-    FitOptions rest = options;
-    rest.search.limit.seconds = std::max(seconds - found.seconds, seconds / 4);
-    rest.first_cut = std::max(plan.bytes - *problem.budget, *problem.budget / 200);
-    Fit fit = fit_to_budget(problem, problem.rounded_up(options.plan.alignment), solver, rest);
-    found.seconds += fit.seconds;
-    if (fit.fits()) {
-      take(std::move(fit.solution.schedule));
-      found.solution.best_seconds = found.seconds;
-      if (found.solution.status == solvers::Status::optimal && found.solution.cost > found.solution.cost_bound.value)
-        found.solution.status = solvers::Status::feasible;
-      plan = *std::move(fit.plan);
-    }
-  }
-  require_right(core::check_plan(problem.graph, found.solution.schedule, plan));
-  return std::move(plan);
 }
 
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,

@@ -58,18 +58,28 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
                                    const std::vector<core::AddressRange>& forbidden,
                                    const solvers::PlanOptions& options);
 
+/// What sizes and offsets of a plan are multiples of where nobody says: 256 bytes where some node has an op, as kernels
+/// read what lies there; 1 where none has, as in graphs of sizes and costs alone.
+std::int64_t default_alignment(const core::Graph& graph);
+
+/// How much of that wall time may go into the search, so that plans of the graph's schedules are made in the rest.
+double share_for_search(const core::Graph& graph, double seconds);
+
 /// How to look for a schedule whose plan fits.
 struct FitOptions {
   solvers::SolveOptions search;                    ///< its budget is not read
   solvers::PlanOptions plan = {.alignment = 256};  ///< guards come beside the budget
   int max_rounds = 8;                              ///< how often the solver may be called
-  std::int64_t first_cut = 0;                      ///< bytes; its first budget is lower by so much
+  double share = 0.5;  ///< of the wall time that is left, for each call; plans, and other calls, need the rest
 };
 
 /// A schedule whose plan, not only its peak, is to fit into a budget.
 struct Fit {
-  solvers::Solution solution;      ///< peak and cost are those of the graph with sizes rounded up to the alignment
-  std::optional<core::Plan> plan;  ///< of the solution's schedule on the graph itself: the lowest that was met
+  /// Peak and cost are those of the graph with sizes rounded up to the alignment; bounds and status are about all
+  /// schedules within the budget, or say why there is none.
+  solvers::Solution solution;
+  std::optional<core::Plan> plan;  ///< of the solution's schedule on the graph itself: the cheapest that fits, or the
+                                   ///< lowest that was met
   std::int64_t budget = 0;
   int rounds = 0;  ///< how often the solver was called
   double seconds = 0;
@@ -77,18 +87,14 @@ struct Fit {
   bool fits() const { return plan && plan->bytes <= budget; }
 };
 
-/// Solves `rounded`, which is problem.rounded_up(options.plan.alignment), and plans. Where the plan needs more than the
-/// problem's budget (fragmentation), the solver's budget is lowered by the excess, by 0.5% at least, and it is called
-/// again; each round takes at most half of the wall time that is left, and the whole work limit. The problem must have
-/// a budget. The schedule is as the solver gave it: evaluate_again() checks it.
+/// Solves `rounded`, which is problem.rounded_up(options.plan.alignment), and plans, all within the wall time of
+/// options.search. Where the plan needs more than the problem's budget (fragmentation), the solver's budget is lowered
+/// by the excess, by 0.5% at least, and it is called again, from the best schedule so far; so it is where the plan fits
+/// and there is time that it could have used. Each call has the whole work limit. What options.search.start is known to
+/// reach is never lost. The problem must have a budget. The schedule is as the solver gave it: evaluate_again() checks
+/// it. After Ctrl-C, a long schedule is not planned.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options);
-
-/// The plan of what was found. Where it needs more than the problem's budget, other orders are tried (plan_some_order),
-/// then lower budgets (fit_to_budget, for the rest of the search's wall time, a quarter of it at least); what fits
-/// replaces `found`, whose bounds stay. Throws DefectError as checked_plan.
-core::Plan plan_within_budget(const Problem& problem, const solvers::SolverInfo& solver, const FitOptions& options,
-                              Solved& found);
 
 /// A schedule with its plan, and who made it: all that an execution needs.
 struct Decision {

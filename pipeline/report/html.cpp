@@ -71,7 +71,7 @@ svg :is(.limit-name, .arena-name, .bound-name) { paint-order: stroke; stroke: va
 .conflict { stroke: var(--bad); stroke-width: 1.8; } .faint { opacity: .25; }
 .tight { fill: var(--budget); opacity: .2; pointer-events: none; } .forbidden { fill: var(--ink); opacity: .3; }
 .arena { stroke: var(--schedule); stroke-width: 1.4; } svg text.arena-name { fill: var(--schedule); }
-.bound { stroke: var(--good); stroke-width: 1.4; stroke-dasharray: 2 3; } svg text.bound-name { fill: var(--good); }
+.bound { fill: none; stroke: var(--good); stroke-width: 1.4; stroke-dasharray: 2 3; } svg text.bound-name { fill: var(--good); }
 .wall { stroke: var(--ink); stroke-width: 1.6; }
 .front { fill: none; stroke: var(--schedule); stroke-width: 1.4; opacity: .7; }
 .point { fill: var(--schedule); } .point.start { fill: var(--baseline); }

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
 #include "cairn/core/random.h"
 #include "cairn/solvers/remat/internal/refine.h"
@@ -372,6 +373,34 @@ std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::S
   }
   watch.charge(population.take_work());
   return std::move(population).best();
+}
+
+void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
+                   core::Stopwatch& watch) {
+  constexpr double kPart = 0.1;
+  constexpr int kGenerations = 200;
+  constexpr std::uint64_t kStarts = 4;
+  if (!options.budget || incumbent.schedule().steps.empty()) return;
+  if (options.simulator == nullptr && incumbent.within_budget()) return;
+  std::unique_ptr<sim::Simulator> host;
+  if (options.simulator == nullptr) host = sim::host_simulator(graph);
+  core::within(watch, kPart, [&](core::Stopwatch& part) {
+    std::vector<core::Schedule> starts{incumbent.schedule()};
+    core::EditableSchedule work(graph);
+    for (std::uint64_t i = 1; i < kStarts && incumbent.scope().max_occurrences == 0 && !part.expired_now(); ++i) {
+      work.assign(incumbent.schedule().steps);
+      core::Stopwatch one(part.share(0.1));
+      evict_until_it_fits(graph, work, *options.budget, kStarts * options.seed + i, one);
+      part.charge(one.work());
+      core::Schedule start{work.steps()};
+      if (incumbent.scope().contains(graph, start)) starts.push_back(std::move(start));
+    }
+    const PopulationOptions population{
+        .generations = kGenerations, .seed = options.seed, .scope = incumbent.scope(), .threads = 0};
+    sim::Simulator& simulator = host ? *host : *options.simulator;
+    for (const Individual& one : evolve(graph, starts, *options.budget, population, simulator, part))
+      incumbent.offer(one.schedule);
+  });
 }
 
 }  // namespace cairn::solvers

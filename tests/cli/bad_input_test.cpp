@@ -136,9 +136,10 @@ TEST_CASE("a budget below the lower bound is proved infeasible, with what is fea
 TEST_CASE("run counts with sizes rounded up to the alignment, and says so") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());
-  check_error(run_command({"run", graph, "--budget", "700"}), 3,
+  const std::vector<std::string> words = {"run", graph, "--budget", "700", "--alignment", "256"};
+  check_error(run_command(words), 3,
               {"700 bytes with sizes rounded up to --alignment 256", "lower bound is 768", "feasible is 768"});
-  const auto json = run_command({"run", graph, "--budget", "700", "--json"}).json();
+  const auto json = run_command({"run", graph, "--budget", "700", "--alignment", "256", "--json"}).json();
   CHECK(json["lower_bound_peak_bytes"] == 768);
   CHECK(json["least_feasible_bytes"] == 768);
   CHECK(json["baseline_peak_bytes"] == 768);

@@ -12,6 +12,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
 #include "cairn/sim/device/machine_simulator.h"
+#include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/remat/exact_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/fiber_machine.h"
@@ -166,6 +167,43 @@ TEST_CASE("a population keeps to its limits and is harmless where there is nothi
   evolve(graph, starts, 0, {.candidates = 16}, *simulator, some);
   CHECK(some.work() > 5000);
   CHECK(some.work() < 6000);
+}
+
+TEST_CASE("what a population offers is the same under a work limit, whoever evaluates it, and often fits") {
+  Random random(315);
+  int tight = 0, fits = 0;
+  for (std::uint64_t round = 0; round < 200; ++round) {
+    INFO("round " << round);
+    tests::RandomGraphOptions shape = tests::any_graph(round);
+    shape.max_nodes = 20;
+    const Graph graph = tests::random_graph(random, shape);
+    const std::vector<Scope> scopes{kAnySchedule, {OrderRule::input, 0}, {OrderRule::free, 2}};
+    SolveOptions options;
+    options.budget = random_budget(random, graph);
+    options.seed = round;
+    options.scope = random.pick(scopes);
+    options.limit.work = 400'000;
+    const auto offered = [&](sim::Simulator* simulator) {
+      options.simulator = simulator;
+      core::Stopwatch watch(options.limit);
+      Incumbent incumbent(graph, options, watch);
+      incumbent.offer(core::baseline_schedule(graph));
+      const bool needed = !incumbent.within_budget();
+      offer_evolved(graph, options, incumbent, watch);
+      tight += needed;
+      fits += needed && incumbent.within_budget();
+      REQUIRE(watch.work() <= 60'000);
+      return incumbent.schedule();
+    };
+    const Schedule on_threads = offered(nullptr);
+    REQUIRE(reference::valid(graph, on_threads));
+    REQUIRE(options.scope.contains(graph, on_threads));
+    const auto simulator = sim::host_simulator(graph, 2);
+    const Schedule on_simulator = offered(simulator.get());
+    if (core::evaluate(graph, core::baseline_schedule(graph)).peak > *options.budget)
+      REQUIRE(on_simulator == on_threads);
+  }
+  CHECK(fits > tight / 2);
 }
 
 }  // namespace

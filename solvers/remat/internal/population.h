@@ -9,6 +9,8 @@
 #include "cairn/core/schedule.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/solvers/common/bound.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/solution.h"
 
 namespace cairn::solvers {
 
@@ -38,5 +40,10 @@ struct Individual {
 /// beside the evaluation.
 std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,
                                const PopulationOptions& options, sim::Simulator& simulator, core::Stopwatch& watch);
+
+/// Offers what a population makes of the incumbent, and of randomised evictions from it, within a tenth of the watch's
+/// limit and 200 generations: on options.simulator where there is one, else on threads where nothing within the budget
+/// is known, as single schedules improve faster by small changes there once something is. Nothing without a budget.
+void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

@@ -1,0 +1,352 @@
+#include "cairn/pipeline/pareto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "cairn/core/limit.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/version.h"
+#include "cairn/pipeline/report/pareto_report.h"
+
+namespace cairn::pipeline {
+namespace {
+
+/// A schedule that was planned.
+struct Planned {
+  core::Schedule schedule;
+  core::Evaluation evaluation;
+  std::int64_t bytes = 0;  ///< of the plan
+};
+
+class CurveSearch {
+ public:
+  CurveSearch(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options)
+      : problem_(problem),
+        rounded_(problem.rounded_up(options.fit.plan.alignment)),
+        solver_(solver),
+        options_(options),
+        watch_(options.fit.search.limit) {
+    for (core::NodeId v = 0; v < problem.graph.node_count(); ++v) least_cost_ += problem.graph.cost(v);
+    curve_.peak_bound.value = rounded_.lower_bound;
+    offer(core::baseline_schedule(problem.graph));
+    if (options.fit.search.start != nullptr) offer(*options.fit.search.start);
+  }
+
+  Curve run() {
+    std::vector<std::int64_t> budgets = options_.budgets;
+    if (budgets.empty()) budgets = spread_budgets();
+    std::sort(budgets.begin(), budgets.end(), std::greater<>());
+    budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
+    for (const std::int64_t budget : budgets) {
+      CurvePoint point;
+      point.budget = budget;
+      point.cost_bound.value = least_cost_;
+      curve_.points.push_back(std::move(point));
+    }
+    proved_infeasible_.assign(budgets.size(), false);
+    passes();
+    return finish();
+  }
+
+ private:
+  /// The cheapest within the budget; nullptr: none is known.
+  const Planned* best_within(std::int64_t budget) const {
+    const auto above = front_.upper_bound(budget);
+    return above == front_.begin() ? nullptr : &std::prev(above)->second;
+  }
+
+  /// Whether it is better than all that is known.
+  bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
+    const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
+    if (!evaluation.valid())
+      throw DefectError(fmt::format("solver '{}' returned an invalid schedule: {}; please report this", solver_.name,
+                                    core::describe(problem_.graph, evaluation.defect)));
+    if (!options_.fit.search.scope.contains(problem_.graph, schedule)) return false;
+    if (!plan) plan = solvers::plan_memory(problem_.graph, schedule, planning());
+    if (const std::string defect = core::check_plan(problem_.graph, schedule, *plan); !defect.empty())
+      throw DefectError(fmt::format("the plan is wrong: {}; please report this", defect));
+    const Planned* known = best_within(plan->bytes);
+    if (known != nullptr && known->evaluation.cost <= evaluation.cost) return false;
+    auto after = front_.lower_bound(plan->bytes);
+    while (after != front_.end() && after->second.evaluation.cost >= evaluation.cost) after = front_.erase(after);
+    front_.emplace_hint(after, plan->bytes, Planned{std::move(schedule), evaluation, plan->bytes});
+    return true;
+  }
+
+  solvers::PlanOptions planning() const {
+    constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second: there are many to be planned
+    solvers::PlanOptions plan = options_.fit.plan;
+    plan.guard_bytes = 0;
+    plan.limit.work = std::min(plan.limit.work, kWork);
+    plan.limit.stop = options_.fit.search.limit.stop;
+    return plan;
+  }
+
+  void show(int pass, std::int64_t budget) const {
+    if (!options_.progress) return;
+    const auto known = std::count_if(curve_.points.begin(), curve_.points.end(),
+                                     [&](const CurvePoint& point) { return best_within(point.budget) != nullptr; });
+    options_.progress({pass, budget, static_cast<std::size_t>(known), curve_.points.size(), watch_.seconds()});
+  }
+
+  /// What the solver has at one end of the curve.
+  void search_end(solvers::SolveOptions search, double share) {
+    if (watch_.expired_now()) return;
+    show(0, 0);
+    search.limit = watch_.share(share);
+    solvers::Solution found = solver_.solve(rounded_.graph, search);
+    watch_.charge(found.work);
+    note(found);
+    if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
+  }
+
+  std::vector<std::int64_t> spread_budgets() {
+    solvers::SolveOptions search = options_.fit.search;
+    search_end(search, 0.15);
+    search.scope.max_occurrences = 1;
+    if (solver_.honours(search.scope) && options_.fit.search.scope.max_occurrences != 1) search_end(search, 0.1);
+    const std::int64_t least = front_.begin()->first;
+    std::int64_t most = front_.rbegin()->first;
+    // Nodes that cost nothing may run again.
+    for (const solvers::Tradeoff& met : curve_.met) {
+      if (met.cost == least_cost_ && met.peak >= least) most = std::min(most, met.peak);
+    }
+    std::vector<std::int64_t> budgets{most};
+    const std::int64_t alignment = options_.fit.plan.alignment;
+    for (int i = 1; i < options_.points && most > least; ++i) {
+      const double part = static_cast<double>(i) / (options_.points - 1);
+      const auto below = static_cast<std::int64_t>(std::llround(static_cast<double>(most - least) * part));
+      budgets.push_back(std::max(least, (most - below) / alignment * alignment));
+    }
+    return budgets;
+  }
+
+  /// Of all that the solver looks at, not of a part of it.
+  bool is_about_all(const solvers::Bound& bound) const {
+    return bound.scope.contains(solvers::intersection(options_.fit.search.scope, solver_.scope));
+  }
+
+  void note(const solvers::Solution& solution) {
+    curve_.met.insert(curve_.met.end(), solution.tradeoffs.begin(), solution.tradeoffs.end());
+    if (solution.peak_bound.value > curve_.peak_bound.value && is_about_all(solution.peak_bound))
+      curve_.peak_bound = solution.peak_bound;
+  }
+
+  bool closed(std::size_t i) const {
+    const CurvePoint& point = curve_.points[i];
+    const Planned* best = best_within(point.budget);
+    return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
+  }
+
+  struct Searched {
+    bool better = false;     ///< something new on the curve
+    bool cut_short = false;  ///< by a limit, so that more time may bring more
+    solvers::Stop stop = solvers::Stop::ended;
+  };
+  Searched search_point(std::size_t i, const core::Schedule* start, double share) {
+    CurvePoint& point = curve_.points[i];
+    FitOptions options = options_.fit;
+    options.search.limit = watch_.share(share);
+    options.search.start = start;
+    options.plan = planning();
+    options.share = 0.8;
+    options.max_rounds = 4;
+    problem_.budget = point.budget;
+    Fit found = fit_to_budget(problem_, rounded_, solver_, options);
+    watch_.charge(found.solution.work);
+    note(found.solution);
+    if (found.solution.cost_bound.value > point.cost_bound.value && is_about_all(found.solution.cost_bound))
+      point.cost_bound = found.solution.cost_bound;
+    for (std::size_t below = i + 1; below < curve_.points.size(); ++below) {
+      if (curve_.points[below].cost_bound.value < point.cost_bound.value)
+        curve_.points[below].cost_bound = point.cost_bound;
+    }
+    if (found.solution.status == solvers::Status::infeasible)
+      std::fill(proved_infeasible_.begin() + static_cast<std::ptrdiff_t>(i), proved_infeasible_.end(), true);
+    const bool better = found.plan && offer(std::move(found.solution.schedule), std::move(found.plan));
+    return {better, found.solution.timed_out, found.solution.stop};
+  }
+
+  /// How often all points can be searched in what is left.
+  int most_passes(std::size_t open) const {
+    constexpr double kSecondsOfOne = 0.3;
+    constexpr int kMost = 6, kUnlimited = 1'000'000;
+    const core::Limit rest = watch_.rest();
+    if (std::isfinite(rest.seconds))
+      return std::clamp(static_cast<int>(rest.seconds / (kSecondsOfOne * static_cast<double>(open))), 1, kMost);
+    return rest.counts_work() ? 2 : kUnlimited;
+  }
+
+  std::size_t count_open() const {
+    std::size_t open = 0;
+    for (std::size_t i = 0; i < curve_.points.size(); ++i) open += closed(i) ? 0 : 1;
+    return open;
+  }
+
+  /// Where to start from: on the way down from the point above, whose schedule is too large but cheap, unless that was
+  /// done before; else from the best within the budget.
+  const core::Schedule* start_of(std::size_t i, bool down) {
+    const Planned* best = best_within(curve_.points[i].budget);
+    if (down && i > 0) {
+      const Planned* above = best_within(curve_.points[i - 1].budget);
+      if (above != nullptr && above != best && above->evaluation.cost != started_from_[i]) {
+        started_from_[i] = above->evaluation.cost;
+        return &above->schedule;
+      }
+    }
+    return best != nullptr ? &best->schedule : options_.fit.search.start;
+  }
+
+  void passes() {
+    const std::size_t count = curve_.points.size();
+    started_from_.assign(count, -1);
+    std::size_t open = count_open();
+    const int most = most_passes(std::max<std::size_t>(open, 1));
+    curve_.stop = solvers::Stop::proved;
+    for (bool more = true; more && open > 0 && curve_.passes < most && !watch_.expired_now(); open = count_open()) {
+      const bool down = curve_.passes % 2 == 0;
+      ++curve_.passes;
+      more = false;
+      const double later = static_cast<double>(open) * (most - curve_.passes);
+      for (std::size_t k = 0, left = open; k < count && left > 0 && !watch_.expired_now(); ++k) {
+        const std::size_t i = down ? k : count - 1 - k;
+        if (closed(i)) continue;
+        show(curve_.passes, curve_.points[i].budget);
+        const Searched searched = search_point(i, start_of(i, down), 1 / (static_cast<double>(left) + later));
+        more = more || searched.better || searched.cut_short;
+        if (!closed(i)) curve_.stop = searched.stop;
+        --left;
+      }
+    }
+    if (count_open() == 0) curve_.stop = solvers::Stop::proved;
+    if (count_open() > 0 && watch_.expired_now()) curve_.stop = solvers::Stop::limit;
+    if (watch_.interrupted()) curve_.stop = solvers::Stop::interrupted;
+  }
+
+  Curve finish() {
+    for (std::size_t i = 0; i < curve_.points.size(); ++i) {
+      CurvePoint& point = curve_.points[i];
+      const Planned* best = best_within(point.budget);
+      if (best != nullptr) {
+        point.schedule = best->schedule;
+        point.evaluation = best->evaluation;
+        point.planned = best->bytes;
+        point.status = closed(i) && !proved_infeasible_[i] ? solvers::Status::optimal : solvers::Status::feasible;
+      } else {
+        point.status = proved_infeasible_[i] ? solvers::Status::infeasible : solvers::Status::not_found;
+      }
+    }
+    curve_.least_planned = front_.begin()->first;
+    curve_.knee = find_knee(curve_.points);
+    curve_.seconds = watch_.seconds();
+    return std::move(curve_);
+  }
+
+  Problem problem_;
+  const Problem rounded_;
+  const solvers::SolverInfo& solver_;
+  const CurveOptions& options_;
+  core::Stopwatch watch_;
+  std::int64_t least_cost_ = 0;
+  std::map<std::int64_t, Planned> front_;   ///< by bytes of the plan; costs fall as they rise
+  std::vector<bool> proved_infeasible_;     ///< of each point
+  std::vector<std::int64_t> started_from_;  ///< of each point: the cost of the last schedule above that it began with
+  Curve curve_;
+};
+
+}  // namespace
+
+double gap_pct(std::int64_t cost, const solvers::Bound& bound) {
+  if (bound.value <= 0) return 0;
+  return 100.0 * static_cast<double>(cost - bound.value) / static_cast<double>(bound.value);
+}
+
+std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points) {
+  std::optional<std::size_t> first, last;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (!points[i].known()) continue;
+    if (!first) first = i;
+    last = i;
+  }
+  if (!first) return std::nullopt;
+  const CurvePoint &low = points[*last], &high = points[*first];
+  const auto part = [](std::int64_t value, std::int64_t from, std::int64_t to) {
+    return to == from ? 0.0 : static_cast<double>(value - from) / static_cast<double>(to - from);
+  };
+  std::size_t knee = *first;
+  double farthest = -1;
+  for (std::size_t i = *first; i <= *last; ++i) {
+    if (!points[i].known()) continue;
+    const double below = 1 - part(points[i].planned, low.planned, high.planned) -
+                         part(points[i].evaluation.cost, high.evaluation.cost, low.evaluation.cost);
+    if (below > farthest + 1e-12) {
+      farthest = below;
+      knee = i;
+    }
+  }
+  return knee;
+}
+
+Curve pareto_curve(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options) {
+  return CurveSearch(problem, solver, options).run();
+}
+
+namespace {
+
+ParetoReport report_of(const Problem& problem, std::string_view solver, const Curve& curve) {
+  ParetoReport report;
+  report.graph = problem.name;
+  report.solver = solver;
+  report.version = core::kVersion;
+  report.nodes = problem.graph.node_count();
+  report.edges = problem.graph.edge_count();
+  report.baseline_peak_bytes = problem.baseline.peak;
+  report.baseline_cost = problem.baseline.cost;
+  report.lower_bound_bytes = problem.lower_bound;
+  report.seconds = curve.seconds;
+  report.knee = curve.knee;
+  report.knee_definition = kKneeDefinition;
+  for (const CurvePoint& point : curve.points) {
+    const core::Evaluation& found = point.evaluation;
+    report.points.push_back({point.budget, std::string(solvers::to_string(point.status)), point.cost_bound.value,
+                             point.known(), point.planned, found.peak, found.cost, found.recomputed,
+                             gap_pct(found.cost, point.cost_bound)});
+  }
+  return report;
+}
+
+}  // namespace
+
+std::string curve_svg(const Problem& problem, std::string_view solver, const Curve& curve) {
+  return pareto_svg(report_of(problem, solver, curve));
+}
+
+std::string curve_page(const Problem& problem, std::string_view solver, const Curve& curve) {
+  return pareto_report(report_of(problem, solver, curve));
+}
+
+std::string curve_csv(const Problem& problem, const Curve& curve) {
+  std::string csv =
+      "budget_bytes,peak_bytes,planned_bytes,cost,cost_increase_pct,lower_bound_cost,gap_pct,status,knee\n";
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const CurvePoint& point = curve.points[i];
+    csv += fmt::format("{},", point.budget);
+    if (point.known()) {
+      csv += fmt::format("{},{},{},{:.4f},{},{:.4f},", point.evaluation.peak, point.planned, point.evaluation.cost,
+                         gap_pct(point.evaluation.cost, {problem.baseline.cost}), point.cost_bound.value,
+                         gap_pct(point.evaluation.cost, point.cost_bound));
+    } else {
+      csv += fmt::format(",,,,{},,",
+                         point.status == solvers::Status::infeasible ? "" : std::to_string(point.cost_bound.value));
+    }
+    csv += fmt::format("{},{}\n", solvers::to_string(point.status), curve.knee == i ? 1 : 0);
+  }
+  return csv;
+}
+
+}  // namespace cairn::pipeline
