@@ -130,6 +130,42 @@ std::int64_t ChainStages::size() const {
   return pairs;
 }
 
+bool ChainStages::forced(std::int32_t t, core::ValueId x) const {
+  const Value& value = values_[x];
+  if (value.surely_from <= t && t <= value.surely_until) return true;
+  if (t == chain_length()) return graph_.value_kept(x);
+  const auto inputs = graph_.inputs(chain_[t]);
+  return graph_.producer(x) == chain_[t] || std::find(inputs.begin(), inputs.end(), x) != inputs.end();
+}
+
+bool ChainStages::fits() const {
+  const std::int32_t end = chain_length();
+  // Rises and falls of what is there surely, then what c_t alone adds.
+  std::vector<std::int64_t> change(static_cast<std::size_t>(end) + 2, 0), more(change);
+  const auto surely = [&](std::int32_t t, const Value& value) {
+    return value.surely_from <= t && t <= value.surely_until;
+  };
+  for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
+    const Value& value = values_[x];
+    if (value.surely_from <= value.surely_until) {
+      change[value.surely_from] += graph_.value_size(x);
+      change[static_cast<std::size_t>(value.surely_until) + 1] -= graph_.value_size(x);
+    }
+    if (graph_.value_kept(x) && !surely(end, value)) more[end] += graph_.value_size(x);
+  }
+  for (std::int32_t t = 0; t < end; ++t) {
+    more[t] += graph_.scratch(chain_[t]);
+    for (const core::ValueId x : graph_.inputs(chain_[t])) more[t] += surely(t, values_[x]) ? 0 : graph_.value_size(x);
+    for (const core::ValueId x : graph_.outputs(chain_[t])) more[t] += surely(t, values_[x]) ? 0 : graph_.value_size(x);
+  }
+  std::int64_t there = 0;
+  for (std::int32_t t = 0; t <= end; ++t) {
+    there += change[t];
+    if (there + more[t] > budget_) return false;
+  }
+  return true;
+}
+
 ChainProgram::ChainProgram(const ChainStages& stages) : stages_(stages), graph_(stages.graph()) {
   add_variables();
   add_links();
@@ -167,12 +203,7 @@ ChainProgram::Entry ChainProgram::run(std::int32_t stage, core::NodeId v) const 
 ChainProgram::Entry ChainProgram::held(std::int32_t stage, core::ValueId x) const {
   const ChainStages::Value& value = stages_.value(x);
   if (stage < value.from || stage > value.until) return kZero;
-  if (value.surely_from <= stage && stage <= value.surely_until) return kOne;
-  if (stage == stages_.chain_length()) return kOne;  // kept
-  const core::NodeId now = stages_.chain(stage);
-  const auto inputs = graph_.inputs(now);
-  if (graph_.producer(x) == now || std::find(inputs.begin(), inputs.end(), x) != inputs.end()) return kOne;
-  return held_begin_[x] + stage - value.from;
+  return stages_.forced(stage, x) ? kOne : held_begin_[x] + stage - value.from;
 }
 
 void ChainProgram::add_row(const Sum& sum, std::int64_t lower, std::int64_t upper) {

@@ -6,14 +6,18 @@
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/remat/internal/chain_prices.h"
 #include "cairn/solvers/remat/internal/chain_program.h"
+#include "cairn/solvers/remat/internal/chain_search.h"
 #include "cairn/solvers/remat/internal/refine.h"
 
 namespace cairn::solvers {
 namespace {
 
-/// An engine takes about so many bytes for each pair of a stage with a node or a value.
-constexpr std::int64_t kBytesAPair = 2048;
+// Bytes for each pair of a stage with a node or a value: what an engine takes, and what prices do.
+constexpr std::int64_t kEngineBytesAPair = 2048, kPriceBytesAPair = 64;
+/// Rounds of subgradient steps over more pairs than this take too long to be of use.
+constexpr std::int64_t kMostPairs = std::int64_t{1} << 22;
 
 /// Raises a bound until it meets the known cost or the limit is reached.
 class CostBounding {
@@ -27,9 +31,14 @@ class CostBounding {
     watch_.charge(graph_.node_count());
     raise(once);
     answer_.infeasible = core::peak_lower_bound(graph_) > options_.budget;
-    if (options_.engine && highs_missing().empty()) {
-      while (!finished() && solve_with_engine()) {
-      }
+    const bool with_engine = options_.engine && highs_missing().empty();
+    while (!finished() && !done_) {
+      done_ = true;
+      const std::int64_t known = known_cost();
+      raise_by_prices(known, with_engine);
+      if (!finished() && with_engine && !solve_with_engine()) break;
+      // What has been learned of the cost meanwhile may make the relaxation smaller.
+      if (known_cost() < known) done_ = false;
     }
     answer_.work = watch_.work();
     return answer_;
@@ -53,12 +62,12 @@ class CostBounding {
     if (options_.order == OrderRule::free) return longest_chain(graph_);
     return {graph_.input_order().begin(), graph_.input_order().end()};
   }
-  /// With as much of the chain as memory allows.
-  ChainStages stages(std::int64_t known) const {
+  /// With as much of the chain as so many pairs of stages with nodes and values allow.
+  ChainStages stages(std::int64_t known, std::int64_t allowed) const {
     std::vector<core::NodeId> nodes = chain();
     while (true) {
       ChainStages stages(graph_, nodes, options_.budget, known);
-      const std::int64_t allowed = options_.memory_bytes / kBytesAPair, size = stages.size();
+      const std::int64_t size = stages.size();
       if (size <= allowed || nodes.empty()) return stages;
       const auto part = static_cast<double>(allowed) / static_cast<double>(size);
       nodes = thin_chain(graph_, nodes, static_cast<std::size_t>(static_cast<double>(nodes.size()) * part * 0.9));
@@ -72,10 +81,55 @@ class CostBounding {
     raise(known);
   }
 
+  /// The dual of the relaxation, then a search of it with that as a guide.
+  void raise_by_prices(std::int64_t known, bool with_engine) {
+    constexpr int kRounds = 300;
+    constexpr core::NodeId kMostSearched = 5000;
+    constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work
+    const ChainStages relaxation = stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
+    watch_.charge(graph_.node_count() + relaxation.size());
+    if (!relaxation.fits()) {
+      prove(known);
+      return;
+    }
+    if (finished()) return;
+    ChainPrices prices(relaxation);
+    const std::int64_t unit = relaxation.cost_unit(), base = relaxation.base_cost();
+    double target = static_cast<double>(base) / static_cast<double>(unit) / 50;
+    if (known != kUnknownCost) target = static_cast<double>((known - base) / unit);
+    prices.ascend(target, kRounds, watch_);
+    prices.fix();
+    std::int64_t least = std::max<std::int64_t>((prices.bound() + prices.one() - 1) / prices.one(), 0);  // above base
+    raise(base + least * unit);
+    if (graph_.node_count() > kMostSearched) return;
+    core::Limit limit = watch_.rest();
+    if (with_engine) limit.work = std::min(limit.work, kEngineBetterAfter);
+    core::Stopwatch part(limit);
+    // More and more may be paid: a search is the faster the less that is.
+    const std::int64_t open = known == kUnknownCost ? (std::int64_t{1} << 58) / prices.one() - least
+                                                    : (known - base + unit - 1) / unit - 1 - least;
+    const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);
+    const std::int64_t start = least;
+    for (std::int64_t more = first; !finished(); more = std::min(open, 2 * more + 1)) {
+      const ChainSearchAnswer answer = search_chain(relaxation, prices, start + more, options_.memory_bytes / 2, part);
+      if (answer.extra) {
+        answer_.exhausted = true;
+        raise(base + *answer.extra * unit);
+        offer(answer.schedule);
+      } else if (answer.complete && (more == open || !answer.left_out)) {
+        prove(known);
+      } else if (answer.complete) {
+        raise(base + (start + more + 1) * unit);
+      }
+      if (!answer.complete || answer.extra || more == open) break;
+    }
+    watch_.charge(part.work());
+  }
+
   /// False where there is nothing left that it could do.
   bool solve_with_engine() {
     const std::int64_t known = known_cost();
-    const ChainStages relaxation = stages(known);
+    const ChainStages relaxation = stages(known, options_.memory_bytes / kEngineBytesAPair);
     watch_.charge(graph_.node_count() + relaxation.size());
     const ChainProgram program(relaxation);
     if (program.infeasible()) {
@@ -131,6 +185,7 @@ class CostBounding {
   core::Stopwatch watch_;
   core::Evaluator evaluator_;
   CostBound answer_;
+  bool done_ = false;
 };
 
 }  // namespace

@@ -53,6 +53,10 @@ class ChainStages {
   std::int64_t base_cost() const { return base_cost_; }  ///< of each node once
   std::int64_t cost_unit() const { return cost_unit_; }  ///< divides all costs; >= 1
   std::int64_t size() const;                             ///< pairs of stages with nodes and values that are open
+  /// Whether the relaxation has x in memory during c_t in any case: surely, or as an input or output of c_t.
+  bool forced(std::int32_t t, core::ValueId x) const;
+  /// What is forced is within the budget. O(n + m).
+  bool fits() const;
 
  private:
   void find_first_runs();
