@@ -66,8 +66,8 @@ void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int
     const std::int64_t middle = (low + (high - 1 - low) / 2) * unit;
     const Search::Result result =
         search.run(whole.problem, {.budget = middle, .free_of_cost = true, .memory_bytes = memory_bytes}, watch);
-    if (result.end == SearchEnd::cut_short) return;
-    if (result.end == SearchEnd::found) {
+    if (!result.proved) return;
+    if (result.found) {
       incumbent.offer(whole.schedule(result.steps));
     } else {
       incumbent.raise_lower_bound(middle + unit);
@@ -99,18 +99,19 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     core::within(watch, 0.5, [&](core::Stopwatch& first) {
       const Search::Result result = search.run(
           whole.problem, {.budget = budget, .free_of_cost = true, .memory_bytes = options.memory_bytes}, first);
-      if (result.end == SearchEnd::found) incumbent.offer(whole.schedule(result.steps));
-      if (result.end == SearchEnd::none) incumbent.raise_lower_bound(budget + 1);
+      if (result.found) incumbent.offer(whole.schedule(result.steps));
+      if (result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
     });
   }
   if (!incumbent.proved_infeasible() && !watch.expired_now()) {
     LiveSetLimits limits{.budget = budget, .memory_bytes = options.memory_bytes};
     if (incumbent.fits(incumbent.peak())) limits.most_cost = incumbent.cost();
     const Search::Result result = search.run(whole.problem, limits, watch);
-    if (result.end == SearchEnd::found) incumbent.offer(whole.schedule(result.steps));
-    if (options.budget && result.end == SearchEnd::none) incumbent.raise_lower_bound(budget + 1);
+    if (result.found) incumbent.offer(whole.schedule(result.steps));
+    if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
     // It is about schedules within the budget; without one, about those of the least peak alone.
-    if (options.budget && result.end != SearchEnd::none) incumbent.raise_cost_bound({result.cost_bound, kAnySchedule});
+    if (options.budget && (result.found || !result.proved))
+      incumbent.raise_cost_bound({result.cost_bound, kAnySchedule});
   }
   if (incumbent.proved_infeasible()) find_least_peak(graph, whole, options.memory_bytes, search, incumbent, watch);
   return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());

@@ -95,11 +95,20 @@ void LiveSetSearch<Set>::prepare(const LiveSetProblem<Set>& problem, const LiveS
       if (problem.producers[x] >= 0) successors_[problem.producers[x]] |= single<Set>(static_cast<std::int32_t>(v));
     });
   }
+  // Nodes by cost, and the sets of the first so many.
+  by_cost_.clear();
+  for (std::size_t v = 0; v < problem.nodes.size(); ++v) {
+    by_cost_.push_back({cost_of(static_cast<std::int32_t>(v)), single<Set>(static_cast<std::int32_t>(v))});
+  }
+  std::sort(by_cost_.begin(), by_cost_.end());
+  for (std::size_t i = 1; i < by_cost_.size(); ++i) by_cost_[i].second |= by_cost_[i - 1].second;
   arrivals_.clear();
   known_.clear();
   groups_.clear();
   group_ran_.clear();
-  queue_.clear();
+  queues_.resize(limits.anytime ? problem.nodes.size() + 1 : 1);
+  for (std::vector<Entry>& queue : queues_) queue.clear();
+  open_ = turn_ = 0;
 }
 
 template <class Set>
@@ -117,41 +126,59 @@ typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProb
   watch_ = &watch;
   Result result;
   Arrival root;
+  root.extra = affordable(kAnyCost);
   root.state.memory = problem.start;
   root.rest = problem.goals;
   for_each_in(problem.goals, [&](std::int32_t v) { root.rest_cost += cost_of(v); });
   const Set wanted = problem.target | inputs_of(problem.goals);
   if (add_to_rest(root, wanted & ~problem.start)) arrive(root, problem.target | inputs_of(root.rest));
-  while (!queue_.empty()) {
-    std::pop_heap(queue_.begin(), queue_.end());
-    const Entry entry = queue_.back();
-    queue_.pop_back();
-    result.cost_bound = entry.bound;
+  for (Entry entry; next_entry(entry);) {
+    if (!limits_.anytime) result.cost_bound = entry.bound;
     const Arrival& arrival = arrivals_[entry.arrival];
-    const auto same = [&](std::int32_t i) { return arrivals_[i].state == arrival.state; };
-    const auto hash = [&](std::int32_t i) { return hash_of(arrivals_[i].state); };
-    // It was reached at a lower cost.
-    if (*known_.find_or_enter(hash_of(arrival.state), entry.arrival, same, hash).first != entry.arrival) continue;
     if (arrival.rest == 0) {
-      result.end = SearchEnd::found;
+      result.found = true;
       result.cost = arrival.cost;
+      result.steps.clear();
       for (std::int32_t i = entry.arrival; arrivals_[i].from >= 0; i = arrivals_[i].from) {
         result.steps.push_back(arrivals_[i].node);
       }
       std::reverse(result.steps.begin(), result.steps.end());
-      return result;
+      if (!limits_.anytime) {
+        result.proved = true;
+        return result;
+      }
+      limits_.most_cost = arrival.cost - 1;
+      continue;
     }
     stopped_ = watch.charge(static_cast<std::int64_t>(problem.nodes.size())).expired() || too_many_states();
-    if (!stopped_ && !dominated(arrival)) {
-      expand(entry.arrival);
+    if (!stopped_) {
+      const std::int32_t index = without_useless_values(entry.arrival);
+      if (index >= 0 && !dominated(arrivals_[index])) expand(index);
     }
-    if (stopped_) {
-      result.end = SearchEnd::cut_short;
-      return result;
-    }
+    if (stopped_) return result;
   }
-  result.cost_bound = limits.most_cost == kAnyCost ? kAnyCost : limits.most_cost + 1;
+  result.proved = true;
+  result.cost_bound = limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost + 1;
   return result;
+}
+
+/// The next state to look at, if any: of the lowest bound; or, anytime, the lowest of each number of nodes left in
+/// turn.
+template <class Set>
+bool LiveSetSearch<Set>::next_entry(Entry& entry) {
+  while (open_ > 0) {
+    turn_ = (turn_ == 0 ? queues_.size() : turn_) - 1;
+    std::vector<Entry>& queue = queues_[turn_];
+    if (queue.empty()) continue;
+    std::pop_heap(queue.begin(), queue.end());
+    entry = queue.back();
+    queue.pop_back();
+    --open_;
+    if (entry.bound <= limits_.most_cost) return true;
+    open_ -= queue.size();
+    queue.clear();
+  }
+  return false;
 }
 
 /// Adds what makes these values, and what that needs; false where a node of these may not run.
@@ -195,34 +222,70 @@ Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   return extra;
 }
 
-/// Enters a state whose rest is known; `needed`: the target, and what the rest reads.
+/// The nodes that cost at most this.
+template <class Set>
+Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
+  const auto end = std::upper_bound(by_cost_.begin(), by_cost_.end(), cost,
+                                    [](std::int64_t most, const auto& entry) { return most < entry.first; });
+  return end == by_cost_.begin() ? 0 : (end - 1)->second;
+}
+
+/// Enters the arrival, unless its state was reached before at no higher cost: false.
+template <class Set>
+bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
+  const auto index = static_cast<std::int32_t>(arrivals_.size());
+  const auto same = [&](std::int32_t i) { return arrivals_[i].state == arrival.state; };
+  const auto rehash = [&](std::int32_t i) { return hash_of(arrivals_[i].state); };
+  const auto [known, is_new] = known_.find_or_enter(hash, index, same, rehash);
+  if (!is_new) {
+    if (arrivals_[*known].cost <= arrival.cost) return false;
+    *known = index;
+  }
+  arrivals_.push_back(arrival);
+  return true;
+}
+
+/// Enters a state whose rest is known and whose `extra` holds at least all such nodes; `needed`: the target, and what
+/// the rest reads.
 template <class Set>
 void LiveSetSearch<Set>::arrive(Arrival& arrival, Set needed) {
   const std::int64_t bound = core::saturating_add(arrival.cost, arrival.rest_cost);
   if (bound > limits_.most_cost) return;
+  arrival.extra &= affordable(slack_of(arrival)) & ~arrival.rest;
+  arrival.state.memory &= needed | inputs_of(arrival.extra);
+  const std::uint64_t hash = hash_of(arrival.state);
+  if (!enter(arrival, hash)) return;
+  const auto index = static_cast<std::int32_t>(arrivals_.size()) - 1;
+  std::uint64_t tie = static_cast<std::uint64_t>(index);
+  if (limits_.seed != 0) tie = (hash ^ limits_.seed) * 0x9e3779b97f4a7c15ULL >> 32;
+  const std::int32_t left = size_of(arrival.rest);
+  std::vector<Entry>& queue = queues_[limits_.anytime ? static_cast<std::size_t>(left) : 0];
+  queue.push_back({bound, left, static_cast<std::uint32_t>(tie), index});
+  std::push_heap(queue.begin(), queue.end());
+  ++open_;
+}
+
+/// The arrival without values that are of no use; -1 where its state was reached before at no higher cost.
+template <class Set>
+std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
+  Arrival arrival = arrivals_[index];
+  const Set needed = problem_->target | inputs_of(arrival.rest);
   arrival.extra = extra_nodes(arrival, needed);
   arrival.state.memory &= needed | inputs_of(arrival.extra);
-  const auto index = static_cast<std::int32_t>(arrivals_.size());
-  const auto same = [&](std::int32_t i) { return arrivals_[i].state == arrival.state; };
-  const auto hash = [&](std::int32_t i) { return hash_of(arrivals_[i].state); };
-  const std::uint64_t hashed = hash_of(arrival.state);
-  const auto [known, is_new] = known_.find_or_enter(hashed, index, same, hash);
-  if (!is_new) {
-    if (arrivals_[*known].cost <= arrival.cost) return;
-    *known = index;
+  if (arrival.state == arrivals_[index].state) {
+    arrivals_[index].extra = arrival.extra;
+    const auto same = [&](std::int32_t i) { return arrivals_[i].state == arrival.state; };
+    const auto rehash = [&](std::int32_t i) { return hash_of(arrivals_[i].state); };
+    return *known_.find_or_enter(hash_of(arrival.state), index, same, rehash).first == index ? index : -1;
   }
-  arrival.bytes = bytes(arrival.state.memory);
-  arrivals_.push_back(arrival);
-  std::uint64_t tie = static_cast<std::uint64_t>(index);
-  if (limits_.seed != 0) tie = (hashed ^ limits_.seed) * 0x9e3779b97f4a7c15ULL >> 32;
-  queue_.push_back({bound, size_of(arrival.rest), static_cast<std::uint32_t>(tie), index});
-  std::push_heap(queue_.begin(), queue_.end());
+  return enter(arrival, hash_of(arrival.state)) ? static_cast<std::int32_t>(arrivals_.size()) - 1 : -1;
 }
 
 /// Whether a state that was expanded holds all of this one and more, at no higher cost. Looks at a bounded number.
 template <class Set>
 bool LiveSetSearch<Set>::dominated(const Arrival& arrival) {
-  constexpr std::size_t kMostCompared = 2048;
+  // More of them prune little more: it is the proof alone that they help.
+  const std::size_t most_compared = limits_.anytime ? 128 : 2048;
   const auto next = static_cast<std::int32_t>(group_ran_.size());
   const auto same = [&](std::int32_t i) { return group_ran_[i] == arrival.state.ran; };
   const auto hash = [&](std::int32_t i) { return hash_of(group_ran_[i]); };
@@ -233,7 +296,7 @@ bool LiveSetSearch<Set>::dominated(const Arrival& arrival) {
     closed_[*group].clear();
   }
   std::vector<Seen>& seen = closed_[*group];
-  const std::size_t first = seen.size() - std::min(seen.size(), kMostCompared);
+  const std::size_t first = seen.size() - std::min(seen.size(), most_compared);
   for (std::size_t i = seen.size(); i > first; --i) {
     const Seen& other = seen[i - 1];
     if ((arrival.state.memory & ~other.memory) == 0 && other.cost <= arrival.cost) return true;
@@ -250,7 +313,8 @@ void LiveSetSearch<Set>::expand(std::int32_t index) {
   const Set wanted = problem_->target | inputs_of(useful);
   const Set new_goals = problem_->goals & ~state.ran;
   Set runnable = useful;
-  if (problem_->goals_in_order && new_goals != 0) runnable &= ~new_goals | (new_goals & (~new_goals + 1));
+  const Set chain = problem_->in_order & ~state.ran;
+  runnable &= ~chain | (chain & (~chain + 1));
   for (Set left = runnable; left != 0; left &= left - 1) {
     const std::int32_t v = lowest(left);
     const Node& node = problem_->nodes[v];
@@ -270,7 +334,7 @@ template <class Set>
 bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_t v, Set wanted) const {
   const Node& node = problem_->nodes[v];
   const Set memory = arrival.state.memory & ~node.outputs;
-  if (arrival.bytes - bytes(arrival.state.memory & node.outputs) + node.during > limits_.budget) return false;
+  if (bytes(memory) + node.during > limits_.budget) return false;
   std::int64_t taken = bytes(node.outputs & wanted);
   if (taken == 0) return true;
   // What is there already might be dropped, and made by v later; and if v runs again, it reads its inputs again.
@@ -294,13 +358,14 @@ void LiveSetSearch<Set>::run_node(std::int32_t index, std::int32_t v) {
   next_.state.memory &= ~node.outputs;
   next_.state.ran |= single<Set>(v) & remembered_;
   next_.cost = core::saturating_add(next_.cost, cost_of(v));
+  next_.extra = (next_.extra | single<Set>(v)) & ~(problem_->once & next_.state.ran);
   if (has(next_.rest, v)) {
     next_.rest &= ~single<Set>(v);
     next_.rest_cost -= cost_of(v);
   }
   next_needed_ = problem_->target | inputs_of(next_.rest);
   next_outputs_ = node.outputs;
-  const std::int64_t held = next_.bytes - bytes(arrivals_[index].state.memory & node.outputs);
+  const std::int64_t held = bytes(next_.state.memory);
   const std::int64_t excess = held + node.during - limits_.budget;
   if (excess <= 0) return drop_and_arrive(0);
   const std::int64_t slack = slack_of(next_);

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
 #include "cairn/core/internal/saturating.h"
-#include "cairn/solvers/remat/internal/refine.h"
 
 namespace cairn::solvers {
 
@@ -22,8 +19,8 @@ WindowSearch::WindowSearch(const core::Graph& graph, const Scope& scope, std::in
       budget_(budget),
       memory_bytes_(memory_bytes),
       random_(seed),
-      rank_(input_ranks(graph)),
-      length_(24) {
+      length_(24),
+      most_states_(2'000) {
   if (scope.order == OrderRule::stages)
     throw std::logic_error("WindowSearch: a stage cannot be re-optimised by itself");
   const auto n = static_cast<std::size_t>(graph.node_count()), m = static_cast<std::size_t>(graph.value_count());
@@ -94,19 +91,18 @@ void WindowSearch::find_ends(std::int32_t begin, std::int32_t end) {
       is_after_[life.value] = 1;
     }
   }
-  ends_.cost = 0;
-  for (const NodeId v : ends_.nodes) {
-    ends_.cost = core::saturating_add(ends_.cost, graph_.cost(v));
-    ++inside_[v];
-  }
+  ends_.cost = cost_of(ends_.nodes);
+  for (const NodeId v : ends_.nodes) ++inside_[v];
   ends_.peak = *std::max_element(during_.begin() + begin, during_.begin() + end);
 }
 
-/// Whether some step of the window must be this node whatever else runs: its first run under a rule of order, or its
-/// only one, which nothing but the schedule's validity asks for.
+/// Whether the node runs for the first time in the window, and in its turn.
+bool WindowSearch::in_order(NodeId v) const { return scope_.order == OrderRule::input && first_[v] >= ends_.begin; }
+
+/// Whether some step of the window must be this node, of the window, whatever else runs: under a rule of order, or
+/// because the schedule must contain it.
 bool WindowSearch::is_goal(NodeId v) const {
-  if (scope_.order == OrderRule::input) return first_[v] >= ends_.begin;
-  return count_[v] == inside_[v] && graph_.required(v) && !graph_.keep(v);
+  return in_order(v) || (count_[v] == inside_[v] && graph_.required(v) && !graph_.keep(v));
 }
 
 /// The cost of what must run in the window in any case.
@@ -218,7 +214,7 @@ bool WindowSearch::number_values() {
 template <class Set>
 void WindowSearch::state_problem(LiveSetProblem<Set>& problem) {
   problem.clear();
-  std::sort(nodes_.begin(), nodes_.end(), [&](NodeId a, NodeId b) { return rank_[a] < rank_[b]; });
+  std::sort(nodes_.begin(), nodes_.end(), [&](NodeId a, NodeId b) { return first_[a] < first_[b]; });
   std::sort(values_.begin(), values_.end(), [&](ValueId a, ValueId b) {
     return graph_.value_size(a) != graph_.value_size(b) ? graph_.value_size(a) > graph_.value_size(b) : a < b;
   });
@@ -246,8 +242,8 @@ void WindowSearch::state_problem(LiveSetProblem<Set>& problem) {
     const bool last_chance = scope_.max_occurrences > 0 && outside + 1 >= scope_.max_occurrences;
     if (graph_.pinned(v) || last_chance || barred_[v] != 0) problem.once |= single<Set>(static_cast<std::int32_t>(i));
     if (inside_[v] > 0 && is_goal(v)) problem.goals |= single<Set>(static_cast<std::int32_t>(i));
+    if (inside_[v] > 0 && in_order(v)) problem.in_order |= single<Set>(static_cast<std::int32_t>(i));
   }
-  problem.goals_in_order = scope_.order == OrderRule::input;
 }
 
 /// Bars nodes that stand too often from running twice in the window; false where there is none.
@@ -264,29 +260,36 @@ bool WindowSearch::bar_what_runs_too_often() {
 }
 
 template <class Set>
-SearchEnd WindowSearch::solve(Engine<Set>& engine, const LiveSetLimits& limits, core::Stopwatch& watch) {
+void WindowSearch::solve(Engine<Set>& engine, const LiveSetLimits& limits, core::Stopwatch& watch) {
   std::fill(barred_.begin(), barred_.end(), 0);
-  while (true) {
+  do {
     state_problem(engine.problem);
     const auto result = engine.search.run(engine.problem, limits, watch);
     states_ += result.states;
+    found_any_ = result.found;
+    proved_ = result.proved;
     found_cost_ = result.cost;
     found_.clear();
     for (const std::int32_t i : result.steps) found_.push_back(nodes_[i]);
-    if (result.end != SearchEnd::found || !bar_what_runs_too_often()) return result.end;
-  }
+  } while (found_any_ && bar_what_runs_too_often());
 }
 
-SearchEnd WindowSearch::solve(std::int64_t budget, std::int64_t most_cost, std::int64_t most_states,
-                              core::Stopwatch& watch) {
+/// Looks for steps between the window's ends: found_.
+void WindowSearch::solve(std::int64_t budget, std::int64_t most_cost, std::int64_t most_states,
+                         core::Stopwatch& watch) {
   const LiveSetLimits limits{.budget = budget - fixed_bytes_,
                              .most_cost = most_cost,
                              .most_states = most_states,
                              .memory_bytes = memory_bytes_,
+                             .anytime = true,
                              .seed = random_.next() | 1};
   ++windows_;
   const auto fits = static_cast<std::size_t>(kMostInSet<Set64>);
-  return nodes_.size() <= fits && values_.size() <= fits ? solve(small_, limits, watch) : solve(large_, limits, watch);
+  if (nodes_.size() <= fits && values_.size() <= fits) {
+    solve(small_, limits, watch);
+  } else {
+    solve(large_, limits, watch);
+  }
 }
 
 /// Puts what was found in the window's place, and drops what nothing reads any more.
@@ -300,40 +303,49 @@ void WindowSearch::replace(std::vector<NodeId>& steps) {
   steps = std::move(schedule.steps);
 }
 
+std::int64_t WindowSearch::cost_of(const std::vector<NodeId>& steps) const {
+  std::int64_t cost = 0;
+  for (const NodeId v : steps) cost = core::saturating_add(cost, graph_.cost(v));
+  return cost;
+}
+
 WindowSearch::Outcome WindowSearch::improve_window(std::vector<NodeId>& steps, std::size_t begin, std::size_t end,
                                                    std::int64_t most_states, core::Stopwatch& watch) {
   analyse(steps);
   find_ends(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end));
-  const bool too_high = ends_.peak > budget_;
-  const std::int64_t rest = find_rest();
-  if (!allow_nodes(too_high ? kAnyCost : ends_.cost - rest)) return Outcome::cut_short;
-  if (too_high) {
-    // The budget, or else the lowest peak that the search can tell apart in a few tries.
-    Outcome outcome = Outcome::proved;
-    for (std::int64_t low = budget_; low < ends_.peak; low += (ends_.peak - low + 1) / 2) {
-      const SearchEnd end_of_search = solve(low, kAnyCost, most_states, watch);
-      if (end_of_search == SearchEnd::found) {
-        replace(steps);
-        return Outcome::improved;
-      }
-      if (end_of_search == SearchEnd::cut_short) outcome = Outcome::cut_short;
-      if (watch.expired()) break;
-    }
-    return outcome;
-  }
-  const SearchEnd end_of_search = solve(budget_, ends_.cost, most_states, watch);
-  if (end_of_search == SearchEnd::cut_short) return Outcome::cut_short;
-  const bool cheaper = end_of_search == SearchEnd::found && found_cost_ < ends_.cost;
-  if (end_of_search == SearchEnd::none || (!cheaper && (found_.size() > ends_.nodes.size() || found_ == ends_.nodes))) {
-    return Outcome::proved;
-  }
-  const auto cost_of = [&] {
-    return std::accumulate(steps.begin(), steps.end(), std::int64_t{0},
-                           [&](std::int64_t sum, NodeId v) { return core::saturating_add(sum, graph_.cost(v)); });
-  };
-  const std::int64_t before = cost_of();
+  if (ends_.peak > budget_) return lower_window(steps, most_states, watch);
+  slack_ = ends_.cost - find_rest();
+  proved_ = false;
+  if (!allow_nodes(slack_)) return Outcome::cut_short;
+  // Nothing runs that need not: all there can be is another order.
+  constexpr std::int64_t kStatesForAnOrder = 2'000;
+  if (slack_ == 0) most_states = std::min(most_states, kStatesForAnOrder);
+  solve(budget_, ends_.cost, most_states, watch);
+  const bool cheaper = found_any_ && found_cost_ < ends_.cost;
+  const bool other = found_any_ && found_.size() <= ends_.nodes.size() && found_ != ends_.nodes;
+  if (!cheaper && !other) return proved_ || slack_ == 0 ? Outcome::proved : Outcome::cut_short;
+  const std::int64_t before = cost_of(steps);
   replace(steps);
-  return cost_of() < before ? Outcome::improved : Outcome::moved;
+  return cost_of(steps) < before ? Outcome::improved : Outcome::moved;
+}
+
+/// The window exceeds the budget: the cheapest steps within it, or within the lowest of a few budgets between that and
+/// the window's peak for which there are any.
+WindowSearch::Outcome WindowSearch::lower_window(std::vector<NodeId>& steps, std::int64_t most_states,
+                                                 core::Stopwatch& watch) {
+  slack_ = kAnyCost;
+  proved_ = false;
+  if (!allow_nodes(slack_)) return Outcome::cut_short;
+  bool proved = true;
+  for (std::int64_t most = budget_; most < ends_.peak && !watch.expired(); most += (ends_.peak - most + 1) / 2) {
+    solve(most, kAnyCost, most_states, watch);
+    if (found_any_) {
+      replace(steps);
+      return Outcome::improved;
+    }
+    proved = proved && proved_;
+  }
+  return proved ? Outcome::proved : Outcome::cut_short;
 }
 
 /// Where to look next: a range of steps.
@@ -358,15 +370,19 @@ std::pair<std::size_t, std::size_t> WindowSearch::pick() {
 }
 
 bool WindowSearch::improve(std::vector<NodeId>& steps, core::Stopwatch& watch) {
-  constexpr std::int64_t kMostStates = 10'000;
   constexpr double kShortest = 6, kLongest = 120;
+  constexpr double kFewestStates = 2'000, kMostStates = 200'000;
   if (steps.empty()) return false;
   analyse(steps);
   const auto [begin, end] = pick();
-  const std::int64_t states = states_;
-  const Outcome outcome = improve_window(steps, begin, end, kMostStates, watch);
-  const bool hard = outcome == Outcome::cut_short || states_ - states > kMostStates / 2;
-  length_ = std::clamp(hard ? length_ * 0.97 : length_ * 1.02, kShortest, kLongest);
+  const Outcome outcome = improve_window(steps, begin, end, static_cast<std::int64_t>(most_states_), watch);
+  // Without slack the search is a different one: there are only other orders of the same cost.
+  if (slack_ > 0) length_ = std::clamp(proved_ ? length_ * 1.02 : length_ * 0.97, kShortest, kLongest);
+  if (outcome == Outcome::improved) {
+    most_states_ = std::max(most_states_ * 0.7, kFewestStates);
+  } else if (slack_ > 0) {
+    most_states_ = std::min(most_states_ * 1.01, kMostStates);
+  }
   return outcome == Outcome::improved;
 }
 

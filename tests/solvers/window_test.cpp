@@ -48,6 +48,7 @@ std::optional<std::int64_t> least_cost(const LiveSetProblem<Set>& problem, std::
     return std::includes(all.begin(), all.end(), some.begin(), some.end());
   };
   const Numbers goals = numbers(problem.goals), once = numbers(problem.once), target = numbers(problem.target);
+  const Numbers chain = numbers(problem.in_order);
   std::set<std::pair<std::int64_t, State>> queue{{0, {numbers(problem.start), {}}}};
   std::set<State> closed;
   while (!queue.empty()) {
@@ -69,8 +70,8 @@ std::optional<std::int64_t> least_cost(const LiveSetProblem<Set>& problem, std::
       const bool none_there = std::none_of(outputs.begin(), outputs.end(), [&](auto x) { return memory.contains(x); });
       if (!none_there || !contains(memory, numbers(node.inputs)) || bytes + node.during > budget) continue;
       if (once.contains(v) && ran.contains(v)) continue;
-      const bool in_turn = std::all_of(goals.begin(), goals.end(), [&](auto w) { return w >= v || ran.contains(w); });
-      if (problem.goals_in_order && goals.contains(v) && !in_turn) continue;
+      const bool in_turn = std::all_of(chain.begin(), chain.end(), [&](auto w) { return w >= v || ran.contains(w); });
+      if (chain.contains(v) && !in_turn) continue;
       State after = state;
       after.first.insert(outputs.begin(), outputs.end());
       if (goals.contains(v) || once.contains(v)) after.second.insert(v);
@@ -84,7 +85,7 @@ std::optional<std::int64_t> least_cost(const LiveSetProblem<Set>& problem, std::
 template <class Set>
 bool solves(const LiveSetProblem<Set>& problem, std::int64_t budget, const std::vector<std::int32_t>& steps) {
   std::set<std::int32_t> memory = numbers(problem.start), ran;
-  std::int32_t last_goal = -1;
+  std::int32_t last_in_order = -1;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::int32_t v = steps[i];
     // Of what is there: what is read from this step on before it is made again, or is wanted at the end.
@@ -108,9 +109,9 @@ bool solves(const LiveSetProblem<Set>& problem, std::int64_t budget, const std::
     if (bytes > budget) return false;
     const bool new_one = ran.insert(v).second;
     if (!new_one && numbers(problem.once).contains(v)) return false;
-    if (new_one && numbers(problem.goals).contains(v)) {
-      if (problem.goals_in_order && v < last_goal) return false;
-      last_goal = v;
+    if (new_one && numbers(problem.in_order).contains(v)) {
+      if (v < last_in_order) return false;
+      last_in_order = v;
     }
     memory = live;
     for (const std::int32_t x : numbers(problem.nodes[v].outputs)) memory.insert(x);
@@ -156,7 +157,8 @@ LiveSetProblem<Set> random_problem(Random& random) {
     if (random.chance(25)) problem.goals |= single<Set>(v);
     if (random.chance(25)) problem.once |= single<Set>(v);
   }
-  problem.goals_in_order = random.chance(50);
+  if (random.chance(50)) problem.in_order = problem.goals;
+  if (random.chance(30)) problem.in_order &= static_cast<Set>(random.below(1 << nodes));
   return problem;
 }
 
@@ -167,15 +169,18 @@ void check_search(Random& random, LiveSetSearch<Set>& search, int& found) {
   for (const std::int64_t size : problem.sizes) all += size;
   LiveSetLimits limits{.budget = random.between(all / 3, all), .seed = random.chance(50) ? 1U : 0U};
   const std::optional<std::int64_t> least = least_cost(problem, limits.budget);
+  limits.anytime = random.chance(50);
   if (random.chance(50)) limits.most_cost = least.value_or(0) + random.between(-2, 4);
   core::Stopwatch watch({});
   const auto result = search.run(problem, limits, watch);
   if (!least || *least > limits.most_cost) {
-    REQUIRE(result.end == SearchEnd::none);
+    REQUIRE(result.proved);
+    REQUIRE(!result.found);
     REQUIRE(result.cost_bound > limits.most_cost - (limits.most_cost == kAnyCost ? 1 : 0));
     return;
   }
-  REQUIRE(result.end == SearchEnd::found);
+  REQUIRE(result.proved);
+  REQUIRE(result.found);
   REQUIRE(result.cost == *least);
   REQUIRE(result.cost_bound == *least);
   std::int64_t cost = 0;
@@ -186,7 +191,7 @@ void check_search(Random& random, LiveSetSearch<Set>& search, int& found) {
   limits.free_of_cost = true;
   limits.most_cost = kAnyCost;
   const auto any = search.run(problem, limits, watch);
-  REQUIRE(any.end == SearchEnd::found);
+  REQUIRE(any.found);
   REQUIRE(solves(problem, limits.budget, any.steps));
 }
 

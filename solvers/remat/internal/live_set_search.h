@@ -63,20 +63,17 @@ struct LiveSetProblem {
   Set target = 0;                       ///< values in memory after the last one
   Set goals = 0;                        ///< nodes that must run though none of their values be wanted
   Set once = 0;                         ///< nodes that may run at most once
-  bool goals_in_order = false;          ///< goals run for the first time by ascending number
+  Set in_order = 0;                     ///< goals that run for the first time by ascending number
 
   void clear() {
     nodes.clear();
     sizes.clear();
     producers.clear();
-    start = target = goals = once = 0;
-    goals_in_order = false;
+    start = target = goals = once = in_order = 0;
   }
 };
 
 inline constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max();
-
-enum class SearchEnd : std::uint8_t { found, none, cut_short };
 
 struct LiveSetLimits {
   std::int64_t budget = 0;                                              ///< bytes in memory during any step
@@ -84,6 +81,8 @@ struct LiveSetLimits {
   bool free_of_cost = false;                                            ///< any steps within the budget will do
   std::int64_t most_states = std::numeric_limits<std::int64_t>::max();  ///< to be reached
   std::int64_t memory_bytes = std::int64_t{1} << 30;
+  /// Looks for any solution first and betters it: what is found when it is cut short is given then.
+  bool anytime = false;
   std::uint64_t seed = 0;  ///< which of several cheapest ones; 0: what was reached last goes first
 };
 
@@ -91,19 +90,22 @@ struct LiveSetLimits {
 /// have run; a move runs a node and first drops an inclusion-minimal set of values that makes room for it. Nothing is
 /// dropped before it must be, so a state that holds less at no lower cost than one expanded before is left out. What
 /// every completion must still run (goals, wanted values that are missing, what they need that is missing, ...) bounds
-/// its cost from below; the bound is consistent, so no state is expanded twice. What is left below `most_cost` beyond
-/// that bound says which other nodes can still run at all: values that only serve others are forgotten, and values
-/// that cannot be made again are not dropped.
+/// its cost from below. What is left below `most_cost` beyond that bound says which other nodes can still run at all:
+/// values that only serve others are forgotten, and values that cannot be made again are not dropped.
+///
+/// Anytime it takes, in turn for each number of nodes that must still run, the state of the lowest bound (cyclic
+/// best-first search, Morrison et al. 2017), so that it soon has a solution, whose cost bounds the rest.
 ///
 /// Keeps its memory from run to run. Deterministic.
 template <class Set>
 class LiveSetSearch {
  public:
   struct Result {
-    SearchEnd end = SearchEnd::none;
+    bool found = false;
+    bool proved = false;              ///< what was found is the cheapest; or there is none of at most most_cost
     std::vector<std::int32_t> steps;  ///< nodes, where found
     std::int64_t cost = 0;            ///< of the steps
-    std::int64_t cost_bound = 0;      ///< none within the budget is cheaper; meaningful where it is at most most_cost
+    std::int64_t cost_bound = 0;      ///< unless anytime was cut short: none within the budget is cheaper
     std::int64_t states = 0;          ///< reached
   };
 
@@ -122,7 +124,7 @@ class LiveSetSearch {
     State state;
     Set rest = 0;   ///< nodes that every completion runs
     Set extra = 0;  ///< other nodes that one within most_cost may run
-    std::int64_t bytes = 0, cost = 0, rest_cost = 0;
+    std::int64_t cost = 0, rest_cost = 0;
     std::int32_t from = -1, node = -1;
   };
   struct Entry {
@@ -163,6 +165,7 @@ class LiveSetSearch {
   static std::uint64_t hash_of(const State& state) { return hash_of(state.memory) * 31 ^ hash_of(~state.ran); }
 
   Result search(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits, core::Stopwatch& watch);
+  bool next_entry(Entry& entry);
   void prepare(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits);
   std::int64_t cost_of(std::int32_t v) const { return limits_.free_of_cost ? 0 : problem_->nodes[v].cost; }
   std::int64_t bytes(Set values) const;
@@ -171,7 +174,10 @@ class LiveSetSearch {
   bool too_many_states() const;
   bool add_to_rest(Arrival& arrival, Set missing_values) const;
   Set extra_nodes(const Arrival& arrival, Set needed) const;
+  Set affordable(std::int64_t cost) const;
+  bool enter(const Arrival& arrival, std::uint64_t hash);
   void arrive(Arrival& arrival, Set needed);
+  std::int32_t without_useless_values(std::int32_t index);
   bool dominated(const Arrival& arrival);
   void expand(std::int32_t index);
   bool frees_what_it_takes(const Arrival& arrival, std::int32_t v, Set wanted) const;
@@ -188,12 +194,15 @@ class LiveSetSearch {
   Set weightless_ = 0;    ///< values of size 0, which are never dropped
   Set remembered_ = 0;    ///< nodes
   std::vector<Set> successors_, readers_;
+  std::vector<std::pair<std::int64_t, Set>> by_cost_;  ///< ascending costs, and the nodes that cost at most that
   std::vector<Arrival> arrivals_;
   Index known_;   ///< the cheapest arrival of each state
   Index groups_;  ///< of what has run: the states that were expanded
   std::vector<Set> group_ran_;
   std::vector<std::vector<Seen>> closed_;
-  std::vector<Entry> queue_;
+  std::vector<std::vector<Entry>> queues_;  ///< heaps; anytime, one of each number of nodes left
+  std::size_t open_ = 0;                    ///< entries in them
+  std::size_t turn_ = 0;                    ///< the queue of the last entry taken
   // The node that is being run from a state: what it is like before anything is dropped, and what will be needed.
   Arrival next_;
   Set next_needed_ = 0, next_outputs_ = 0;

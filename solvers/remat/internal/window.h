@@ -74,6 +74,7 @@ class WindowSearch {
   void analyse(const std::vector<core::NodeId>& steps);
   void find_ends(std::int32_t begin, std::int32_t end);
   bool is_goal(core::NodeId v) const;
+  bool in_order(core::NodeId v) const;
   std::int64_t find_rest();
   bool allow_producer(core::ValueId x, std::int64_t most_cost);
   bool allow_nodes(std::int64_t slack);
@@ -82,8 +83,10 @@ class WindowSearch {
   void state_problem(LiveSetProblem<Set>& problem);
   bool bar_what_runs_too_often();
   template <class Set>
-  SearchEnd solve(Engine<Set>& engine, const LiveSetLimits& limits, core::Stopwatch& watch);
-  SearchEnd solve(std::int64_t budget, std::int64_t most_cost, std::int64_t most_states, core::Stopwatch& watch);
+  void solve(Engine<Set>& engine, const LiveSetLimits& limits, core::Stopwatch& watch);
+  void solve(std::int64_t budget, std::int64_t most_cost, std::int64_t most_states, core::Stopwatch& watch);
+  Outcome lower_window(std::vector<core::NodeId>& steps, std::int64_t most_states, core::Stopwatch& watch);
+  std::int64_t cost_of(const std::vector<core::NodeId>& steps) const;
   void replace(std::vector<core::NodeId>& steps);
   std::pair<std::size_t, std::size_t> pick();
 
@@ -91,8 +94,9 @@ class WindowSearch {
   const Scope scope_;
   const std::int64_t budget_, memory_bytes_;
   core::Random random_;
-  std::vector<std::int32_t> rank_;  ///< of the nodes in the input order
-  double length_;                   ///< of windows: what the search finishes about half of the time
+  double length_;           ///< of windows: what the search mostly finishes
+  double most_states_;      ///< that a search may reach: more where windows bring nothing
+  std::int64_t slack_ = 0;  ///< cost of the window beyond what must run there
   std::int64_t windows_ = 0, states_ = 0;
 
   // The schedule as it is.
@@ -116,6 +120,7 @@ class WindowSearch {
   std::int64_t fixed_bytes_ = 0;                    ///< of values that stay
   std::vector<core::NodeId> found_;                 ///< steps to replace it
   std::int64_t found_cost_ = 0;
+  bool found_any_ = false, proved_ = false;
   std::vector<std::pair<double, core::ValueId>> candidates_;  ///< values whose producers might run again
   std::vector<core::NodeId> stack_;
   Engine<Set64> small_;
