@@ -11,7 +11,6 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/profile.h"
 #include "cairn/core/text.h"
 #include "cairn/models/registry.h"
 #include "cairn/pipeline/solve.h"
@@ -113,10 +112,6 @@ std::optional<core::Schedule> StartArgument::load(const core::Graph& graph, cons
                                                   std::string_view or_fingerprint) const {
   if (path.empty()) return std::nullopt;
   core::Schedule schedule = core::load_schedule(path, graph, or_fingerprint).schedule;
-  const core::Evaluation evaluation = core::evaluate(graph, schedule);
-  if (!evaluation.valid())
-    throw core::InputError(fmt::format("--start '{}' is no valid schedule of '{}': {}", path, graph.name(),
-                                       core::describe(graph, evaluation.defect)));
   if (!scope.contains(graph, schedule))
     throw core::InputError(fmt::format("--start '{}' is not {}; drop --start, --order or --max-occurrences", path,
                                        solvers::describe(scope)));

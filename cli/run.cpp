@@ -99,12 +99,11 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
 Choice search_choice(const pipeline::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   const solvers::PlanOptions plan_options = arguments.plan_options(problem.graph);
   const pipeline::Problem rounded = problem.rounded_up(plan_options.alignment);
-  pipeline::FitOptions options{arguments.search.options(), plan_options};
-  const std::optional<core::Schedule> start =
-      arguments.start.load(given, options.search.scope, problem.graph.fingerprint());
-  options.search.start = start ? &*start : nullptr;
-  options.search.limit = from_start(options.search.limit);
-  options.share = pipeline::share_for_search(problem.graph, options.search.limit.seconds);
+  solvers::SolveOptions search = arguments.search.options();
+  const std::optional<core::Schedule> start = arguments.start.load(given, search.scope, problem.graph.fingerprint());
+  search.start = start ? &*start : nullptr;
+  search.limit = from_start(search.limit);
+  pipeline::FitOptions options = pipeline::patient(problem.graph, std::move(search), plan_options);
   pipeline::Fit fit;
   {
     ProgressLine line(arguments.console);

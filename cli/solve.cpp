@@ -114,12 +114,24 @@ Task task_of(const SolveArguments& arguments) {
   return task;
 }
 
-/// The plan of what was found for its peak's sake.
+/// Throws where no schedule is as cheap as was asked for.
+void require_affordable(const Task& task) {
+  if (!task.max_cost || *task.max_cost >= task.problem.baseline.cost) return;
+  Json json = describe(task.problem);
+  json["max_cost"] = *task.max_cost;
+  json["status"] = solvers::to_string(solvers::Status::infeasible);
+  throw Failure(kInfeasible,
+                fmt::format("no schedule of '{}' costs {} or less: running every node once costs {}", task.problem.name,
+                            *task.max_cost, task.problem.baseline.cost),
+                std::move(json));
+}
+
+/// The plan of what was found for its peak's sake. A long one that is no answer is not waited for.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
   constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
   const bool interrupted = catch_interrupt();
-  solvers::Solution& solution = answer.found.solution;
-  if (interrupted && solution.schedule.length() > kQuicklyPlanned) return;
+  const solvers::Solution& solution = answer.found.solution;
+  if ((interrupted || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
   solvers::PlanOptions options{.alignment = task.alignment};
   options.limit.stop = search.limit.stop;
   options.limit.seconds = std::max(0.0, search.limit.seconds - answer.found.seconds);
@@ -144,8 +156,7 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
 }
 
 Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  pipeline::FitOptions options{search, {.alignment = task.alignment}};
-  options.share = pipeline::share_for_search(task.problem.graph, search.limit.seconds);
+  const pipeline::FitOptions options = pipeline::patient(task.problem.graph, search, {.alignment = task.alignment});
   pipeline::Fit fit = pipeline::fit_to_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = fit.fits();
@@ -414,6 +425,7 @@ int solve(const SolveArguments& arguments) {
   }
   const std::optional<core::Schedule> start = arguments.start.load(graph, options.scope);
   options.start = start ? &*start : nullptr;
+  require_affordable(task);
   if (!arguments.sweep.empty()) return write_tw_curve(arguments.console, task.problem, options, arguments.sweep);
   if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
   options.limit = from_start(options.limit);

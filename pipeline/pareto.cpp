@@ -102,19 +102,29 @@ class CurveSearch {
     solvers::Solution found = solver_.solve(rounded_.graph, search);
     watch_.charge(found.work);
     note(found);
+    end_stop_ = found.stop;
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
   std::vector<std::int64_t> spread_budgets() {
-    solvers::SolveOptions search = options_.fit.search;
+    const solvers::SolveOptions search = options_.fit.search;
+    solvers::SolveOptions once = search;
+    once.scope.max_occurrences = 1;
+    if (solver_.honours(once.scope) && search.scope.max_occurrences != 1) search_end(once, 0.1);
+    const std::size_t known = front_.size();
     search_end(search, 0.15);
-    search.scope.max_occurrences = 1;
-    if (solver_.honours(search.scope) && options_.fit.search.scope.max_occurrences != 1) search_end(search, 0.1);
+    // A large graph's search has hardly begun by then.
+    if (front_.size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
     const std::int64_t least = front_.begin()->first;
     std::int64_t most = front_.rbegin()->first;
     // Nodes that cost nothing may run again.
+    std::int64_t free_peak = most;
     for (const solvers::Tradeoff& met : curve_.met) {
-      if (met.cost == least_cost_ && met.peak >= least) most = std::min(most, met.peak);
+      if (met.cost == least_cost_) free_peak = std::min(free_peak, std::max(met.peak, least));
+    }
+    if (free_peak < most && !watch_.expired_now()) {
+      fit_within(free_peak, &front_.rbegin()->second.schedule, 0.05);
+      most = front_.rbegin()->first;
     }
     std::vector<std::int64_t> budgets{most};
     const std::int64_t alignment = options_.fit.plan.alignment;
@@ -143,6 +153,23 @@ class CurveSearch {
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
+  /// Also whether something new is on the curve.
+  std::pair<Fit, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
+    FitOptions options = options_.fit;
+    options.search.limit = watch_.share(share);
+    options.search.start = start;
+    options.search.seed += static_cast<std::uint64_t>(std::max(0, curve_.passes - 1));
+    options.plan = planning();
+    options.share = options.later_share = 0.8;
+    options.max_rounds = 4;
+    problem_.budget = budget;
+    Fit found = fit_to_budget(problem_, rounded_, solver_, options);
+    watch_.charge(found.solution.work);
+    note(found.solution);
+    const bool better = found.plan && offer(found.solution.schedule, found.plan);
+    return {std::move(found), better};
+  }
+
   struct Searched {
     bool better = false;     ///< something new on the curve
     bool cut_short = false;  ///< by a limit, so that more time may bring more
@@ -150,16 +177,7 @@ class CurveSearch {
   };
   Searched search_point(std::size_t i, const core::Schedule* start, double share) {
     CurvePoint& point = curve_.points[i];
-    FitOptions options = options_.fit;
-    options.search.limit = watch_.share(share);
-    options.search.start = start;
-    options.plan = planning();
-    options.share = 0.8;
-    options.max_rounds = 4;
-    problem_.budget = point.budget;
-    Fit found = fit_to_budget(problem_, rounded_, solver_, options);
-    watch_.charge(found.solution.work);
-    note(found.solution);
+    const auto [found, better] = fit_within(point.budget, start, share);
     if (found.solution.cost_bound.value > point.cost_bound.value && is_about_all(found.solution.cost_bound))
       point.cost_bound = found.solution.cost_bound;
     for (std::size_t below = i + 1; below < curve_.points.size(); ++below) {
@@ -168,18 +186,16 @@ class CurveSearch {
     }
     if (found.solution.status == solvers::Status::infeasible)
       std::fill(proved_infeasible_.begin() + static_cast<std::ptrdiff_t>(i), proved_infeasible_.end(), true);
-    const bool better = found.plan && offer(std::move(found.solution.schedule), std::move(found.plan));
     return {better, found.solution.timed_out, found.solution.stop};
   }
 
-  /// How often all points can be searched in what is left.
-  int most_passes(std::size_t open) const {
+  /// Into how many passes the time that is left is divided; what their searches do not need goes into more.
+  int planned_passes(std::size_t open) const {
     constexpr double kSecondsOfOne = 0.3;
-    constexpr int kMost = 6, kUnlimited = 1'000'000;
+    constexpr int kMost = 6;
     const core::Limit rest = watch_.rest();
-    if (std::isfinite(rest.seconds))
-      return std::clamp(static_cast<int>(rest.seconds / (kSecondsOfOne * static_cast<double>(open))), 1, kMost);
-    return rest.counts_work() ? 2 : kUnlimited;
+    if (!std::isfinite(rest.seconds)) return 2;
+    return std::clamp(static_cast<int>(rest.seconds / (kSecondsOfOne * static_cast<double>(open))), 1, kMost);
   }
 
   std::size_t count_open() const {
@@ -206,13 +222,15 @@ class CurveSearch {
     const std::size_t count = curve_.points.size();
     started_from_.assign(count, -1);
     std::size_t open = count_open();
-    const int most = most_passes(std::max<std::size_t>(open, 1));
+    const int planned = planned_passes(std::max<std::size_t>(open, 1));
     curve_.stop = solvers::Stop::proved;
-    for (bool more = true; more && open > 0 && curve_.passes < most && !watch_.expired_now(); open = count_open()) {
+    const bool timed = std::isfinite(watch_.rest().seconds);
+    for (bool more = true; more && open > 0 && (timed || curve_.passes < planned) && !watch_.expired_now();
+         open = count_open()) {
       const bool down = curve_.passes % 2 == 0;
       ++curve_.passes;
       more = false;
-      const double later = static_cast<double>(open) * (most - curve_.passes);
+      const double later = static_cast<double>(open) * std::max(0, planned - curve_.passes);
       for (std::size_t k = 0, left = open; k < count && left > 0 && !watch_.expired_now(); ++k) {
         const std::size_t i = down ? k : count - 1 - k;
         if (closed(i)) continue;
@@ -223,8 +241,12 @@ class CurveSearch {
         --left;
       }
     }
-    if (count_open() == 0) curve_.stop = solvers::Stop::proved;
-    if (count_open() > 0 && watch_.expired_now()) curve_.stop = solvers::Stop::limit;
+    // Points that are all proved say nothing of smaller budgets than theirs.
+    if (count_open() == 0) {
+      curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
+    } else if (watch_.expired_now()) {
+      curve_.stop = solvers::Stop::limit;
+    }
     if (watch_.interrupted()) curve_.stop = solvers::Stop::interrupted;
   }
 
@@ -253,8 +275,9 @@ class CurveSearch {
   const CurveOptions& options_;
   core::Stopwatch watch_;
   std::int64_t least_cost_ = 0;
-  std::map<std::int64_t, Planned> front_;   ///< by bytes of the plan; costs fall as they rise
-  std::vector<bool> proved_infeasible_;     ///< of each point
+  solvers::Stop end_stop_ = solvers::Stop::ended;  ///< of the search for the least peak
+  std::map<std::int64_t, Planned> front_;          ///< by bytes of the plan; costs fall as they rise
+  std::vector<bool> proved_infeasible_;            ///< of each point
   std::vector<std::int64_t> started_from_;  ///< of each point: the cost of the last schedule above that it began with
   Curve curve_;
 };

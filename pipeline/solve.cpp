@@ -103,6 +103,16 @@ double share_for_search(const core::Graph& graph, double seconds) {
   return std::clamp(1 - kSecondsOfNode * graph.node_count() / std::max(seconds, 1e-3), kLeast, kMost);
 }
 
+FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan) {
+  const double most = share_for_search(graph, search.limit.seconds);
+  return {.search = std::move(search),
+          .plan = std::move(plan),
+          .max_rounds = 16,
+          .share = std::min(0.5, most),
+          .later_share = most,
+          .first_share = 0.05};
+}
+
 namespace {
 
 /// What several calls of a solver, each under a budget that is no higher than fit.budget, found together.
@@ -127,7 +137,8 @@ class Fitting {
     planning.guard_bytes = 0;
     planning.capacity = fit.budget;
     planning.limit.stop = options_.search.limit.stop;
-    planning.limit.seconds = std::min(planning.limit.seconds, std::max(0.0, watch_.rest().seconds));
+    // Several may be needed, and none should take the time of a search.
+    planning.limit.seconds = std::min(planning.limit.seconds, std::max(0.0, watch_.rest().seconds / 4));
     core::Plan plan;
     if (options_.search.scope.order == solvers::OrderRule::free) {
       auto [schedule, found] = solvers::plan_some_order(problem_.graph, solution.schedule, planning);
@@ -212,9 +223,12 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     if (start.peak <= fit.budget) fitting.offer(known);
   }
   const std::int64_t least_cut = std::max(fit.budget / 200, options.plan.alignment);
-  std::int64_t solver_budget = fit.budget;
+  // The solver's budget goes down until a plan fits, then halfway up again.
+  std::int64_t solver_budget = fit.budget, unmet = 0;
+  std::optional<std::int64_t> high;  // the lowest whose plan did not fit
+  double share = options.first_share > 0 ? options.first_share : options.share;
   core::Schedule latest;
-  solvers::Status first = solvers::Status::not_found;
+  solvers::Status status = solvers::Status::not_found;
   const auto goes_on = [&] {
     if (fit.rounds == 0) return true;
     const double seconds = options.search.limit.seconds;
@@ -223,26 +237,49 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   while (goes_on() && !watch.interrupted()) {
     ++fit.rounds;
     search.budget = solver_budget;
-    search.limit.seconds = watch.rest().seconds * options.share;
+    search.limit.seconds = watch.rest().seconds * share;
     solvers::Solution solution = solver.solve(rounded.graph, search);
     fitting.learn(solution, solver_budget);
-    if (fit.rounds == 1) first = solution.status;
+    if (solver_budget == fit.budget) status = solution.status;
+    const bool more_time = solution.timed_out && !search.limit.counts_work();
     if (!meets(solution, solver_budget)) {
-      if (fit.rounds == 1 && !fit.plan) fitting.take(solution);
-      break;
+      const bool probing = fit.rounds == 1 && options.first_share > 0 && more_time;
+      if (!high && !fit.plan) fitting.take(solution);
+      if (solution.status == solvers::Status::infeasible && !high) break;
+      if (!high && !probing) break;
+      if (high) unmet = std::max(unmet, solver_budget);
+      latest = std::move(solution.schedule);
+    } else {
+      const std::optional<std::int64_t> planned = fitting.offer(solution);
+      if (!planned) break;
+      if (fit.rounds == 1) share = *planned > fit.budget ? options.share : options.later_share;
+      latest = std::move(solution.schedule);
+      if (*planned > fit.budget) {
+        high = solver_budget;
+        solver_budget -= std::max(*planned - fit.budget, least_cut);
+        if (solver_budget > unmet && !fit.fits()) {
+          search.start = &latest;
+          continue;
+        }
+      } else {
+        unmet = std::max(unmet, solver_budget);
+        if (!high && !more_time) break;
+      }
     }
-    const std::optional<std::int64_t> planned = fitting.offer(solution);
-    if (!planned) break;
-    if (*planned > fit.budget) {
-      solver_budget -= std::max(*planned - fit.budget, least_cut);
-    } else if (!solution.timed_out || search.limit.counts_work()) {
-      break;
+    if (fit.fits()) latest = fit.solution.schedule;
+    search.start = latest.steps.empty() ? options.search.start : &latest;
+    if (!high) continue;
+    if (*high - unmet <= 2 * least_cut) {
+      // Another schedule of as much memory may have a lower plan.
+      ++search.seed;
+      unmet = 0;
+      solver_budget = *high - least_cut;
+    } else {
+      solver_budget = unmet + (*high - unmet) / 2;
     }
-    latest = fit.fits() ? fit.solution.schedule : std::move(solution.schedule);
-    search.start = &latest;
   }
   fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
-  fit.solution.status = first;
+  fit.solution.status = status;
   if (fit.fits()) {
     const bool proved = fit.solution.cost == fit.solution.cost_bound.value;
     fit.solution.status = proved ? solvers::Status::optimal : solvers::Status::feasible;

@@ -62,7 +62,7 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
 /// read what lies there; 1 where none has, as in graphs of sizes and costs alone.
 std::int64_t default_alignment(const core::Graph& graph);
 
-/// How much of that wall time may go into the search, so that plans of the graph's schedules are made in the rest.
+/// How much of that wall time may go into one search, so that a plan of what it finds is made in the rest.
 double share_for_search(const core::Graph& graph, double seconds);
 
 /// How to look for a schedule whose plan fits.
@@ -70,8 +70,16 @@ struct FitOptions {
   solvers::SolveOptions search;                    ///< its budget is not read
   solvers::PlanOptions plan = {.alignment = 256};  ///< guards come beside the budget
   int max_rounds = 8;                              ///< how often the solver may be called
-  double share = 0.5;  ///< of the wall time that is left, for each call; plans, and other calls, need the rest
+  /// Of the wall time that is left, for each call; plans, and other calls, need the rest. Where the first plan fits
+  /// at once, so that no other calls are expected, later_share.
+  double share = 0.5, later_share = 0.5;
+  /// Of the wall time, for a first call that tells whether plans will fit; 0: none.
+  double first_share = 0;
 };
+
+/// The same with the time divided as it is best for people who wait: a first call of 5%, then nearly all, or calls of
+/// half of what is left where plans do not fit easily.
+FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan);
 
 /// A schedule whose plan, not only its peak, is to fit into a budget.
 struct Fit {
@@ -89,8 +97,9 @@ struct Fit {
 
 /// Solves `rounded`, which is problem.rounded_up(options.plan.alignment), and plans, all within the wall time of
 /// options.search. Where the plan needs more than the problem's budget (fragmentation), the solver's budget is lowered
-/// by the excess, by 0.5% at least, and it is called again, from the best schedule so far; so it is where the plan fits
-/// and there is time that it could have used. Each call has the whole work limit. What options.search.start is known to
+/// by the excess, by 0.5% at least, and it is called again, from the best schedule so far, then halfway between what
+/// fits and what does not; and again where the plan fits and there is time that it could have used. Each call has the
+/// whole work limit. What options.search.start is known to
 /// reach is never lost. The problem must have a budget. The schedule is as the solver gave it: evaluate_again() checks
 /// it. After Ctrl-C, a long schedule is not planned.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,

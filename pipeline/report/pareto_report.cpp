@@ -84,11 +84,13 @@ std::string curve_chart(const ParetoReport& report, const Axes& axes) {
     if (!point.known) continue;
     const bool knee = report.knee == i;
     dots += fmt::format(
-        "<circle class='point{}' cx='{:.1f}' cy='{:.1f}' r='{}'><title>{}{} planned, budget {}\ncost {} ({})\n{}, at "
-        "most {:.2f}% above the least</title></circle>\n",
+        "<circle class='point{}' cx='{:.1f}' cy='{:.1f}' r='{}'><title>{}{} planned, budget {}\ncost {} ({}), {} "
+        "recomputed\n{}, "
+        "at most {:.2f}% above the least</title></circle>\n",
         knee ? " chosen" : "", axes.x(real(point.planned_bytes)), height(point.cost), knee ? 5.5 : 3.2,
         knee ? "knee: " : "", core::format_bytes(point.planned_bytes), core::format_bytes(point.budget_bytes),
-        grouped(point.cost), change(report.baseline_cost, point.cost), escaped(point.status), point.gap_pct);
+        grouped(point.cost), change(report.baseline_cost, point.cost), grouped(point.recomputed), escaped(point.status),
+        point.gap_pct);
     if (knee)
       dots += fmt::format("<text class='arena-name' x='{:.1f}' y='{:.1f}'>knee: {}, {}</text>\n",
                           axes.x(real(point.planned_bytes)) + 9, height(point.cost) - 8,
@@ -96,11 +98,11 @@ std::string curve_chart(const ParetoReport& report, const Axes& axes) {
   }
   if (!bound.empty()) svg += fmt::format("<path class='bound' d='{}H{:.1f}'/>\n", bound, axes.left);
   if (!curve.empty()) svg += fmt::format("<path class='curve schedule' d='{}'/>\n", curve);
-  const double names = axes.right - 5;
+  const double names = std::min(axes.right, baseline) - 12;
   svg += fmt::format(
       "<text class='arena-name' x='{0:.1f}' y='{1:.1f}' text-anchor='end'>schedules found</text>\n"
       "<text class='bound-name' x='{0:.1f}' y='{2:.1f}' text-anchor='end'>proved: no schedule costs less</text>\n",
-      names, axes.top + 30, axes.top + 46);
+      names, axes.top + 32, axes.top + 50);
   return svg + dots;
 }
 
@@ -109,6 +111,9 @@ std::string memory_cell(std::int64_t bytes) {
 }
 
 std::string points_table(const ParetoReport& report) {
+  const auto increase = [&](std::int64_t cost) {
+    return fmt::format("+{:.2f}%", percent_of(cost - report.baseline_cost, report.baseline_cost));
+  };
   std::string rows;
   for (std::size_t i = 0; i < report.points.size(); ++i) {
     const Point& point = report.points[i];
@@ -117,18 +122,16 @@ std::string points_table(const ParetoReport& report) {
                         percent_of(point.budget_bytes, report.baseline_peak_bytes));
     if (point.known) {
       rows += memory_cell(point.planned_bytes) + memory_cell(point.peak_bytes);
-      rows +=
-          fmt::format("<td>{}</td><td>{}</td><td>{}</td><td>{:.2f}%</td><td>{}</td>", grouped(point.cost),
-                      change(report.baseline_cost, point.cost), change(report.baseline_cost, point.lower_bound_cost),
-                      point.gap_pct, grouped(point.recomputed));
+      rows += fmt::format("<td>{}</td><td>{}</td><td>{}</td><td>{:.2f}%</td>", grouped(point.cost),
+                          increase(point.cost), increase(point.lower_bound_cost), point.gap_pct);
     } else {
-      for (int cell = 0; cell < 7; ++cell) rows += "<td>\u2013</td>";
+      for (int cell = 0; cell < 6; ++cell) rows += "<td>\u2013</td>";
     }
     rows += fmt::format("<td>{}</td></tr>\n", escaped(point.status));
   }
   return fmt::format(
       "<section><h2>The points</h2><div class='scroll'><table><thead><tr><th>budget</th><th>of baseline</th>"
-      "<th>planned</th><th>peak</th><th>cost</th><th>increase</th><th>at least</th><th>gap</th><th>recomputed</th>"
+      "<th>planned</th><th>peak</th><th>cost</th><th>increase</th><th>at least</th><th>gap</th>"
       "<th>status</th></tr></thead><tbody>\n{}</tbody></table></div></section>\n",
       rows);
 }

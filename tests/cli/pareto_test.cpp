@@ -1,0 +1,166 @@
+// cairn pareto: the curve in all of its outputs, its options, and what it says of bad input.
+#include "cairn/core/formats/files.h"
+#include "cairn/core/profile.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
+
+namespace {
+
+using namespace cairn;
+using test::check_error;
+using test::diamond_graph;
+using test::Folder;
+using test::run_command;
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Json run_json(const Words& words, int code = 0) {
+  const auto outcome = run_command(words + Words{"--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == code);
+  return outcome.json();
+}
+
+/// A training step with work for every budget.
+std::string write_ffn(const Folder& folder) {
+  const std::string path = folder / "ffn.json";
+  REQUIRE(run_command({"model", "ffn", "--layers", "6", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs",
+                       "8", "-q", "-o", path})
+              .code == 0);
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("pareto gives the whole curve, and every output tells the same") {
+  const Folder folder;
+  const std::string path = write_ffn(folder);
+  const core::Graph graph = core::load_graph(path);
+  const Words words = {"pareto", path, "--points", "5", "--work-limit", "400000"};
+  const Json json = run_json(words + Words{"--csv", folder / "c.csv", "--svg", folder / "c.svg", "--report",
+                                           folder / "c.html", "--schedules", folder / "points"});
+  const Json& points = json["points"];
+  REQUIRE(points.size() == 5);
+  CHECK(json["alignment"] == 256);
+  CHECK(points[0]["cost"] == json["baseline_cost"]);
+  CHECK(points[0]["status"] == "optimal");
+  std::string csv =
+      "budget_bytes,peak_bytes,planned_bytes,cost,cost_increase_pct,lower_bound_cost,gap_pct,status,knee\n";
+  int knees = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Json& point = points[i];
+    const std::int64_t budget = point["budget_bytes"], planned = point["planned_bytes"], cost = point["cost"];
+    INFO("budget " << budget);
+    CHECK(planned <= budget);
+    CHECK(point["lower_bound_cost"].get<std::int64_t>() <= cost);
+    CHECK(point["gap_pct"].get<double>() >= 0);
+    if (i > 0) {
+      CHECK(budget < points[i - 1]["budget_bytes"].get<std::int64_t>());
+      CHECK(cost >= points[i - 1]["cost"].get<std::int64_t>());
+      CHECK(point["lower_bound_cost"] >= points[i - 1]["lower_bound_cost"]);
+    }
+    const auto file = core::load_schedule(folder / ("points/" + std::to_string(budget) + ".json"), graph);
+    const core::Evaluation evaluation = core::evaluate(graph, file.schedule);
+    CHECK(evaluation.peak == point["peak_bytes"].get<std::int64_t>());
+    CHECK(evaluation.cost == cost);
+    knees += point["knee"] == true ? 1 : 0;
+    const auto column = [&](const char* key) { return std::to_string(point[key].get<std::int64_t>()); };
+    CHECK(test::read_text(folder / "c.csv")
+              .find("\n" + column("budget_bytes") + "," + column("peak_bytes") + "," + column("planned_bytes") + "," +
+                    column("cost") + ",") != std::string::npos);
+  }
+  CHECK(knees == 1);
+  CHECK(json["knee"]["knee"] == true);
+  CHECK(json["knee_definition"].get<std::string>().find("straight line") != std::string::npos);
+  CHECK(test::read_text(folder / "c.csv").rfind(csv, 0) == 0);
+  CHECK(test::read_text(folder / "c.svg").rfind("<svg xmlns=", 0) == 0);
+  CHECK(test::read_text(folder / "c.svg").find("knee: ") != std::string::npos);
+  const std::string page = test::read_text(folder / "c.html");
+  CHECK(page.rfind("<!DOCTYPE html>", 0) == 0);
+  CHECK(page.find("(knee)") != std::string::npos);
+
+  const auto table = run_command(words);
+  CHECK(table.code == 0);
+  CHECK(table.out.find("<- knee\n") != std::string::npos);
+  CHECK(table.out.find("\nstopped after ") != std::string::npos);
+  CHECK(run_json(words)["points"] == points);  // within a limit of work, always the same
+}
+
+TEST_CASE("pareto takes budgets, and says which cannot be met") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const Json points = run_json({"pareto", graph, "--budgets", "49,100%,52"})["points"];
+  REQUIRE(points.size() == 3);
+  CHECK(points[0]["budget_bytes"] == 60);
+  CHECK(points[0]["cost"] == 10);
+  CHECK(points[1]["budget_bytes"] == 52);
+  CHECK(points[1]["peak_bytes"] == 50);
+  CHECK(points[1]["cost"] == 11);
+  CHECK(points[1]["status"] == "optimal");
+  CHECK(points[2]["status"] == "infeasible");
+  CHECK(points[2]["cost"].is_null());
+  CHECK(points[2]["gap_pct"].is_null());
+  CHECK(run_command({"pareto", graph, "--budgets", "49,60"}).out.find("infeasible") != std::string::npos);
+
+  check_error(run_command({"pareto", graph, "--budgets", "48,49"}), 3, {"49 bytes", "lower bound is 50 bytes"});
+  check_error(run_command({"pareto", graph, "--budgets", "55", "--solver", "none"}), 4,
+              {"55 bytes", "60 bytes are known", "--time-limit"});
+}
+
+TEST_CASE("pareto with a solver that never recomputes has one point") {
+  const Folder folder;
+  const Json json = run_json({"pareto", folder.write("g.json", diamond_graph()), "--solver", "order"});
+  REQUIRE(json["points"].size() == 1);
+  CHECK(json["points"][0]["planned_bytes"] == 60);
+  CHECK(json["knee"]["budget_bytes"] == 60);
+}
+
+TEST_CASE("pareto never returns less than it started from") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  REQUIRE(run_command({"solve", graph, "--budget", "50", "-q", "-o", folder / "s.json"}).code == 0);
+  const Json json = run_json(
+      {"pareto", graph, "--solver", "none", "--budgets", "55,60", "--start", folder / "s.json", "--work-limit", "10"});
+  CHECK(json["points"][1]["cost"] == 11);
+}
+
+TEST_CASE("pareto refuses what it cannot do, in a line") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  check_error(run_command({"pareto", graph, "--points", "1"}), 2, {"--points"});
+  check_error(run_command({"pareto", graph, "--points", "many"}), 2, {"--points"});
+  check_error(run_command({"pareto", graph, "--points", "4", "--budgets", "80%"}), 2, {"--points", "--budgets"});
+  check_error(run_command({"pareto", graph, "--budgets", "80%,much"}), 2, {"'much'"});
+  check_error(run_command({"pareto", graph, "--budgets", "80%,0"}), 2, {"'0'", "not positive"});
+  check_error(run_command({"pareto", graph, "--csv", folder / "no/c.csv"}), 2, {"no/c.csv", "folder"});
+  check_error(run_command({"pareto", graph, "--csv", graph}), 2, {"--csv", "GRAPH"});
+  check_error(run_command({"pareto", graph, "--csv", folder / "x", "--svg", folder / "x"}), 2, {"--csv", "--svg"});
+  check_error(run_command({"pareto", graph, "--schedules", graph}), 2, {"--schedules", "folder"});
+  check_error(run_command({"pareto", graph, "--solver", "nobody"}), 2, {"nobody"});
+  check_error(run_command({"pareto", folder / "none.json"}), 2, {"none.json"});
+  check_error(run_command({"pareto", graph, "--start", folder / "none.json"}), 2, {"none.json"});
+  CHECK(test::read_text(graph) == diamond_graph());
+}
+
+TEST_CASE("Ctrl-C keeps the points that are known and exits with 130") {
+  const Folder folder;
+  const std::string path = folder / "large.json";
+  REQUIRE(run_command({"generate", "random", "--nodes", "4000", "--edges", "8000", "-q", "-o", path}).code == 0);
+  test::Child child({"pareto", path, "--time-limit", "10m", "--csv", folder / "c.csv", "--json"});
+  child.wait_for_interrupt_handler();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  child.interrupt();
+  const test::Outcome outcome = child.wait();
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 130);
+  CHECK(outcome.err.find("interrupted; ") != std::string::npos);
+  const Json json = outcome.json();
+  CHECK(json["interrupted"] == true);
+  CHECK(json["stopped"] == "interrupted");
+  CHECK(test::read_text(folder / "c.csv").rfind("budget_bytes,", 0) == 0);
+}
