@@ -15,6 +15,7 @@
 #include "cairn/solvers/engines/internal/engine.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/cost_bound.h"
+#include "cairn/solvers/remat/internal/population.h"
 #include "cairn/solvers/remat/internal/refine.h"
 #include "cairn/solvers/remat/internal/search.h"
 
@@ -189,6 +190,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   std::optional<BoundBeside> bound;
   if (inner.budget) {
     core::within(watch, kConstruction, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, 0); });
+    if (!incumbent.cannot_improve() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
     // Under a work limit one after the other, so that the answer is the same on every machine.
     const bool beside = !options.limit.counts_work();
     if (!incumbent.cannot_improve() && !watch.expired_now()) {

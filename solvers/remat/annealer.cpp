@@ -256,7 +256,7 @@ void Annealer::begin_run(std::int64_t moves, double hot, double cold) {
 
 void Annealer::advance(core::Stopwatch& watch) {
   constexpr std::int64_t kAdapt = 500;
-  constexpr double kLeastFitting = 0.2, kMostFitting = 0.4, kCheapest = 1.0 / 30, kDearest = 1000;
+  constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
   const double price = unit_cost_ / unit_size_;
   auto excess_now = static_cast<double>(schedule_.excess());
   while (run_done_ < run_moves_ && !watch.expired()) {

@@ -78,15 +78,16 @@ class Island {
  private:
   void begin_run(std::int64_t moves_left) {
     // A move or so a node is a descent; a thousand are worth heating up for.
-    constexpr double kLeastHot = 0.05, kMostHot = 2, kCold = 0.02, kThorough = 1000;
+    constexpr double kLeastHot = 0.1, kMostHot = 10, kLeastCold = 0.02, kMostCold = 0.12, kThorough = 1000;
     constexpr std::int64_t kShortest = 20'000;
     const auto nodes = static_cast<std::int64_t>(graph_.node_count());
     const std::int64_t wanted = std::max(kShortest, 100 * nodes) << std::min(runs_, 24);
     const std::int64_t moves = std::clamp(wanted, kShortest, std::max(kShortest, moves_left));
     const double part = static_cast<double>(moves) / (kThorough * static_cast<double>(nodes + 1));
-    const double hot = std::clamp(kMostHot * part, kLeastHot, kMostHot) * (0.25 + 0.75 * random_.uniform());
+    const double hot = std::clamp(kMostHot * part, kLeastHot, kMostHot) * (0.5 + random_.uniform());
+    const double cold = std::clamp(hot / 50, kLeastCold, kMostCold) * (0.5 + 0.5 * random_.uniform());
     annealer_.start(best_, goal_.budget);
-    annealer_.begin_run(moves, std::max(hot, 2 * kCold), kCold);
+    annealer_.begin_run(moves, hot, cold);
     running_ = true;
     ++runs_;
   }

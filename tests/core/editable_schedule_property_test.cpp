@@ -294,6 +294,42 @@ TEST_CASE("the range maximum agrees with a plain one") {
   });
 }
 
+TEST_CASE("what exceeds a ceiling agrees with a plain sum, and the steps that do are found") {
+  std::int64_t above = 0;
+  tests::for_each_seed(400, [&](Random& random) {
+    const Graph graph = random_graph(random, {.min_nodes = 2, .max_nodes = 150, .several_outputs = random.chance(50)});
+    EditableSchedule edited(graph);
+    const std::int64_t charge = random.between(0, 3);
+    std::int64_t ceiling = 0;
+    edited.assign(random_schedule(random, graph).steps);
+    Editor editor(random, graph, edited);
+    for (int k = 0; k < 25; ++k) {
+      if (k % 10 == 0) {
+        if (k > 0 && random.chance(30)) edited.assign(random_schedule(random, graph).steps);
+        ceiling = random.between(0, edited.peak());
+        edited.set_ceiling(ceiling, charge);
+      }
+      editor.edit();
+      if (random.chance(40)) continue;  // several edits between two questions
+      std::int64_t sum = 0;
+      std::vector<Occurrence> found;
+      for (const Occurrence o : occurrences(edited)) {
+        if (edited.during(edited.place(o)) <= ceiling) continue;
+        sum += edited.during(edited.place(o)) - ceiling + charge;
+        found.push_back(o);
+      }
+      REQUIRE(edited.excess() == sum);
+      above += static_cast<std::int64_t>(found.size());
+      const auto from = static_cast<Place>(random.below(edited.place(edited.end()) + 1));
+      const auto behind =
+          std::find_if(found.begin(), found.end(), [&](Occurrence o) { return edited.place(o) >= from; });
+      const Occurrence wanted = behind != found.end() ? *behind : found.empty() ? kNone : found.front();
+      REQUIRE(edited.step_above_ceiling(from) == wanted);
+    }
+  });
+  CHECK(above > 10'000);
+}
+
 TEST_CASE("the legal range of a step is where every step still reads what it reads") {
   tests::for_each_seed(1000, [&](Random& random) {
     const Graph graph = random_graph(random, {.max_nodes = 8, .several_outputs = random.chance(50)});

@@ -1,0 +1,154 @@
+// Annealing and the search of islands against the definitions and the cheapest schedules there are.
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/registry.h"
+#include "cairn/solvers/remat/internal/annealer.h"
+#include "cairn/solvers/remat/internal/search.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::Graph;
+using core::Schedule;
+namespace reference = core::reference;
+using tests::Random;
+
+constexpr Scope kSearched[] = {kAnySchedule, {OrderRule::input, 0}, {OrderRule::free, 2}, {OrderRule::input, 2}};
+
+core::Stopwatch watch_of(std::int64_t work) { return core::Stopwatch(core::Limit{.work = work}); }
+
+TEST_CASE("where annealing stands and the best it met are valid schedules of the scope, of the cost that it says") {
+  int fitted = 0, recomputed = 0;
+  tests::for_each_seed(1500, [&](Random& random) {
+    tests::RandomGraphOptions kind = tests::any_graph(random);
+    kind.max_nodes = random.chance(20) ? 60 : 10;
+    const Graph graph = random_graph(random, kind);
+    const Scope scope = kSearched[random.below(4)];
+    const Schedule start = core::baseline_schedule(graph);
+    const std::int64_t high = core::evaluate(graph, start).peak;
+    const std::int64_t budget = random.between(core::peak_lower_bound(graph), high);
+    Annealer annealer(graph, scope, static_cast<std::uint64_t>(random.below(1000)));
+    annealer.start(start.steps, budget);
+    REQUIRE(annealer.fits() == (high <= budget));
+    for (int run = 0; run < 2; ++run) {
+      core::Stopwatch watch = watch_of(3000);
+      annealer.begin_run(400, 1.0, 0.02);
+      while (!annealer.run_ended() && !watch.expired()) annealer.advance(watch);
+      const Schedule current{annealer.current()};
+      REQUIRE(reference::valid(graph, core::run_pinned_once(graph, current)));
+      REQUIRE(scope.contains(graph, current));
+      recomputed += core::evaluate(graph, current).recomputed > 0 ? 1 : 0;
+      if (!annealer.fits()) continue;
+      ++fitted;
+      const Schedule best{annealer.best()};
+      REQUIRE(scope.contains(graph, best));
+      const core::Evaluation measures = core::evaluate(graph, best);
+      REQUIRE(measures.valid());
+      REQUIRE(measures.peak <= budget);
+      REQUIRE(measures.cost == annealer.best_cost());
+    }
+  });
+  CHECK(fitted > 500);
+  CHECK(recomputed > 300);
+}
+
+/// What a search from the baseline under a work limit comes to.
+Solution searched(const Graph& graph, SolveOptions options, std::int64_t work) {
+  options.limit.work = work;
+  core::Stopwatch watch(options.limit);
+  Incumbent incumbent(graph, options, watch);
+  incumbent.offer(core::baseline_schedule(graph));
+  const Stop stop = search(graph, options, {}, incumbent, watch);
+  return incumbent.finish(stop == Stop::limit);
+}
+
+TEST_CASE("searches of small graphs find the cheapest schedule, and the least peak, nearly always") {
+  int budgets = 0, cheapest = 0, found = 0, peaks = 0, least = 0;
+  tests::for_each_seed(150, [&](Random& random) {
+    tests::RandomGraphOptions kind = tests::any_graph(random);
+    kind.max_nodes = 8;
+    const Graph graph = random_graph(random, kind);
+    if (graph.value_count() > 14) return;
+    const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+    SolveOptions options;
+    options.seed = static_cast<std::uint64_t>(random.below(100));
+    const Solution lowest = searched(graph, options, 60'000);
+    const std::int64_t least_peak = reference::least_peak(graph);
+    REQUIRE(lowest.peak >= least_peak);
+    ++peaks;
+    least += lowest.peak == least_peak ? 1 : 0;
+    options.budget = random.between(least_peak, high);
+    const Solution best = searched(graph, options, 60'000);
+    const std::int64_t cost = reference::cost(graph, *reference::cheapest_within(graph, *options.budget));
+    ++budgets;
+    if (best.peak > *options.budget) return;
+    ++found;
+    REQUIRE(best.cost >= cost);
+    cheapest += best.cost == cost ? 1 : 0;
+  });
+  CHECK(found >= budgets * 95 / 100);
+  CHECK(cheapest >= budgets * 90 / 100);
+  CHECK(least >= peaks * 90 / 100);
+}
+
+TEST_CASE("a search keeps the scope and is never worse than where it starts") {
+  tests::for_each_seed(60, [&](Random& random) {
+    const Graph graph = random_graph(random, {.min_nodes = 5, .max_nodes = 30});
+    for (const Scope& scope : kSearched) {
+      SolveOptions options;
+      options.scope = scope;
+      const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
+      if (random.chance(60)) options.budget = random.between(core::peak_lower_bound(graph), baseline.peak);
+      if (!options.budget && random.chance(50)) options.max_cost = baseline.cost + random.between(0, baseline.cost);
+      const Solution solution = searched(graph, options, 40'000);
+      REQUIRE(scope.contains(graph, solution.schedule));
+      REQUIRE(reference::valid(graph, solution.schedule));
+      REQUIRE(solution.peak <= baseline.peak);
+      if (options.budget && baseline.peak <= *options.budget) REQUIRE(solution.cost <= baseline.cost);
+      if (options.max_cost) REQUIRE(solution.cost <= *options.max_cost);
+    }
+  });
+}
+
+TEST_CASE("one seed and work limit give one schedule: searches, and auto") {
+  tests::for_each_seed(6, [&](Random& random) {
+    const Graph graph = random_graph(random, {.min_nodes = 70, .max_nodes = 90});
+    SolveOptions options;
+    options.seed = static_cast<std::uint64_t>(random.below(100));
+    const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+    options.budget = (3 * core::peak_lower_bound(graph) + high) / 4;
+    const Solution first = searched(graph, options, 300'000);
+    REQUIRE(searched(graph, options, 300'000).schedule.steps == first.schedule.steps);
+    options.limit.work = 2'000'000;
+    const auto automatic = [&] { return find_solver("auto").solve(graph, options); };
+    REQUIRE(automatic().schedule.steps == automatic().schedule.steps);
+  });
+}
+
+TEST_CASE("auto starts from the schedule that it is given") {
+  tests::for_each_seed(20, [&](Random& random) {
+    const Graph graph = random_graph(random, {.min_nodes = 20, .max_nodes = 40});
+    SolveOptions options;
+    options.limit.work = 300'000;
+    const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+    options.budget = (core::peak_lower_bound(graph) + high) / 2;
+    const Solution better = find_solver("auto").solve(graph, options);
+    if (better.peak > *options.budget) return;
+    options.start = &better.schedule;
+    options.limit.work = 10;
+    const Solution again = find_solver("auto").solve(graph, options);
+    REQUIRE(again.peak <= *options.budget);
+    REQUIRE(again.cost <= better.cost);
+  });
+}
+
+}  // namespace
+}  // namespace cairn::solvers
