@@ -45,6 +45,12 @@ class ChainPrices {
   }
 
  private:
+  // Of the forward pass, for the subgradient: how each price came about.
+  enum class Source : std::uint8_t { free, held, made };
+  struct Origin {
+    Source source;
+    bool shared;
+  };
   template <class Number, class Rules>
   Number forward(Rules& rules);
   struct Guide;
@@ -52,13 +58,15 @@ class ChainPrices {
   double evaluate(std::vector<double>& gradient);
   /// Nodes that read x and may run again in the stage.
   std::int32_t readers_again(std::int32_t t, core::ValueId x) const;
+  /// The first stage after t in which x surely is read; -1: none.
+  std::int32_t next_use(std::int32_t t, core::ValueId x) const;
+  bool used(std::int32_t t, core::ValueId x) const;
 
   const ChainStages& stages_;
   const core::Graph& graph_;
   std::int32_t end_;  // K
   std::vector<std::size_t> active_begin_;
   std::vector<core::NodeId> active_;
-  std::vector<std::int32_t> last_collected_;  // of each value: the last stage in which its price is collected
   std::vector<std::size_t> uses_begin_;
   std::vector<std::int32_t> uses_;          // the stages in which it surely is
   std::vector<double> price_, best_price_;  // units of cost a byte
@@ -70,9 +78,8 @@ class ChainPrices {
   std::vector<std::int64_t> rest_;       // of stages from t on
   std::vector<std::size_t> worth_begin_;
   std::vector<std::int64_t> worth_;
-  // Of the forward pass, for the subgradient: how each price came about.
-  enum class Source : std::uint8_t { free, held, made };
-  std::vector<Source> sources_;
+  std::vector<Origin> sources_;
+  std::vector<double> price_until_;
 };
 
 }  // namespace cairn::solvers
