@@ -25,7 +25,8 @@ struct ChainPrices::Guide {
     const double price = prices.price_until_[static_cast<std::size_t>(use)] - prices.price_until_[t];
     return std::max(cost(prices.graph_.producer(x)) - price * static_cast<double>(prices.graph_.value_size(x)), 0.0);
   }
-  void priced(std::int32_t, core::ValueId, double, Source source, bool shared) {
+  void ran(std::int32_t, core::NodeId, double) {}
+  void priced(std::int32_t, core::ValueId, double, double, Source source, bool shared) {
     sources.push_back({source, shared});
   }
   void stage_done(std::int32_t, double) {}
@@ -34,6 +35,7 @@ struct ChainPrices::Guide {
 /// Prices as whole numbers.
 struct ChainPrices::Exact {
   ChainPrices& prices;
+  bool in_advance = false;
   static constexpr std::int64_t kMost = std::int64_t{1} << 58;
 
   std::int64_t holding(std::int32_t t, std::int64_t bytes) const { return prices.holding(t, bytes); }
@@ -45,11 +47,11 @@ struct ChainPrices::Exact {
   /// shows at once. As much as making it costs beyond holding it till then.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
-    if (prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
+    if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
     const std::int32_t use = prices.next_use(t, x);
     if (use < 0) return 0;
-    const Wide price =
-        prices.whole_price_until_[static_cast<std::size_t>(use)] - prices.whole_price_until_[static_cast<std::size_t>(t) + 1];
+    const Wide price = prices.whole_price_until_[static_cast<std::size_t>(use)] -
+                       prices.whole_price_until_[static_cast<std::size_t>(t) + 1];
     const Wide held = (price * prices.graph_.value_size(x) >> prices.price_shift_) + 1;
     const std::int64_t made = cost(v) / prices.graph_.output_count(v);
     return held < made ? made - static_cast<std::int64_t>(held) : 0;
@@ -63,10 +65,18 @@ struct ChainPrices::Exact {
   }
   /// A price may always be lower.
   static std::int64_t sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kMost); }
-  void priced(std::int32_t t, core::ValueId x, std::int64_t price, Source, bool) {
+  void ran(std::int32_t t, core::NodeId v, std::int64_t excess) {
+    const ChainStages::Node& node = prices.stages_.node(v);
+    if (t <= node.due || t > node.last) return;
+    std::int64_t& most = prices.run_excess_[prices.run_begin_[v] + static_cast<std::size_t>(t - node.first)];
+    most = std::max(most, excess);
+  }
+  void priced(std::int32_t t, core::ValueId x, std::int64_t price, std::int64_t excess, Source, bool) {
     const ChainStages::Value& value = prices.stages_.value(x);
-    if (t > value.from && t <= value.until + 1)
-      prices.worth_[prices.worth_begin_[x] + static_cast<std::size_t>(t - 1 - value.from)] = price;
+    if (t <= value.from || t > value.until + 1) return;
+    const std::size_t place = prices.worth_begin_[x] + static_cast<std::size_t>(t - 1 - value.from);
+    prices.worth_[place] = price;
+    if (!prices.stages_.forced(t - 1, x)) prices.hold_excess_[place] = std::max(prices.hold_excess_[place], excess);
   }
   void stage_done(std::int32_t t, std::int64_t collected) { prices.rest_[static_cast<std::size_t>(t)] = collected; }
 };
@@ -182,8 +192,9 @@ Number ChainPrices::forward(Rules& rules) {
           share[x] = (price - kept) / static_cast<Number>(readers);
           left[x] = kept;
         }
-        rules.priced(t, x, price, source, shared);
+        rules.priced(t, x, price, carried[x] - price, source, shared);
       }
+      rules.ran(t, v, making);
     }
     std::int64_t bytes = t < end_ ? graph_.scratch(stages_.chain(t)) : 0;
     for (const core::NodeId v : active(t)) {
@@ -335,9 +346,21 @@ void ChainPrices::fix() {
     pairs += static_cast<std::size_t>(std::max(stages_.value(x).until - stages_.value(x).from + 1, 0));
   }
   worth_.assign(pairs, 0);
+  hold_excess_.assign(pairs, 0);
+  run_begin_.clear();
+  std::size_t runs = 0;
+  for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
+    run_begin_.push_back(runs);
+    runs += static_cast<std::size_t>(std::max(stages_.node(v).last - stages_.node(v).first + 1, 0));
+  }
+  run_excess_.assign(runs, 0);
   rest_.assign(static_cast<std::size_t>(end_) + 2, 0);
-  Exact exact{*this};
-  forward<std::int64_t>(exact);
+  // Two solutions of the dual of about the same value, each of which excludes something else.
+  for (const bool in_advance : {false, true}) {
+    Exact exact{*this, in_advance};
+    const auto value = forward<std::int64_t>(exact);
+    excess_of_ = in_advance ? std::min(excess_of_, value) : value;
+  }
   for (std::size_t t = rest_.size() - 1; t-- > 0;) rest_[t] += rest_[t + 1];
 }
 
