@@ -10,6 +10,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/random.h"
 #include "cairn/models/random_graphs.h"
+#include "cairn/solvers/remat/internal/annealer.h"
 #include "cairn/solvers/remat/internal/population.h"
 
 namespace {
@@ -82,6 +83,24 @@ void moves_from_scratch(benchmark::State& state) {
   count_moves(state, moves);
 }
 BENCHMARK(moves_from_scratch)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMicrosecond);
+
+/// Moves of the anytime search, each of several edits and mostly taken back, from where it is cold already.
+void moves_of_annealing(benchmark::State& state) {
+  const Instance instance = ::instance(state);
+  solvers::Annealer annealer(instance.graph, {}, 1);
+  const std::int64_t budget = core::evaluate(instance.graph, instance.schedule).peak * 9 / 10;
+  std::int64_t moves = 0;
+  for (auto _ : state) {
+    constexpr std::int64_t kMoves = 100'000;
+    core::Stopwatch watch(core::Limit{});
+    annealer.start(instance.schedule.steps, budget);
+    annealer.begin_run(kMoves, 0.1, 0.02);
+    annealer.advance(watch);
+    moves += kMoves;
+  }
+  count_moves(state, moves);
+}
+BENCHMARK(moves_of_annealing)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 
 /// Candidates of a population a second, made and evaluated; the second argument is the number of threads.
 void population(benchmark::State& state) {

@@ -104,6 +104,8 @@ double share_for_search(const core::Graph& graph, double seconds) {
 }
 
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan) {
+  constexpr std::int64_t kWork = 150'000'000;  // a quarter of a second: several schedules are planned
+  plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);
   return {.search = std::move(search),
           .plan = std::move(plan),

@@ -9,7 +9,7 @@ namespace cairn::solvers {
 /// Prices as floating-point numbers; notes down how each came about.
 struct ChainPrices::Guide {
   const ChainPrices& prices;
-  std::vector<Source>& sources;
+  std::vector<Origin>& sources;
   std::vector<double>& gradient;
 
   double holding(std::int32_t t, std::int64_t bytes) const { return prices.price_[t] * static_cast<double>(bytes); }
@@ -20,13 +20,22 @@ struct ChainPrices::Guide {
   double cost(core::NodeId v) const { return static_cast<double>(prices.graph_.cost(v) / prices.stages_.cost_unit()); }
   static double sum(double a, double b) { return a + b; }
   static double advance(std::int32_t, core::ValueId) { return 0; }
-  void priced(std::int32_t, core::ValueId, double, Source source) { sources.push_back(source); }
+  double until_next_use(std::int32_t t, core::ValueId x) const {
+    const std::int32_t use = prices.next_use(t, x);
+    const double price = prices.price_until_[static_cast<std::size_t>(use)] - prices.price_until_[t];
+    return std::max(cost(prices.graph_.producer(x)) - price * static_cast<double>(prices.graph_.value_size(x)), 0.0);
+  }
+  void ran(std::int32_t, core::NodeId, double) {}
+  void priced(std::int32_t, core::ValueId, double, double, Source source, bool shared) {
+    sources.push_back({source, shared});
+  }
   void stage_done(std::int32_t, double) {}
 };
 
 /// Prices as whole numbers.
 struct ChainPrices::Exact {
   ChainPrices& prices;
+  bool in_advance = false;
   static constexpr std::int64_t kMost = std::int64_t{1} << 58;
 
   std::int64_t holding(std::int32_t t, std::int64_t bytes) const { return prices.holding(t, bytes); }
@@ -38,23 +47,36 @@ struct ChainPrices::Exact {
   /// shows at once. As much as making it costs beyond holding it till then.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
-    if (prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
-    const auto begin = prices.uses_.begin() + static_cast<std::ptrdiff_t>(prices.uses_begin_[x]);
-    const auto end =
-        prices.uses_.begin() + static_cast<std::ptrdiff_t>(prices.uses_begin_[static_cast<std::size_t>(x) + 1]);
-    const auto use = std::upper_bound(begin, end, t);
-    if (use == end) return 0;
-    const Wide price = prices.whole_price_until_[*use] - prices.whole_price_until_[static_cast<std::size_t>(t) + 1];
+    if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
+    const std::int32_t use = prices.next_use(t, x);
+    if (use < 0) return 0;
+    const Wide price = prices.whole_price_until_[static_cast<std::size_t>(use)] -
+                       prices.whole_price_until_[static_cast<std::size_t>(t) + 1];
     const Wide held = (price * prices.graph_.value_size(x) >> prices.price_shift_) + 1;
     const std::int64_t made = cost(v) / prices.graph_.output_count(v);
     return held < made ? made - static_cast<std::int64_t>(held) : 0;
   }
+  std::int64_t until_next_use(std::int32_t t, core::ValueId x) const {
+    const std::int32_t use = prices.next_use(t, x);
+    const Wide price = prices.whole_price_until_[static_cast<std::size_t>(use)] - prices.whole_price_until_[t];
+    const Wide held = price * prices.graph_.value_size(x) >> prices.price_shift_;
+    const std::int64_t made = cost(prices.graph_.producer(x));
+    return held < made ? made - static_cast<std::int64_t>(held) : 0;
+  }
   /// A price may always be lower.
   static std::int64_t sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kMost); }
-  void priced(std::int32_t t, core::ValueId x, std::int64_t price, Source) {
+  void ran(std::int32_t t, core::NodeId v, std::int64_t excess) {
+    const ChainStages::Node& node = prices.stages_.node(v);
+    if (t <= node.due || t > node.last) return;
+    std::int64_t& most = prices.run_excess_[prices.run_begin_[v] + static_cast<std::size_t>(t - node.first)];
+    most = std::max(most, excess);
+  }
+  void priced(std::int32_t t, core::ValueId x, std::int64_t price, std::int64_t excess, Source, bool) {
     const ChainStages::Value& value = prices.stages_.value(x);
-    if (t > value.from && t <= value.until + 1)
-      prices.worth_[prices.worth_begin_[x] + static_cast<std::size_t>(t - 1 - value.from)] = price;
+    if (t <= value.from || t > value.until + 1) return;
+    const std::size_t place = prices.worth_begin_[x] + static_cast<std::size_t>(t - 1 - value.from);
+    prices.worth_[place] = price;
+    if (!prices.stages_.forced(t - 1, x)) prices.hold_excess_[place] = std::max(prices.hold_excess_[place], excess);
   }
   void stage_done(std::int32_t t, std::int64_t collected) { prices.rest_[static_cast<std::size_t>(t)] = collected; }
 };
@@ -64,7 +86,6 @@ ChainPrices::ChainPrices(const ChainStages& stages)
       graph_(stages.graph()),
       end_(stages.chain_length()),
       active_begin_(static_cast<std::size_t>(end_) + 2, 0),
-      last_collected_(static_cast<std::size_t>(graph_.value_count()), -1),
       price_(static_cast<std::size_t>(end_) + 1, 0.0),
       best_price_(price_) {
   const auto last_of = [&](core::NodeId v) {
@@ -80,13 +101,6 @@ ChainPrices::ChainPrices(const ChainStages& stages)
   std::vector<std::size_t> next(active_begin_);
   for (const core::NodeId v : graph_.input_order()) {
     for (std::int32_t t = stages_.node(v).first; t <= last_of(v); ++t) active_[next[static_cast<std::size_t>(t)]++] = v;
-    const ChainStages::Node& node = stages_.node(v);
-    for (const core::ValueId y : graph_.inputs(v)) {
-      if (node.first == node.due) last_collected_[y] = std::max(last_collected_[y], node.first);
-    }
-    for (const core::ValueId x : graph_.outputs(v)) {
-      last_collected_[x] = graph_.value_kept(x) ? end_ : stages_.value(x).surely_until;
-    }
   }
   for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
     uses_begin_.push_back(uses_.size());
@@ -108,6 +122,19 @@ std::int32_t ChainPrices::readers_again(std::int32_t t, core::ValueId x) const {
   return count;
 }
 
+std::int32_t ChainPrices::next_use(std::int32_t t, core::ValueId x) const {
+  const auto begin = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[x]);
+  const auto end = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[static_cast<std::size_t>(x) + 1]);
+  const auto use = std::upper_bound(begin, end, t);
+  return use == end ? -1 : *use;
+}
+
+bool ChainPrices::used(std::int32_t t, core::ValueId x) const {
+  const auto begin = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[x]);
+  const auto end = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[static_cast<std::size_t>(x) + 1]);
+  return std::binary_search(begin, end, t);
+}
+
 std::int64_t ChainPrices::holding(std::int32_t t, std::int64_t bytes) const {
   // Rounded down: a lower price of holding, and a lower sum.
   return static_cast<std::int64_t>(Wide(whole_price_[t]) * bytes >> price_shift_);
@@ -123,7 +150,7 @@ template <class Number, class Rules>
 Number ChainPrices::forward(Rules& rules) {
   // Of each value: what it costs to have it in the stage if it was there before; what of its price is not yet spent.
   std::vector<Number> carried(static_cast<std::size_t>(graph_.value_count()), Number{0});
-  std::vector<Number> left(carried);
+  std::vector<Number> left(carried), share(carried);
   Number sum{0};
   for (std::int32_t t = 0; t <= end_; ++t) {
     Number collected{0};
@@ -140,10 +167,7 @@ Number ChainPrices::forward(Rules& rules) {
       if (runs_surely) {
         for (const core::ValueId y : graph_.inputs(v)) collect(y);
       } else if (!may_be_first && t <= node.last) {
-        for (const core::ValueId y : graph_.inputs(v)) {
-          if (t <= last_collected_[y]) continue;  // that is what it is held for
-          making = rules.sum(making, left[y] / static_cast<Number>(readers_again(t, y)));
-        }
+        for (const core::ValueId y : graph_.inputs(v)) making = rules.sum(making, share[y]);
       }
       for (const core::ValueId x : graph_.outputs(v)) {
         Source source = Source::held;
@@ -158,8 +182,19 @@ Number ChainPrices::forward(Rules& rules) {
         }
         if (t <= node.last && t > node.first) making -= price;
         left[x] = price;
-        rules.priced(t, x, price, source);
+        share[x] = Number{0};
+        bool shared = false;
+        // What is more than holding it till its next use can bring goes to those who may read it when they run again.
+        if (const std::int32_t readers = price > 0 ? readers_again(t, x) : 0; readers > 0 && !used(t, x)) {
+          const bool later = next_use(t, x) >= 0;
+          const Number kept = !later ? Number{0} : node.once ? price : std::min(price, rules.until_next_use(t, x));
+          shared = kept < price;
+          share[x] = (price - kept) / static_cast<Number>(readers);
+          left[x] = kept;
+        }
+        rules.priced(t, x, price, carried[x] - price, source, shared);
       }
+      rules.ran(t, v, making);
     }
     std::int64_t bytes = t < end_ ? graph_.scratch(stages_.chain(t)) : 0;
     for (const core::NodeId v : active(t)) {
@@ -171,8 +206,7 @@ Number ChainPrices::forward(Rules& rules) {
           carried[x] = rules.advance(t, x);
           collected -= carried[x];
         } else {
-          const Number on = t < last_collected_[x] ? left[x] : Number{0};
-          carried[x] = rules.sum(rules.holding(t, graph_.value_size(x)), on);
+          carried[x] = rules.sum(rules.holding(t, graph_.value_size(x)), left[x]);
         }
       }
     }
@@ -186,10 +220,15 @@ Number ChainPrices::forward(Rules& rules) {
 double ChainPrices::evaluate(std::vector<double>& gradient) {
   gradient.assign(static_cast<std::size_t>(end_) + 1, 0.0);
   sources_.clear();
+  price_until_.assign(1, 0.0);
+  for (const double price : price_) price_until_.push_back(price_until_.back() + price);
   Guide guide{*this, sources_, gradient};
   const double sum = forward<double>(guide);
-  // By how much the sum rises with what a value costs that was there before, and with its price.
+  // By how much the sum rises with what a value costs that was there before, with its price, and with what it costs to
+  // run a node again.
   std::vector<double> of_carried(static_cast<std::size_t>(graph_.value_count()), 0.0), of_price(of_carried);
+  std::vector<double> of_making(static_cast<std::size_t>(graph_.node_count()), 0.0);
+  std::vector<double> change(static_cast<std::size_t>(end_) + 2, 0.0);  // of the gradient, from a stage to the next
   std::size_t next = sources_.size();
   for (std::int32_t t = end_; t >= 0; --t) {
     const auto nodes = active(t);
@@ -201,7 +240,7 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
             of_price[x] = 1;
           } else {
             gradient[t] += of_carried[x] * static_cast<double>(graph_.value_size(x));
-            if (t < last_collected_[x]) of_price[x] = of_carried[x];
+            of_price[x] = of_carried[x];
           }
         }
         of_carried[x] = 0;
@@ -212,20 +251,31 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
       for (const core::ValueId y : graph_.inputs(v)) of_price[y] = 1;
     }
     for (auto v = nodes.rbegin(); v != nodes.rend(); ++v) {
-      double of_making = 0;
-      const std::int32_t outputs = graph_.output_count(*v);
-      for (std::int32_t k = outputs; k-- > 0;) {
+      of_making[*v] = 0;
+      for (std::int32_t k = graph_.output_count(*v); k-- > 0;) {
         const core::ValueId x = graph_.outputs(*v)[k];
-        const Source source = sources_[--next];
-        if (source == Source::held) of_carried[x] = of_price[x];
-        if (source == Source::made) of_making += of_price[x];
-      }
-      if (of_making == 0 || t <= stages_.node(*v).due || t > stages_.node(*v).last) continue;
-      for (const core::ValueId y : graph_.inputs(*v)) {
-        if (t > last_collected_[y]) of_price[y] += of_making / static_cast<double>(readers_again(t, y));
+        const Origin origin = sources_[--next];
+        if (origin.shared) {
+          double of_share = 0;
+          for (const core::NodeId reader : graph_.readers(x)) {
+            const ChainStages::Node& node = stages_.node(reader);
+            if (node.due < t && t <= node.last) of_share += of_making[reader];
+          }
+          of_share /= static_cast<double>(readers_again(t, x));
+          if (const std::int32_t use = next_use(t, x); use >= 0) {
+            const double bytes = static_cast<double>(graph_.value_size(x)) * (of_share - of_price[x]);
+            change[t] += bytes;
+            change[use] -= bytes;
+          }
+          of_price[x] = of_share;
+        }
+        if (origin.source == Source::held) of_carried[x] = of_price[x];
+        if (origin.source == Source::made) of_making[*v] += of_price[x];
       }
     }
   }
+  double sum_of_changes = 0;
+  for (std::size_t t = 0; t < gradient.size(); ++t) gradient[t] += sum_of_changes += change[t];
   return sum;
 }
 
@@ -296,9 +346,21 @@ void ChainPrices::fix() {
     pairs += static_cast<std::size_t>(std::max(stages_.value(x).until - stages_.value(x).from + 1, 0));
   }
   worth_.assign(pairs, 0);
+  hold_excess_.assign(pairs, 0);
+  run_begin_.clear();
+  std::size_t runs = 0;
+  for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
+    run_begin_.push_back(runs);
+    runs += static_cast<std::size_t>(std::max(stages_.node(v).last - stages_.node(v).first + 1, 0));
+  }
+  run_excess_.assign(runs, 0);
   rest_.assign(static_cast<std::size_t>(end_) + 2, 0);
-  Exact exact{*this};
-  forward<std::int64_t>(exact);
+  // Two solutions of the dual of about the same value, each of which excludes something else.
+  for (const bool in_advance : {false, true}) {
+    Exact exact{*this, in_advance};
+    const auto value = forward<std::int64_t>(exact);
+    excess_of_ = in_advance ? std::min(excess_of_, value) : value;
+  }
   for (std::size_t t = rest_.size() - 1; t-- > 0;) rest_[t] += rest_[t + 1];
 }
 

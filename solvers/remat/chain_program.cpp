@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <numeric>
 
-#include "cairn/solvers/remat/internal/refine.h"
+#include "cairn/solvers/remat/internal/chain_prices.h"
 
 namespace cairn::solvers {
 namespace {
@@ -166,7 +166,8 @@ bool ChainStages::fits() const {
   return true;
 }
 
-ChainProgram::ChainProgram(const ChainStages& stages) : stages_(stages), graph_(stages.graph()) {
+ChainProgram::ChainProgram(const ChainStages& stages, const ChainPrices* prices, std::int64_t most_extra)
+    : stages_(stages), prices_(prices), most_extra_(most_extra), graph_(stages.graph()) {
   add_variables();
   add_links();
   add_memory_rows();
@@ -197,13 +198,16 @@ ChainProgram::Entry ChainProgram::run(std::int32_t stage, core::NodeId v) const 
   if (stage < node.first || stage > node.last) return kZero;
   const bool fixed = node.first == node.due;
   if (fixed && stage == node.first) return kOne;
+  if (prices_ != nullptr && prices_->never_run(stage, v, most_extra_)) return kZero;
   return run_begin_[v] + stage - node.first - (fixed ? 1 : 0);
 }
 
 ChainProgram::Entry ChainProgram::held(std::int32_t stage, core::ValueId x) const {
   const ChainStages::Value& value = stages_.value(x);
   if (stage < value.from || stage > value.until) return kZero;
-  return stages_.forced(stage, x) ? kOne : held_begin_[x] + stage - value.from;
+  if (stages_.forced(stage, x)) return kOne;
+  if (prices_ != nullptr && prices_->never_held(stage, x, most_extra_)) return kZero;
+  return held_begin_[x] + stage - value.from;
 }
 
 void ChainProgram::add_row(const Sum& sum, std::int64_t lower, std::int64_t upper) {

@@ -114,9 +114,12 @@ class ChainSearch {
     const ChainStages::Node& node = stages_.node(v);
     return node.due < stage_ || in_stage_[v] != 0 || (bit_of_node_[v] >= 0 && contains(held_, bit_of_node_[v]));
   }
-  bool may_run(core::NodeId v) const {
+  bool may_run(core::NodeId v) {
     const ChainStages::Node& node = stages_.node(v);
-    return node.first <= stage_ && stage_ <= node.last && !(node.once && has_run(v));
+    if (stage_ < node.first || stage_ > node.last || (node.once && has_run(v))) return false;
+    const bool never = has_run(v) && prices_.never_run(stage_, v, most_);
+    left_out_ = left_out_ || never;
+    return !never;
   }
 
   /// Runs v in this stage, with all that it lacks. False where that cannot be.
@@ -160,7 +163,7 @@ class ChainSearch {
   }
 
   /// At least what completions of the present choice of runs cost, times one().
-  std::int64_t least() const {
+  std::int64_t least() {
     std::int64_t sum = extra_ * prices_.one() + prices_.rest(stage_) - prices_.holding(stage_, capacity_) - 1;
     for (const core::NodeId v : prices_.active(stage_)) {
       std::int64_t gain = 0;
@@ -174,6 +177,7 @@ class ChainSearch {
         }
         const std::int64_t net =
             std::max<std::int64_t>(prices_.worth(stage_, x) - prices_.holding(stage_, graph_.value_size(x)), 0);
+        if (never_held(x)) continue;
         if (contains(held_, x)) {
           sum -= net;
         } else {
@@ -234,7 +238,7 @@ class ChainSearch {
     for (const core::NodeId v : prices_.active(stage_)) {
       for (const core::ValueId x : graph_.outputs(v)) {
         if (!contains(held_, x)) continue;
-        if (stage_ > stages_.value(x).until) {
+        if (stage_ > stages_.value(x).until || never_held(x)) {
           take_out(kept_, x);
           continue;
         }
@@ -266,10 +270,16 @@ class ChainSearch {
       for (const core::ValueId x : graph_.outputs(v)) free_[x] = 0;
     }
   }
+  bool never_held(core::ValueId x) {
+    const bool never = graph_.value_size(x) != 0 && prices_.never_held(stage_, x, most_);
+    left_out_ = left_out_ || never;
+    return never;
+  }
   /// Whether v can run again at no cost with what is kept: then its values need not be.
   bool made_freely(core::NodeId v) const {
     const ChainStages::Node& node = stages_.node(v);
     if (graph_.cost(v) != 0 || node.once || node.last <= stage_) return false;
+    if (prices_.never_run(stage_ + 1, v, most_)) return false;
     const auto inputs = graph_.inputs(v);
     return std::all_of(inputs.begin(), inputs.end(),
                        [&](core::ValueId y) { return contains(kept_, y) || free_[y] != 0; });

@@ -1,6 +1,8 @@
 #include "cairn/solvers/remat/cost_bound.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "cairn/core/editable_schedule.h"
@@ -18,6 +20,8 @@ namespace {
 constexpr std::int64_t kEngineBytesAPair = 2048, kPriceBytesAPair = 64;
 /// Rounds of subgradient steps over more pairs than this take too long to be of use.
 constexpr std::int64_t kMostPairs = std::int64_t{1} << 22;
+
+constexpr int kRounds = 300;
 
 /// Raises a bound until it meets the known cost or the limit is reached.
 class CostBounding {
@@ -83,7 +87,6 @@ class CostBounding {
 
   /// The dual of the relaxation, then a search of it with that as a guide.
   void raise_by_prices(std::int64_t known, bool with_engine) {
-    constexpr int kRounds = 300;
     constexpr core::NodeId kMostSearched = 5000;
     constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work
     const ChainStages relaxation = stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
@@ -131,7 +134,19 @@ class CostBounding {
     const std::int64_t known = known_cost();
     const ChainStages relaxation = stages(known, options_.memory_bytes / kEngineBytesAPair);
     watch_.charge(graph_.node_count() + relaxation.size());
-    const ChainProgram program(relaxation);
+    if (!relaxation.fits()) {
+      prove(known);
+      return false;
+    }
+    std::optional<ChainPrices> prices;
+    std::int64_t most_extra = 0;
+    if (known != kUnknownCost) {
+      most_extra = (known - relaxation.base_cost() + relaxation.cost_unit() - 1) / relaxation.cost_unit() - 1;
+      prices.emplace(relaxation);
+      prices->ascend(static_cast<double>(most_extra + 1), kRounds, watch_);
+      prices->fix();
+    }
+    const ChainProgram program(relaxation, prices ? &*prices : nullptr, most_extra);
     if (program.infeasible()) {
       prove(known);
       return false;

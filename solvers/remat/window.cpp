@@ -160,8 +160,8 @@ bool WindowSearch::allow_producer(ValueId x, std::int64_t most_cost) {
   return false;
 }
 
-/// The window's nodes, and producers of what is in memory before it: those first that cost least a byte. As many as the
-/// search can take; false if that is not even the window's.
+/// The window's nodes, and producers of what is in memory before it: those first that cost least a byte. A few at
+/// random, and no more than the search can take; false if that is not even the window's.
 bool WindowSearch::allow_nodes(std::int64_t slack) {
   for (const NodeId v : nodes_) allowed_[v] = 0;
   nodes_.clear();
@@ -179,7 +179,12 @@ bool WindowSearch::allow_nodes(std::int64_t slack) {
   }
   std::sort(candidates_.begin(), candidates_.end());
   std::size_t fits = nodes_.size();
+  // Each of them makes the search much longer: with none in half of the windows, these can be twice as long.
+  constexpr double kMostMore = 8;
+  const auto more = static_cast<std::size_t>(kMostMore * std::max(2 * random_.uniform() - 1, 0.0));
+  const std::size_t most = nodes_.size() + more;
   for (const auto& [score, x] : candidates_) {
+    if (nodes_.size() >= most) break;
     if (!allow_producer(x, slack)) continue;
     if (!number_values()) break;
     fits = nodes_.size();

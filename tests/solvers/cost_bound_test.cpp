@@ -16,6 +16,7 @@
 #include "cairn/core/reference.h"
 #include "cairn/solvers/engines/internal/engine.h"
 #include "cairn/solvers/remat/exact_remat.h"
+#include "cairn/solvers/remat/internal/chain_prices.h"
 #include "cairn/solvers/remat/internal/chain_program.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/no_engine.h"
@@ -163,9 +164,19 @@ TEST_CASE("cost bound: the integer program is never above the optimum, nor above
     const std::optional<std::int64_t> least = least_cost(graph, options.budget);
     const CostBound searched = checked_bound(graph, options);
     REQUIRE(searched.exhausted);
-    const std::int64_t known = random.chance(50) && least ? *least + random.between(0, 9) : kUnknownCost;
+    const std::int64_t known = random.chance(70) && least ? *least + random.between(0, 9) : kUnknownCost;
     const ChainStages stages(graph, longest_chain(graph), options.budget, known);
-    const ChainProgram program(stages);
+    ChainPrices prices(stages);
+    core::Stopwatch watch(options.limit);
+    const bool priced = known != kUnknownCost && random.chance(70);
+    const std::int64_t most_extra =
+        priced ? (known - stages.base_cost() + stages.cost_unit() - 1) / stages.cost_unit() - 1 : 0;
+    if (priced) {
+      prices.ascend(static_cast<double>(most_extra + 1), 50, watch);
+      prices.fix();
+      REQUIRE(prices.bound() <= (*least - stages.base_cost()) / stages.cost_unit() * prices.one());
+    }
+    const ChainProgram program(stages, priced ? &prices : nullptr, most_extra);
     EngineAnswer answer;
     answer.status = EngineStatus::infeasible;
     if (!program.infeasible()) answer = solve_milp(program.model(), {});
@@ -181,7 +192,7 @@ TEST_CASE("cost bound: the integer program is never above the optimum, nor above
     }
   });
   CHECK(recomputing > 20);
-  CHECK(infeasible > 10);
+  CHECK(infeasible > 5);
 }
 
 TEST_CASE("cost bound: never above the optimum, infeasible only where it is", "[cost_bound]") {

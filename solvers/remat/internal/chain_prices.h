@@ -38,6 +38,14 @@ class ChainPrices {
   std::int64_t worth(std::int32_t t, core::ValueId x) const;
   /// Of so many bytes during c_t.
   std::int64_t holding(std::int32_t t, std::int64_t bytes) const;
+  /// No schedule that costs at most `most_extra` units more than each node once runs v again in stage t, or holds x
+  /// during c_t: by reduced costs.
+  bool never_run(std::int32_t t, core::NodeId v, std::int64_t most_extra) const {
+    return excess_of_ + run_excess(t, v) > most_extra * one();
+  }
+  bool never_held(std::int32_t t, core::ValueId x, std::int64_t most_extra) const {
+    return !stages_.forced(t, x) && excess_of_ + hold_excess(t, x) > most_extra * one();
+  }
 
   /// Nodes that may run in the stage, or whose values may be of use there, in topological order.
   std::span<const core::NodeId> active(std::int32_t t) const {
@@ -45,6 +53,22 @@ class ChainPrices {
   }
 
  private:
+  std::int64_t run_excess(std::int32_t t, core::NodeId v) const {
+    const ChainStages::Node& node = stages_.node(v);
+    return t <= node.due || t > node.last ? 0 : run_excess_[run_begin_[v] + static_cast<std::size_t>(t - node.first)];
+  }
+  std::int64_t hold_excess(std::int32_t t, core::ValueId x) const {
+    const ChainStages::Value& value = stages_.value(x);
+    return t < value.from || t > value.until ? 0
+                                             : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
+  }
+
+  // Of the forward pass, for the subgradient: how each price came about.
+  enum class Source : std::uint8_t { free, held, made };
+  struct Origin {
+    Source source;
+    bool shared;
+  };
   template <class Number, class Rules>
   Number forward(Rules& rules);
   struct Guide;
@@ -52,13 +76,15 @@ class ChainPrices {
   double evaluate(std::vector<double>& gradient);
   /// Nodes that read x and may run again in the stage.
   std::int32_t readers_again(std::int32_t t, core::ValueId x) const;
+  /// The first stage after t in which x surely is read; -1: none.
+  std::int32_t next_use(std::int32_t t, core::ValueId x) const;
+  bool used(std::int32_t t, core::ValueId x) const;
 
   const ChainStages& stages_;
   const core::Graph& graph_;
   std::int32_t end_;  // K
   std::vector<std::size_t> active_begin_;
   std::vector<core::NodeId> active_;
-  std::vector<std::int32_t> last_collected_;  // of each value: the last stage in which its price is collected
   std::vector<std::size_t> uses_begin_;
   std::vector<std::int32_t> uses_;          // the stages in which it surely is
   std::vector<double> price_, best_price_;  // units of cost a byte
@@ -69,10 +95,12 @@ class ChainPrices {
   std::vector<Wide> whole_price_until_;  // of the stages before
   std::vector<std::int64_t> rest_;       // of stages from t on
   std::vector<std::size_t> worth_begin_;
-  std::vector<std::int64_t> worth_;
-  // Of the forward pass, for the subgradient: how each price came about.
-  enum class Source : std::uint8_t { free, held, made };
-  std::vector<Source> sources_;
+  std::vector<std::int64_t> worth_, hold_excess_;
+  std::vector<std::size_t> run_begin_;
+  std::vector<std::int64_t> run_excess_;
+  std::int64_t excess_of_ = 0;  // the bound that it adds to
+  std::vector<Origin> sources_;
+  std::vector<double> price_until_;
 };
 
 }  // namespace cairn::solvers

@@ -12,6 +12,8 @@
 
 namespace cairn::solvers {
 
+class ChainPrices;
+
 /// No schedule is known.
 inline constexpr std::int64_t kUnknownCost = std::numeric_limits<std::int64_t>::max();
 
@@ -75,7 +77,8 @@ class ChainStages {
 /// run of c_t. Its optimum is at most the cost of every schedule that ChainStages speaks of.
 class ChainProgram {
  public:
-  explicit ChainProgram(const ChainStages& stages);
+  /// Of schedules that cost at most so much more than each node once, in units, as far as the prices tell.
+  explicit ChainProgram(const ChainStages& stages, const ChainPrices* prices = nullptr, std::int64_t most_extra = 0);
 
   /// A row says 0 >= 1: there is no such schedule.
   bool infeasible() const { return infeasible_; }
@@ -106,6 +109,8 @@ class ChainProgram {
   void add_row(const Sum& sum, std::int64_t lower, std::int64_t upper);
 
   const ChainStages& stages_;
+  const ChainPrices* prices_;
+  const std::int64_t most_extra_;
   const core::Graph& graph_;
   LinearModel model_;
   std::int64_t fixed_cost_ = 0;
