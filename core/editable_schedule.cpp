@@ -151,7 +151,7 @@ void EditableSchedule::add_memory(Place first, Place last, std::int64_t bytes) {
   const std::size_t from = block(first), to = block(last);
   const auto add = [&](Place begin, Place end) {
     for (Place i = begin; i < end; ++i) memory_[i] += bytes;
-    stale_[block(begin)] = 1;
+    stale_[block(begin)] = kStale;
     touch(block(begin));
   };
   if (from == to) return add(first, last + 1);
@@ -164,10 +164,10 @@ void EditableSchedule::add_memory(Place first, Place last, std::int64_t bytes) {
 }
 
 std::int64_t EditableSchedule::top(std::size_t block) const {
-  if (stale_[block] != 0) {
+  if ((stale_[block] & kTopStale) != 0) {
     const auto begin = memory_.begin() + static_cast<std::ptrdiff_t>(block << block_bits_);
     top_[block] = *std::max_element(begin, begin + (std::ptrdiff_t{1} << block_bits_));
-    stale_[block] = 0;
+    stale_[block] &= static_cast<std::uint8_t>(~kTopStale);
   }
   return top_[block] + lifted_[block];
 }
@@ -211,20 +211,41 @@ void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
   for (std::size_t b = 0; b < touched_.size(); ++b) touch(b);
 }
 
+/// Calls visit(memory_) for every step of the block.
+template <class Visit>
+void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) const {
+  const auto begin = static_cast<Place>(block << block_bits_), end = static_cast<Place>((block + 1) << block_bits_);
+  for (Place i = begin; i < end; i += 64) {
+    for (std::uint64_t word = occupied_[static_cast<std::size_t>(i) / 64]; word != 0; word &= word - 1) {
+      visit(memory_[i + std::countr_zero(word)]);
+    }
+  }
+}
+
+/// Of the block, as it is.
+std::int64_t EditableSchedule::find_excess(std::size_t block) const {
+  if (top(block) <= ceiling_) return 0;
+  const std::int64_t ceiling = ceiling_ - lifted_[block];
+  StepSum& steps = sums_[block];
+  if ((stale_[block] & kSumStale) != 0) {
+    steps = {};
+    for_each_step(block, [&](std::int64_t memory) {
+      ++steps.count;
+      steps.bytes += memory;
+      steps.least = std::min(steps.least, memory);
+    });
+    stale_[block] &= static_cast<std::uint8_t>(~kSumStale);
+  }
+  if (steps.least > ceiling) return steps.bytes + steps.count * (charge_ - ceiling);
+  std::int64_t sum = 0;
+  for_each_step(block, [&](std::int64_t memory) { sum += memory > ceiling ? memory - ceiling + charge_ : 0; });
+  return sum;
+}
+
 std::int64_t EditableSchedule::excess() const {
   for (const std::int32_t b : touched_blocks_) {
     touched_[b] = 0;
-    std::int64_t sum = 0;
-    if (top(b) > ceiling_) {
-      const std::int64_t ceiling = ceiling_ - lifted_[b];
-      const auto begin = static_cast<Place>(b << block_bits_), end = static_cast<Place>((b + 1) << block_bits_);
-      for (Place i = begin; i < end; i += 64) {
-        for (std::uint64_t word = occupied_[static_cast<std::size_t>(i) / 64]; word != 0; word &= word - 1) {
-          const std::int64_t above = memory_[i + std::countr_zero(word)] - ceiling;
-          if (above > 0) sum += above + charge_;
-        }
-      }
-    }
+    const std::int64_t sum = find_excess(static_cast<std::size_t>(b));
     excess_ += sum - block_excess_[b];
     block_excess_[b] = sum;
   }
@@ -294,6 +315,7 @@ void EditableSchedule::set_occupied(Place place, bool occupied) {
   const std::uint64_t bit = std::uint64_t{1} << (place & 63);
   std::uint64_t& word = occupied_[static_cast<std::size_t>(place) / 64];
   word = occupied ? word | bit : word & ~bit;
+  stale_[block(place)] |= kSumStale;
   touch(block(place));
 }
 
@@ -314,7 +336,8 @@ void EditableSchedule::lay_out(std::int32_t places) {
   occupied_.assign(rounded / 64, 0);
   lifted_.assign(blocks, 0);
   top_.resize(blocks);
-  stale_.assign(blocks, 1);
+  stale_.assign(blocks, kStale);
+  sums_.resize(blocks);
   excess_ = 0;
   block_excess_.assign(blocks, 0);
   touched_.assign(blocks, 1);
@@ -350,7 +373,7 @@ EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
     at_[to] = at_[from];
     steps_[at_[to]].place = to;
     memory_[to] = during(from) - lifted_[block(to)];
-    stale_[block(to)] = 1;
+    stale_[block(to)] = kStale;
     touch(block(to));
   };
   if (low >= least && at_[low] == kNone) {
@@ -369,7 +392,7 @@ EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   at_[p] = kNone;
   set_occupied(p, false);
   memory_[p] = this->before(before) - lifted_[block(p)];
-  stale_[block(p)] = 1;
+  stale_[block(p)] = kStale;
   return p;
 }
 
@@ -579,7 +602,7 @@ void EditableSchedule::move() {
     at_[place] = moved;
     steps_[moved].place = place;
     memory_[place] = moved_[place] - lifted_[block(place)];
-    stale_[block(place)] = 1;
+    stale_[block(place)] = kStale;
     touch(block(place));
   };
   if (to > from) {

@@ -237,6 +237,9 @@ class EditableSchedule {
   void unlink_read(std::int32_t read);
   std::int64_t top(std::size_t block) const;
   void touch(std::size_t block);
+  template <class Visit>
+  void for_each_step(std::size_t block, const Visit& visit) const;
+  std::int64_t find_excess(std::size_t block) const;
 
   std::vector<Node> nodes_;  // one more for the end, which rises by 0; one more for the end of its inputs and values
   std::vector<Value> values_;
@@ -256,7 +259,13 @@ class EditableSchedule {
   int block_bits_ = 6;
   std::vector<std::int64_t> lifted_;
   mutable std::vector<std::int64_t> top_;  // max of memory_, unless stale
+  static constexpr std::uint8_t kTopStale = 1, kSumStale = 2, kStale = kTopStale | kSumStale;
   mutable std::vector<std::uint8_t> stale_;
+  /// Of memory_ of the steps in a block.
+  struct StepSum {
+    std::int64_t count = 0, bytes = 0, least = std::numeric_limits<std::int64_t>::max();
+  };
+  mutable std::vector<StepSum> sums_;
   std::int64_t ceiling_ = std::numeric_limits<std::int64_t>::max(), charge_ = 0;
   mutable std::int64_t excess_ = 0;  // of all blocks but for what changed in those touched
   mutable std::vector<std::int64_t> block_excess_;
