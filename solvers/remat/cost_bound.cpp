@@ -98,10 +98,12 @@ class CostBounding {
     if (finished()) return;
     ChainPrices prices(relaxation);
     const std::int64_t unit = relaxation.cost_unit(), base = relaxation.base_cost();
-    double target = static_cast<double>(base) / static_cast<double>(unit) / 50;
+    double target = static_cast<double>(base) / static_cast<double>(unit) / 50 + 1;
     if (known != kUnknownCost) target = static_cast<double>((known - base) / unit);
-    while (prices.ascend(target, kRounds, watch_) >= target && known == kUnknownCost && !watch_.expired_now())
-      target *= 2;
+    constexpr int kMostTargets = 20;
+    for (int k = 0; k < kMostTargets; ++k, target *= 2) {
+      if (prices.ascend(target, kRounds, watch_) < target || known != kUnknownCost || watch_.expired_now()) break;
+    }
     prices.fix();
     std::int64_t least = std::max<std::int64_t>((prices.bound() + prices.one() - 1) / prices.one(), 0);  // above base
     raise(base + least * unit);
