@@ -245,12 +245,13 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     solvers::Solution solution = solver.solve(rounded.graph, search);
     fitting.learn(solution, solver_budget);
     if (solver_budget == fit.budget) status = solution.status;
-    const bool more_time = solution.timed_out && !search.limit.counts_work();
+    // What stagnated, or gave up, within a short first call may find more in a longer one.
+    const bool probing = fit.rounds == 1 && options.first_share > 0 && solution.stop != solvers::Stop::proved;
+    const bool more_time = (solution.timed_out || probing) && !search.limit.counts_work();
     if (!meets(solution, solver_budget)) {
-      const bool probing = fit.rounds == 1 && options.first_share > 0 && more_time;
       if (!high && !fit.plan) fitting.take(solution);
       if (solution.status == solvers::Status::infeasible && !high) break;
-      if (!high && !probing) break;
+      if (!high && !(probing && more_time)) break;
       if (high) unmet = std::max(unmet, solver_budget);
       latest = std::move(solution.schedule);
     } else {
