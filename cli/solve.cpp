@@ -199,7 +199,7 @@ Answer search_knee(const Task& task, const solvers::SolverInfo& solver, const so
   solution.timed_out = curve.stop == solvers::Stop::limit;
   solution.stop = curve.stop;
   answer.success = true;
-  plan_found(task, search, answer);
+  answer.plan = knee.plan;
   return answer;
 }
 

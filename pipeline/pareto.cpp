@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cairn/core/limit.h"
-#include "cairn/core/plan.h"
 #include "cairn/core/version.h"
 #include "cairn/pipeline/report/pareto_report.h"
 
@@ -20,7 +19,7 @@ namespace {
 struct Planned {
   core::Schedule schedule;
   core::Evaluation evaluation;
-  std::int64_t bytes = 0;  ///< of the plan
+  core::Plan plan;
 };
 
 class CurveSearch {
@@ -30,7 +29,7 @@ class CurveSearch {
         rounded_(problem.rounded_up(options.fit.plan.alignment)),
         solver_(solver),
         options_(options),
-        watch_(options.fit.search.limit) {
+        watch_(searched(options.fit.search.limit, problem.graph)) {
     for (core::NodeId v = 0; v < problem.graph.node_count(); ++v) least_cost_ += problem.graph.cost(v);
     curve_.peak_bound.value = rounded_.lower_bound;
     offer(core::baseline_schedule(problem.graph));
@@ -54,6 +53,13 @@ class CurveSearch {
   }
 
  private:
+  /// What of the limit goes into searches: on large graphs their ends, and plans, take longer than they are told.
+  static core::Limit searched(core::Limit limit, const core::Graph& graph) {
+    constexpr double kSecondsOfNode = 2e-5, kMost = 0.1;
+    limit.seconds -= std::min(kMost * limit.seconds, kSecondsOfNode * graph.node_count());
+    return limit;
+  }
+
   /// The cheapest within the budget; nullptr: none is known.
   const Planned* best_within(std::int64_t budget) const {
     const auto above = front_.upper_bound(budget);
@@ -74,7 +80,8 @@ class CurveSearch {
     if (known != nullptr && known->evaluation.cost <= evaluation.cost) return false;
     auto after = front_.lower_bound(plan->bytes);
     while (after != front_.end() && after->second.evaluation.cost >= evaluation.cost) after = front_.erase(after);
-    front_.emplace_hint(after, plan->bytes, Planned{std::move(schedule), evaluation, plan->bytes});
+    const std::int64_t bytes = plan->bytes;
+    front_.emplace_hint(after, bytes, Planned{std::move(schedule), evaluation, *std::move(plan)});
     return true;
   }
 
@@ -257,7 +264,8 @@ class CurveSearch {
       if (best != nullptr) {
         point.schedule = best->schedule;
         point.evaluation = best->evaluation;
-        point.planned = best->bytes;
+        point.plan = best->plan;
+        point.planned = best->plan.bytes;
         point.status = closed(i) && !proved_infeasible_[i] ? solvers::Status::optimal : solvers::Status::feasible;
       } else {
         point.status = proved_infeasible_[i] ? solvers::Status::infeasible : solvers::Status::not_found;

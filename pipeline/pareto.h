@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 #include "cairn/pipeline/problem.h"
@@ -24,7 +25,8 @@ struct CurvePoint {
   solvers::Status status = solvers::Status::not_found;
   core::Schedule schedule;      ///< no steps: none is known, or the graph has no nodes
   core::Evaluation evaluation;  ///< of the schedule, on the graph as it was given
-  std::int64_t planned = 0;     ///< bytes of its plan
+  core::Plan plan;              ///< of it
+  std::int64_t planned = 0;     ///< bytes of the plan
   solvers::Bound cost_bound;    ///< of every schedule within the budget
 
   bool known() const { return status == solvers::Status::optimal || status == solvers::Status::feasible; }

@@ -107,9 +107,10 @@ FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solve
   constexpr std::int64_t kWork = 150'000'000;  // a quarter of a second: several schedules are planned
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);
+  const int rounds = search.limit.counts_work() ? 6 : 16;  // each of the whole work, or of a part of the time
   return {.search = std::move(search),
           .plan = std::move(plan),
-          .max_rounds = 16,
+          .max_rounds = rounds,
           .share = std::min(0.5, most),
           .later_share = most,
           .first_share = 0.05};
@@ -233,8 +234,9 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   solvers::Status status = solvers::Status::not_found;
   const auto goes_on = [&] {
     if (fit.rounds == 0) return true;
-    const double seconds = options.search.limit.seconds;
-    return fit.rounds < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= kWorthwhile * seconds;
+    // On large graphs a plan alone takes longer.
+    const double least = std::max(kWorthwhile * options.search.limit.seconds, 4e-5 * problem.graph.node_count());
+    return fit.rounds < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= least;
   };
   while (goes_on() && !watch.interrupted()) {
     ++fit.rounds;
@@ -243,12 +245,13 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     solvers::Solution solution = solver.solve(rounded.graph, search);
     fitting.learn(solution, solver_budget);
     if (solver_budget == fit.budget) status = solution.status;
-    const bool more_time = solution.timed_out && !search.limit.counts_work();
+    // What stagnated, or gave up, within a short first call may find more in a longer one.
+    const bool probing = fit.rounds == 1 && options.first_share > 0 && solution.stop != solvers::Stop::proved;
+    const bool more_time = (solution.timed_out || probing) && !search.limit.counts_work();
     if (!meets(solution, solver_budget)) {
-      const bool probing = fit.rounds == 1 && options.first_share > 0 && more_time;
       if (!high && !fit.plan) fitting.take(solution);
       if (solution.status == solvers::Status::infeasible && !high) break;
-      if (!high && !probing) break;
+      if (!high && !(probing && more_time)) break;
       if (high) unmet = std::max(unmet, solver_budget);
       latest = std::move(solution.schedule);
     } else {

@@ -284,11 +284,16 @@ double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
   constexpr double kShorter = 0.7;
   double step = 1;
   int stagnation = 0;
+  double longest = 0;  // seconds of a round
   std::vector<double> gradient;
   price_ = best_price_;
   for (int round = 0; round < rounds; ++round) {
-    if (watch.charge(static_cast<std::int64_t>(active_.size())).expired_now()) break;
+    // fix() takes about two rounds more.
+    const double before = watch.seconds();
+    if (watch.charge(static_cast<std::int64_t>(active_.size())).expired_now() || watch.rest().seconds < 4 * longest)
+      break;
     double value = evaluate(gradient);
+    longest = std::max(longest, watch.seconds() - before);
     if (value > best_) {
       best_ = value;
       best_price_ = price_;

@@ -17,9 +17,9 @@ namespace cairn::solvers {
 namespace {
 
 // Bytes for each pair of a stage with a node or a value: what an engine takes, and what prices do.
-constexpr std::int64_t kEngineBytesAPair = 2048, kPriceBytesAPair = 64;
+constexpr std::int64_t kEngineBytesAPair = 16384, kPriceBytesAPair = 64;
 /// Rounds of subgradient steps over more pairs than this take too long to be of use.
-constexpr std::int64_t kMostPairs = std::int64_t{1} << 22;
+constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
 
 constexpr int kRounds = 300;
 
@@ -98,9 +98,12 @@ class CostBounding {
     if (finished()) return;
     ChainPrices prices(relaxation);
     const std::int64_t unit = relaxation.cost_unit(), base = relaxation.base_cost();
-    double target = static_cast<double>(base) / static_cast<double>(unit) / 50;
+    double target = static_cast<double>(base) / static_cast<double>(unit) / 50 + 1;
     if (known != kUnknownCost) target = static_cast<double>((known - base) / unit);
-    prices.ascend(target, kRounds, watch_);
+    constexpr int kMostTargets = 20;
+    for (int k = 0; k < kMostTargets; ++k, target *= 2) {
+      if (prices.ascend(target, kRounds, watch_) < target || known != kUnknownCost || watch_.expired_now()) break;
+    }
     prices.fix();
     std::int64_t least = std::max<std::int64_t>((prices.bound() + prices.one() - 1) / prices.one(), 0);  // above base
     raise(base + least * unit);
@@ -114,7 +117,7 @@ class CostBounding {
     const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);
     const std::int64_t start = least;
     for (std::int64_t more = first; !finished(); more = std::min(open, 2 * more + 1)) {
-      const ChainSearchAnswer answer = search_chain(relaxation, prices, start + more, options_.memory_bytes / 2, part);
+      const ChainSearchAnswer answer = search_chain(relaxation, prices, start + more, options_.memory_bytes / 8, part);
       if (answer.extra) {
         answer_.exhausted = true;
         raise(base + *answer.extra * unit);
@@ -146,6 +149,7 @@ class CostBounding {
       prices->ascend(static_cast<double>(most_extra + 1), kRounds, watch_);
       prices->fix();
     }
+    if (finished()) return false;
     const ChainProgram program(relaxation, prices ? &*prices : nullptr, most_extra);
     if (program.infeasible()) {
       prove(known);
@@ -153,7 +157,7 @@ class CostBounding {
     }
     if (finished()) return false;
     EngineOptions engine;
-    engine.limit = watch_.rest();
+    engine.limit = watch_.share(0.93);  // it does not always look at the clock
     engine.threads = 1;
     bool again = false;  // with what the known cost now says
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };

@@ -41,9 +41,10 @@ struct CostBound {
 ///
 /// First runs of the nodes along a longest path (in the classes that keep the input order: along that order) split a
 /// schedule into stages. What runs in each stage and what is in memory during these first runs alone is a relaxation of
-/// all schedules; docs/remat.md says of which constraints it consists and why they hold. Its optimum is found or
-/// bounded from below as an integer program with HiGHS; without it, and where the graph is too large, the bound is the
-/// cost of running each node once. One thread; ends at the limit, or where bound and known cost meet.
+/// all schedules; docs/remat.md says of which constraints it consists and why they hold. Its linear relaxation is
+/// bounded by subgradient steps, each near-linear in the size, exactly in whole numbers at last; with that as a guide
+/// the stages are searched (up to 5,000 nodes); where HiGHS is installed the rest is its integer program. Too large
+/// graphs get a coarser chain. One thread; ends at the limit, or where bound and known cost meet.
 CostBound cost_bound(const core::Graph& graph, const CostBoundOptions& options);
 
 }  // namespace cairn::solvers
