@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -74,6 +75,9 @@ struct Answer {
 
 /// "10%": of the baseline's cost, on top of it; "1.1x": times it; or a cost. Throws InputError.
 std::int64_t parse_cost(const std::string& text, std::int64_t baseline) {
+  std::int64_t whole = 0;
+  const char* last = text.data() + text.size();
+  if (std::from_chars(text.data(), last, whole) == std::from_chars_result{last, {}} && whole >= 0) return whole;
   double number = 0;
   std::size_t end = 0;
   try {

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "cairn/core/internal/saturating.h"
+
 namespace cairn::core {
 
 EditableSchedule::EditableSchedule(const Graph& graph)
@@ -206,19 +208,23 @@ void EditableSchedule::touch(std::size_t block) {
 }
 
 void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
+  constexpr int kMostBits = 40;  // of a step's excess, so that sums over any schedule's steps do not overflow
   ceiling_ = bytes;
   charge_ = charge;
+  std::int64_t total = 0;
+  for (const Node& node : nodes_) total = saturating_add(total, node.output + std::max<std::int64_t>(node.drop, 0));
+  excess_shift_ = std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(total))) - kMostBits);
   for (std::size_t b = 0; b < touched_.size(); ++b) touch(b);
 }
 
-/// Calls visit(memory_) for every step of the block.
+/// Calls visit(memory_) for every step of the block, the end left out.
 template <class Visit>
 void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) const {
   const auto begin = static_cast<Place>(block << block_bits_), end = static_cast<Place>((block + 1) << block_bits_);
   for (Place i = begin; i < end; i += 64) {
-    for (std::uint64_t word = occupied_[static_cast<std::size_t>(i) / 64]; word != 0; word &= word - 1) {
-      visit(memory_[i + std::countr_zero(word)]);
-    }
+    std::uint64_t word = occupied_[static_cast<std::size_t>(i) / 64];
+    if (place(end_) / 64 == i / 64) word &= ~(std::uint64_t{1} << (place(end_) & 63));
+    for (; word != 0; word &= word - 1) visit(memory_[i + std::countr_zero(word)]);
   }
 }
 
@@ -226,6 +232,13 @@ void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) cons
 std::int64_t EditableSchedule::find_excess(std::size_t block) const {
   if (top(block) <= ceiling_) return 0;
   const std::int64_t ceiling = ceiling_ - lifted_[block];
+  if (excess_shift_ > 0) {
+    std::int64_t sum = 0;
+    for_each_step(block, [&](std::int64_t memory) {
+      if (memory > ceiling) sum += ((memory - ceiling) >> excess_shift_) + 1 + (charge_ >> excess_shift_);
+    });
+    return sum;
+  }
   StepSum& steps = sums_[block];
   if ((stale_[block] & kSumStale) != 0) {
     steps = {};
@@ -255,7 +268,7 @@ std::int64_t EditableSchedule::excess() const {
 
 EditableSchedule::Occurrence EditableSchedule::step_above_ceiling(Place from) const {
   if (excess() == 0) return kNone;
-  const auto scan = [&](Place begin, Place end) {
+  const auto scan = [&](Place begin, Place end) -> Occurrence {
     while (begin < end) {
       if (block_excess_[block(begin)] == 0) {
         begin = static_cast<Place>((block(begin) + 1) << block_bits_);

@@ -146,7 +146,8 @@ class EditableSchedule {
   Occurrence peak_step() const;
   /// What excess() counts from. O(1); the next excess() is O(T).
   void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
-  /// Sum over all steps above the ceiling of what memory exceeds it by, and of `charge` for each. O(what was edited
+  /// Sum over all steps above the ceiling of what memory exceeds it by, and of `charge` for each; in units of
+  /// a power of two bytes where the graph has more than a TiB in all. O(what was edited
   /// since the last call, as the edits).
   std::int64_t excess() const;
   /// A step above the ceiling, behind `from` where there is one, else from the start; kNone: none. O(range).
@@ -267,6 +268,7 @@ class EditableSchedule {
   };
   mutable std::vector<StepSum> sums_;
   std::int64_t ceiling_ = std::numeric_limits<std::int64_t>::max(), charge_ = 0;
+  int excess_shift_ = 0;             // excess is counted in so many bytes, as a power of two
   mutable std::int64_t excess_ = 0;  // of all blocks but for what changed in those touched
   mutable std::vector<std::int64_t> block_excess_;
   mutable std::vector<std::uint8_t> touched_;

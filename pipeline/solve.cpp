@@ -251,7 +251,8 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     if (!meets(solution, solver_budget)) {
       if (!high && !fit.plan) fitting.take(solution);
       if (solution.status == solvers::Status::infeasible && !high) break;
-      if (!high && !(probing && more_time)) break;
+      if (!high && !more_time) break;
+      if (probing) share = options.share;
       if (high) unmet = std::max(unmet, solver_budget);
       latest = std::move(solution.schedule);
     } else {

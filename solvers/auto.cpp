@@ -104,7 +104,9 @@ class BoundBeside {
   }
   /// Until it ends.
   void finish(Incumbent& incumbent, core::Stopwatch& watch) {
-    bound_.wait();
+    while (bound_.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+      if (watch.passed()) stop_ = true;
+    }
     exchange(incumbent, watch);
   }
 
@@ -170,8 +172,10 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   };
   // Constructions, so that something is known when time is short, and the search has good places to start from. An
   // order that needs no recomputation is the cheapest schedule of all, where it fits.
+  // A start that meets the budget, or nearly, comes from an earlier search that made them.
+  const bool started = options.start != nullptr && options.budget && incumbent.peak() <= *options.budget / 10 * 11;
   for (const bool recomputing : {true, false}) {
-    if (recomputing && !recomputes) continue;
+    if (started || (recomputing && !recomputes)) continue;
     for (const SolverInfo* solver : turns(graph, options.scope, recomputing))
       run(*solver, solver->can.exact ? solver->turn.share : solver->turn.share * kConstruction);
   }

@@ -76,7 +76,9 @@ void Annealer::undo() {
 }
 
 bool Annealer::may_run_again(NodeId v) const {
-  return !graph_.pinned(v) && (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
+  constexpr std::int64_t kMostCost = std::int64_t{1} << 62;  // sums of costs must not overflow
+  return !graph_.pinned(v) && cost_ <= kMostCost - graph_.cost(v) &&
+         (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
 }
 
 /// Whether o can go, or move past first runs, without another order of first runs.
@@ -120,7 +122,7 @@ void Annealer::evict() {
   const Place at = schedule_.place(across);
   if (at == 0) return;
   Occurrence o = across;
-  const auto reach = std::min<Place>(at, static_cast<Place>(std::exp(random_.uniform() * std::log(at + 1.0))) + 1);
+  const auto reach = std::min<Place>(at, static_cast<Place>(std::exp(random_.uniform() * std::log(at + 1.0))));
   Place p = at - reach;
   while (schedule_.at(p) == EditableSchedule::kNone) ++p;
   o = schedule_.at(p);

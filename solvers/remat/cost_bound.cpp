@@ -1,6 +1,7 @@
 #include "cairn/solvers/remat/cost_bound.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -162,7 +163,7 @@ class CostBounding {
     bool again = false;  // with what the known cost now says
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
     engine.progress = [&](std::int64_t whole_bound) {
-      raise(std::min(program.cost(whole_bound), known));
+      if (whole_bound > 0) raise(std::min(program.cost(whole_bound), known));
       const std::int64_t now = known_cost();
       if (now == known) return answer_.value < now;
       again = ChainStages(graph_, relaxation.chain(), options_.budget, now).size() < relaxation.size() / 4 * 3;
@@ -176,7 +177,12 @@ class CostBounding {
     }
     if (const std::int64_t least = answer.whole_bound(); least > std::numeric_limits<std::int64_t>::min())
       raise(std::min(program.cost(least), known));
-    answer_.exhausted = answer.status == EngineStatus::optimal;
+    if (answer.status == EngineStatus::optimal) {
+      // The engine has tolerances: what it found optimal is proved so by the search, in whole numbers.
+      const std::int64_t optimum = std::min(program.cost(std::llround(answer.objective)), known_cost());
+      if (answer_.value < optimum) raise_by_prices(optimum, true);
+      answer_.exhausted = true;
+    }
     return again;
   }
 

@@ -85,7 +85,9 @@ class Island {
     const std::int64_t moves = std::clamp(wanted, kShortest, std::max(kShortest, moves_left));
     const double part = static_cast<double>(moves) / (kThorough * static_cast<double>(nodes + 1));
     const double hot = std::clamp(kMostHot * part, kLeastHot, kMostHot) * (0.5 + random_.uniform());
-    const double cold = std::clamp(hot / 50, kLeastCold, kMostCold) * (0.5 + 0.5 * random_.uniform());
+    // Graphs differ in what they want: layered ones end warm, training graphs cold.
+    const double warmest = std::clamp(hot / 50, kLeastCold, kMostCold);
+    const double cold = kLeastCold * std::pow(warmest / kLeastCold, random_.uniform());
     annealer_.start(best_, goal_.budget);
     annealer_.begin_run(moves, hot, cold);
     running_ = true;
@@ -172,7 +174,8 @@ class Search {
     constexpr std::int64_t kWork = 400'000;
     core::Limit limit = watch_.rest();
     const auto islands = static_cast<std::int64_t>(islands_.size());
-    limit.seconds = std::min(limit.seconds, kSeconds);
+    // Rounds must not depend on the clock where work is what counts.
+    if (!limit_.counts_work()) limit.seconds = std::min(limit.seconds, kSeconds);
     limit.work = limit_.counts_work() ? std::min(limit.work / islands, kWork) : core::Limit::kAnyWork;
     const std::int64_t moves_left = most_moves();
     std::vector<core::Stopwatch> watches(islands_.size(), core::Stopwatch(limit));
@@ -303,7 +306,8 @@ Stop search(const core::Graph& graph, const SolveOptions& options, const SearchO
             Incumbent& incumbent, core::Stopwatch& watch) {
   if (incumbent.scope().order == OrderRule::stages)
     throw std::logic_error("the search does not keep schedules in stages");
-  if (graph.node_count() == 0) return Stop::ended;
+  constexpr std::int64_t kMostCost = std::int64_t{1} << 61;  // beyond it sums of costs might overflow
+  if (graph.node_count() == 0 || incumbent.cost() > kMostCost) return Stop::ended;
   return Search(graph, options, search_options, incumbent, watch).run();
 }
 
