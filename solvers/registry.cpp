@@ -147,7 +147,7 @@ constexpr SolverInfo of_class(std::string_view name, std::string_view paper, std
 
 constexpr SolverInfo kSolvers[] = {
     {.name = "auto",
-     .paper = "the others, then local search",
+     .paper = "the others, then annealing of order and recomputation at once, and windows solved exactly",
      .guarantee = "the cheapest schedule within budget and time limit that any of them found",
      .run = auto_remat,
      .can = {.input_order = true, .max_occurrences = true, .accelerator = true}},
