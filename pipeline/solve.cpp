@@ -112,7 +112,7 @@ FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solve
           .plan = std::move(plan),
           .max_rounds = rounds,
           .share = std::min(0.5, most),
-          .later_share = most,
+          .later_share = std::min(0.75, most),
           .first_share = 0.05};
 }
 
@@ -263,6 +263,8 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       if (*planned > fit.budget) {
         high = solver_budget;
         solver_budget -= std::max(*planned - fit.budget, least_cut);
+        const std::int64_t lowest = std::max(rounded.lower_bound, fit.solution.peak_bound.value);
+        if (solver_budget < lowest && *high - lowest > 1) solver_budget = lowest + (*high - lowest) / 2;
         if (solver_budget > unmet && !fit.fits()) {
           search.start = &latest;
           continue;

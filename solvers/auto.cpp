@@ -22,14 +22,17 @@
 namespace cairn::solvers {
 namespace {
 
+bool has_backward_nodes(const core::Graph& graph) {
+  const auto order = graph.input_order();
+  return std::any_of(order.begin(), order.end(), [&](core::NodeId v) { return graph.backward(v); });
+}
+
 /// Whether the solver takes such a graph, keeps to the scope and is here.
 bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scope) {
   const core::ValueId most = solver.turn.most_values;
   if (!solver.honours(scope) || (most > 0 && graph.value_count() > most) || !solver.why_missing().empty()) return false;
   if (solver.graphs == "any" || graph.value_count() <= solver.most_values) return true;
-  const auto order = graph.input_order();
-  return solver.graphs == kTrainingGraphs &&
-         std::any_of(order.begin(), order.end(), [&](core::NodeId v) { return graph.backward(v); });
+  return solver.graphs == kTrainingGraphs && has_backward_nodes(graph);
 }
 
 /// Those in the order of their turns.
@@ -131,8 +134,8 @@ class BoundBeside {
 }  // namespace
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
-  constexpr double kHopelessSeconds = 2, kConstruction = 0.2, kProof = 0.2;
-  constexpr int kStagnation = 2000;
+  constexpr double kHopelessSeconds = 2, kConstruction = 0.5, kRefining = 0.3, kProof = 0.2;
+  constexpr int kStagnation = 2000, kShortStagnation = 200;
   const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
   const bool recomputes = options.scope.max_occurrences != 1;
   core::Limit limit = options.limit;
@@ -172,10 +175,8 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   };
   // Constructions, so that something is known when time is short, and the search has good places to start from. An
   // order that needs no recomputation is the cheapest schedule of all, where it fits.
-  // A start that meets the budget, or nearly, comes from an earlier search that made them.
-  const bool started = options.start != nullptr && options.budget && incumbent.peak() <= *options.budget / 10 * 11;
   for (const bool recomputing : {true, false}) {
-    if (started || (recomputing && !recomputes)) continue;
+    if (recomputing && !recomputes) continue;
     for (const SolverInfo* solver : turns(graph, options.scope, recomputing))
       run(*solver, solver->can.exact ? solver->turn.share : solver->turn.share * kConstruction);
   }
@@ -193,7 +194,9 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   }
   std::optional<BoundBeside> bound;
   if (inner.budget) {
-    core::within(watch, kConstruction, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, 0); });
+    // On training graphs evicting and retaining gets far at once.
+    const int rounds = has_backward_nodes(graph) ? kShortStagnation : 0;
+    core::within(watch, kRefining, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, rounds); });
     if (!incumbent.cannot_improve() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
     // Under a work limit one after the other, so that the answer is the same on every machine.
     const bool beside = !options.limit.counts_work();
