@@ -264,7 +264,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
         high = solver_budget;
         solver_budget -= std::max(*planned - fit.budget, least_cut);
         const std::int64_t lowest = std::max(rounded.lower_bound, fit.solution.peak_bound.value);
-        if (solver_budget < lowest && *high - lowest > 1) solver_budget = lowest + (*high - lowest) / 2;
+        if (solver_budget<lowest&& * high - lowest> 1) solver_budget = lowest + (*high - lowest) / 2;
         if (solver_budget > unmet && !fit.fits()) {
           search.start = &latest;
           continue;
