@@ -215,7 +215,7 @@ TEST_CASE("a start that is none is told in a line") {
   check_error(run_command({"solve", graph, "--start", start, "-o", start}), 2, {"-o", "--start"});
 }
 
-TEST_CASE("--order fixed is --order input by another name") {
+TEST_CASE("order fixed is order input by another name") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());
   Json fixed = run_json({"solve", graph, "--order", "fixed", "--budget", "50", "-o", folder / "1.json"});
