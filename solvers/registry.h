@@ -30,7 +30,7 @@ struct Capabilities {
 struct AutoTurn {
   int turn = 0;              ///< ascending among those that recompute, then among the others; 0: never, unless `rest`
   double share = 0;          ///< of the limit that is then left, work and time alike
-  bool rest = false;         ///< within a budget at the end, with all that is left; with turn 0 only then
+  bool rest = false;         ///< in stages and without recomputation, at the end, with all that is left
   double least_seconds = 0;  ///< not with less time left than this
   core::ValueId most_values = 0;  ///< nor on graphs of more values; 0: any
 };

@@ -110,6 +110,12 @@ Annealer::Occurrence Annealer::random_step() {
   }
 }
 
+/// The step at the place, or the next one; the end where there is none.
+Annealer::Occurrence Annealer::step_from(Place place) const {
+  while (schedule_.at(place) == EditableSchedule::kNone) ++place;
+  return schedule_.at(place);
+}
+
 // --- Moves.
 
 void Annealer::evict() {
@@ -121,11 +127,8 @@ void Annealer::evict() {
   if (across == EditableSchedule::kNone) across = random_step();
   const Place at = schedule_.place(across);
   if (at == 0) return;
-  Occurrence o = across;
   const auto reach = std::min<Place>(at, static_cast<Place>(std::exp(random_.uniform() * std::log(at + 1.0))));
-  Place p = at - reach;
-  while (schedule_.at(p) == EditableSchedule::kNone) ++p;
-  o = schedule_.at(p);
+  Occurrence o = step_from(at - reach);
   for (int i = 0; i < kTries && o != EditableSchedule::kNone; ++i, o = schedule_.previous(o)) {
     const NodeId v = schedule_.node(o);
     if (o == across || schedule_.last_use(o) <= at || graph_.size(v) == 0 || !may_run_again(v)) continue;
@@ -195,8 +198,7 @@ void Annealer::shift() {
     const auto away = static_cast<Place>(-32 * std::log(1 - random_.uniform()));
     Place p = schedule_.place(above) + (chance(0.5) ? away : -away);
     p = std::clamp(p, 0, end - 1);
-    while (schedule_.at(p) == EditableSchedule::kNone) ++p;
-    o = schedule_.at(p);
+    o = step_from(p);
     if (o == schedule_.end()) return;
   }
   if (!may_go(o)) return;
@@ -216,9 +218,7 @@ void Annealer::shift() {
     to = chance(0.5) ? std::max(first, from - near) : std::min(last, from + near);
   }
   if (to == from) return;
-  Place p = to > from ? to + 1 : to;
-  while (schedule_.at(p) == EditableSchedule::kNone) ++p;
-  const Occurrence before = schedule_.at(p);
+  const Occurrence before = step_from(to > from ? to + 1 : to);
   if (before == o || before == schedule_.next(o)) return;
   shift_to(o, before, 0);
 }

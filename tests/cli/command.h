@@ -132,6 +132,21 @@ inline std::string diamond_graph() {
     {"name":"d","size":10,"cost":4,"inputs":[2,0],"keep":true}]})";
 }
 
+using Words = std::vector<std::string>;
+
+inline Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// The object that the command prints with --json; it must end with that exit code.
+inline nlohmann::json run_json(const Words& words, int code = 0) {
+  const auto outcome = run_command(words + Words{"--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == code);
+  return outcome.json();
+}
+
 /// One line on stderr that holds every fragment, nothing on stdout, and the exit code.
 inline void check_error(const Outcome& outcome, int code, const std::vector<std::string>& fragments) {
   INFO(outcome.err);

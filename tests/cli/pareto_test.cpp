@@ -11,20 +11,10 @@ using test::check_error;
 using test::diamond_graph;
 using test::Folder;
 using test::run_command;
+using test::run_json;
+using test::operator+;
+using test::Words;
 using Json = nlohmann::json;
-using Words = std::vector<std::string>;
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-Json run_json(const Words& words, int code = 0) {
-  const auto outcome = run_command(words + Words{"--json"});
-  INFO(outcome.err);
-  REQUIRE(outcome.code == code);
-  return outcome.json();
-}
 
 /// A training step with work for every budget.
 std::string write_ffn(const Folder& folder) {

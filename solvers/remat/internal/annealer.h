@@ -59,6 +59,7 @@ class Annealer {
   std::int64_t step_charge() const { return static_cast<std::int64_t>(unit_size_ * 0.3); }
 
   Occurrence random_step();
+  Occurrence step_from(Place place) const;
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_.uniform() * static_cast<double>(n)); }
   bool chance(double p) { return random_.uniform() < p; }
 
