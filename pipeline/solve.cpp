@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cairn/core/limit.h"
+#include "cairn/solvers/remat/placed_search.h"
 
 namespace cairn::pipeline {
 namespace {
@@ -121,7 +122,7 @@ namespace {
 /// What several calls of a solver, each under a budget that is no higher than fit.budget, found together.
 class Fitting {
  public:
-  Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, const core::Stopwatch& watch)
+  Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
       : problem_(problem), rounded_(rounded), options_(options), watch_(watch) {
     fit.budget = problem.budget.value();
   }
@@ -136,12 +137,8 @@ class Fitting {
       if (!fit.plan) take(solution);
       return std::nullopt;
     }
-    solvers::PlanOptions planning = options_.plan;
-    planning.guard_bytes = 0;
-    planning.capacity = fit.budget;
-    planning.limit.stop = options_.search.limit.stop;
     // Several may be needed, and none should take the time of a search.
-    planning.limit.seconds = std::min(planning.limit.seconds, std::max(0.0, watch_.rest().seconds / 4));
+    const solvers::PlanOptions planning = this->planning(watch_.rest().seconds / 4);
     core::Plan plan;
     if (options_.search.scope.order == solvers::OrderRule::free) {
       auto [schedule, found] = solvers::plan_some_order(problem_.graph, solution.schedule, planning);
@@ -162,6 +159,80 @@ class Fitting {
       fit.plan = std::move(plan);
     }
     return bytes;
+  }
+
+  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest: lower
+  /// budgets until a plan fits, then one between, and from these the search for schedule and plan together.
+  void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
+    constexpr double kLow = 0.12, kBetween = 0.35;
+    constexpr int kMostLow = 4;
+    std::vector<core::Schedule> starts;
+    core::Schedule latest = first;
+    const std::int64_t lowest = std::max(rounded_.lower_bound, fit.solution.peak_bound.value);
+    const auto call = [&](std::int64_t budget, double share) -> std::optional<std::int64_t> {
+      if (watch_.expired_now()) return std::nullopt;
+      solvers::SolveOptions search = options_.search;
+      search.budget = budget;
+      search.limit = watch_.share(share);
+      search.start = &latest;
+      solvers::Solution solution = solver.solve(rounded_.graph, search);
+      learn(solution, budget);
+      ++fit.rounds;
+      if (!meets(solution, budget)) return std::nullopt;
+      const std::optional<std::int64_t> bytes = offer(solution);
+      latest = std::move(solution.schedule);
+      return bytes;
+    };
+    const std::int64_t above = planned - fit.budget;
+    std::int64_t low = fit.budget;
+    std::optional<std::int64_t> bytes = planned;
+    for (int i = 0; i < kMostLow && bytes && !fit.fits() && low > lowest; ++i) {
+      low = std::max(lowest, low - std::max(*bytes - fit.budget, above / 4 + 1));
+      bytes = call(low, kLow);
+    }
+    if (fit.fits()) starts.push_back(fit.solution.schedule);
+    latest = first;
+    const std::int64_t between = fit.budget - std::min(above / 2, (fit.budget - lowest) / 2);
+    call(between, kBetween);
+    starts.push_back(latest);
+    search_placed(starts);
+  }
+
+  /// Schedule and plan together, for what is left of the time.
+  void search_placed(const std::vector<core::Schedule>& from) {
+    constexpr double kMost = 0.98;  // what is found is checked
+    std::vector<solvers::PlacedSchedule> starts;
+    for (const core::Schedule& schedule : from) {
+      const bool known = fit.plan && schedule.steps == fit.solution.schedule.steps;
+      const core::Plan plan =
+          known ? *fit.plan : solvers::plan_memory(problem_.graph, schedule, planning(watch_.rest().seconds / 8));
+      std::vector<std::int64_t> offsets;
+      for (const core::Buffer& buffer : plan.buffers) offsets.push_back(buffer.offset);
+      starts.push_back({schedule, std::move(offsets), 0});
+    }
+    solvers::PlacedSearchOptions search{.budget = fit.budget / options_.plan.alignment * options_.plan.alignment,
+                                        .scope = options_.search.scope,
+                                        .limit = watch_.share(kMost),
+                                        .seed = options_.search.seed,
+                                        .enough = fit.solution.cost_bound.value};
+    search.found = [&](const solvers::PlacedSchedule& one) {
+      if (options_.search.progress) options_.search.progress({fit.budget, one.cost, watch_.seconds()});
+    };
+    const std::optional<solvers::PlacedSchedule> found = solvers::search_placed(rounded_.graph, starts, search);
+    fit.solution.timed_out = true;
+    fit.solution.stop = watch_.interrupted() ? solvers::Stop::interrupted : solvers::Stop::limit;
+    if (!found || (fit.fits() && found->cost >= fit.solution.cost)) return;
+    const core::Evaluation evaluation = core::evaluate(rounded_.graph, found->schedule);
+    solvers::Solution solution;
+    solution.schedule = found->schedule;
+    solution.peak = evaluation.peak;
+    solution.cost = evaluation.cost;
+    solvers::PlanProblem problem = solvers::plan_problem(problem_.graph, found->schedule);
+    problem.rules.resize(problem.buffers.size());
+    for (std::size_t i = 0; i < problem.buffers.size(); ++i) problem.rules[i].offset = found->offsets[i];
+    take(solution);
+    fit.plan = solvers::greedy_plan(problem, planning(watch_.rest().seconds)).plan;
+    require_right(core::check_plan(problem_.graph, fit.solution.schedule, *fit.plan));
   }
 
   /// Takes over what one call of the solver, under that budget, says beside its schedule.
@@ -190,11 +261,29 @@ class Fitting {
   }
 
  private:
+  solvers::PlanOptions planning(double seconds) const {
+    solvers::PlanOptions planning = options_.plan;
+    planning.guard_bytes = 0;
+    planning.capacity = fit.budget;
+    planning.limit.stop = options_.search.limit.stop;
+    planning.limit.seconds = std::min(planning.limit.seconds, std::max(0.0, seconds));
+    return planning;
+  }
+
   const Problem& problem_;
   const Problem& rounded_;
   const FitOptions& options_;
-  const core::Stopwatch& watch_;
+  core::Stopwatch& watch_;
 };
+
+/// Whether schedule and plan may be searched together from there: what was asked for is the best there is, not what one
+/// solver finds.
+bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
+               const core::Schedule& schedule) {
+  constexpr std::int64_t kLongest = 20'000;  // steps
+  return solver.name == "auto" && scope.order != solvers::OrderRule::stages &&
+         schedule.length() <= kLongest && solvers::can_search_placed(graph);
+}
 
 /// Those that no other one beats in both respects, by ascending peak.
 std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
@@ -213,7 +302,7 @@ std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options) {
   constexpr double kWorthwhile = 0.05;  // of the time: less is not worth another call of the solver
-  const core::Stopwatch watch(options.search.limit);
+  core::Stopwatch watch(options.search.limit);
   Fitting fitting(problem, rounded, options, watch);
   Fit& fit = fitting.fit;
   solvers::SolveOptions search = options.search;
@@ -260,6 +349,10 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       if (!planned) break;
       if (fit.rounds == 1) share = *planned > fit.budget ? options.share : options.later_share;
       latest = std::move(solution.schedule);
+      if (*planned > fit.budget && may_place(solver, rounded.graph, search.scope, latest)) {
+        fitting.place(solver, latest, *planned);
+        break;
+      }
       if (*planned > fit.budget) {
         high = solver_budget;
         solver_budget -= std::max(*planned - fit.budget, least_cut);

@@ -22,30 +22,48 @@ Annealer::Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t s
   }
   unit_cost_ = costly > 0 ? costs / static_cast<double>(costly) : 1;
   unit_size_ = sized > 0 ? sizes / static_cast<double>(sized) : 1;
-  price_ = unit_cost_ / unit_size_;
+  price_ = excess_price_ = unit_cost_ / unit_size_;
 }
 
-void Annealer::start(const std::vector<NodeId>& steps, std::int64_t budget) {
-  budget_ = budget;
-  schedule_.assign(steps);
-  schedule_.set_ceiling(budget_, step_charge());
+void Annealer::count(const std::vector<NodeId>& steps) {
   std::fill(count_.begin(), count_.end(), 0);
   cost_ = 0;
   for (const NodeId v : steps) {
     ++count_[v];
     cost_ += graph_.cost(v);
   }
+}
+
+void Annealer::start(const std::vector<NodeId>& steps, std::int64_t budget) {
+  placement_ = nullptr;
+  schedule_.assign(steps);
+  schedule_.set_ceiling(budget, step_charge());
+  count(steps);
   best_cost_ = kNone;
-  if (schedule_.excess() == 0) {
-    best_ = steps;
-    best_cost_ = cost_;
-  }
+  keep_if_best();
+}
+
+void Annealer::start(const std::vector<NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets) {
+  if (!placement_) excess_price_ = price_;
+  placement_ = &placement;
+  schedule_.assign(steps);
+  schedule_.set_ceiling(std::numeric_limits<std::int64_t>::max() / 4);
+  placement.assign(schedule_, offsets);
+  count(steps);
+  best_cost_ = kNone;
+  keep_if_best();
+}
+
+double Annealer::excess() const {
+  if (!placement_) return static_cast<double>(schedule_.excess());
+  return placement_->overlap() + static_cast<double>(placement_->conflicts()) * static_cast<double>(step_charge());
 }
 
 // --- Edits that can be taken back.
 
-Annealer::Occurrence Annealer::insert(NodeId v, Occurrence before) {
+Annealer::Occurrence Annealer::insert(NodeId v, Occurrence before, Occurrence like) {
   const Occurrence o = schedule_.insert(v, before);
+  if (placement_) placement_->inserted(schedule_, o, like);
   edits_.push_back({o, EditableSchedule::kNone, v});
   cost_ += graph_.cost(v);
   ++count_[v];
@@ -55,6 +73,7 @@ Annealer::Occurrence Annealer::insert(NodeId v, Occurrence before) {
 void Annealer::drop(Occurrence o) {
   const NodeId v = schedule_.node(o);
   edits_.push_back({o, schedule_.next(o), v});
+  if (placement_) placement_->dropping(schedule_, o);
   schedule_.drop(o);
   cost_ -= graph_.cost(v);
   --count_[v];
@@ -73,6 +92,7 @@ void Annealer::undo() {
     cost_ += (inserted ? -1 : 1) * graph_.cost(edit.node);
     count_[edit.node] += inserted ? -1 : 1;
   }
+  if (placement_) placement_->undo(schedule_);
 }
 
 bool Annealer::may_run_again(NodeId v) const {
@@ -141,6 +161,26 @@ void Annealer::evict() {
     if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
     return;
   }
+}
+
+/// Evicts a value over steps at which it shares bytes with another one.
+void Annealer::evict_conflict() {
+  const Placement::Rect r = placement_->conflicting();
+  if (r < 0) return;
+  const Placement::Rect other = placement_->partner(r);
+  if (other < 0) return;
+  const Occurrence o = placement_->occurrence(chance(0.5) ? r : other);
+  if (schedule_.place(o) < 0) return;
+  const Place at = std::max(schedule_.place(o) + 1, schedule_.place(placement_->meeting(r, other)));
+  const NodeId v = schedule_.node(o);
+  if (schedule_.last_use(o) <= at || !may_run_again(v)) return;
+  Occurrence use = schedule_.first_reader(o, at);
+  if (use != EditableSchedule::kNone && schedule_.place(use) == at) return;
+  if (use == EditableSchedule::kNone) use = schedule_.end();
+  allowed_ = 1;
+  while (allowed_ < 32 && chance(0.8)) allowed_ *= 2;
+  recompute(v, use, at);
+  if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
 }
 
 /// v again, right before `use`, and what of its inputs is not to live on until then from before `across`.
@@ -227,7 +267,7 @@ void Annealer::shift() {
 void Annealer::shift_to(Occurrence o, Occurrence before, int depth) {
   const NodeId v = schedule_.node(o);
   const bool later = schedule_.place(before) > schedule_.place(o);
-  const Occurrence moved = insert(v, before);
+  const Occurrence moved = insert(v, before, o);
   drop(o);
   if (!later || depth == 4) return;
   const auto inputs = static_cast<std::int32_t>(graph_.inputs(v).size());
@@ -244,54 +284,107 @@ void Annealer::shift_to(Occurrence o, Occurrence before, int depth) {
 void Annealer::move() {
   const double kind = random_.uniform();
   const bool recomputes = scope_.max_occurrences != 1;
+  if (placement_ && chance(0.4)) {
+    const Placement::Rect r = placement_->conflicting();
+    if (r >= 0) return placement_->relocate(chance(0.8) ? r : std::max(r, placement_->partner(r)));
+  }
   if (!recomputes || kind < 0.4) return shift();
-  if (kind < 0.75 && schedule_.excess() > 0) return evict();
+  if (placement_ && kind < 0.6 && placement_->conflicts() > 0) return evict_conflict();
+  if (kind < 0.75 && !fits_now()) return evict();
   retain();
 }
 
-void Annealer::begin_run(std::int64_t moves, double hot, double cold) {
-  run_moves_ = moves;
+void Annealer::begin_run(std::int64_t length, double hot, double cold) {
+  run_length_ = length;
   run_done_ = 0;
+  fitting_ = 0;
+  if (placement_) adapt_price();
   hot_ = hot;
   cold_ = cold;
 }
 
-void Annealer::advance(core::Stopwatch& watch) {
-  constexpr std::int64_t kAdapt = 500;
+/// So that a part of what is visited fits. With a placement that is rare, and takes long to come about: the price rises
+/// all the time, and fast in the end.
+void Annealer::adapt_price() {
   constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
+  constexpr double kFirst = 0.05, kLast = 3, kRising = 0.85;
   const double price = unit_cost_ / unit_size_;
-  auto excess_now = static_cast<double>(schedule_.excess());
-  while (run_done_ < run_moves_ && !watch.expired()) {
-    if (run_done_ % 64 == 0) {
-      const double part = static_cast<double>(run_done_) / static_cast<double>(run_moves_);
+  const double share = static_cast<double>(std::exchange(fitting_, 0)) / kAdapt;
+  const double part = static_cast<double>(run_done_) / static_cast<double>(run_length_);
+  if (placement_ && part < kRising) {
+    price_ = excess_price_ * kFirst * std::pow(kLast / kFirst, part / kRising);
+    return;
+  }
+  const double rise = placement_ ? 1.3 : 1.1;
+  price_ *= share < kLeastFitting ? rise : share > kMostFitting ? 1 / rise : 1;
+  price_ = std::clamp(price_, price * kCheapest, price * kDearest);
+}
+
+/// Whether all values could be pushed aside so that nothing is shared any more.
+bool Annealer::straighten() {
+  constexpr std::int64_t kFew = 30;  // conflicts
+  if (cost_ >= best_cost_ || placement_->conflicts() > kFew) return false;
+  return placement_->straighten(false) || placement_->straighten(true);
+}
+
+/// Brings the placement up to date with a move of this change in cost. False: the move is to be taken back, as it costs
+/// more than it can save, which is so for most of those that cost more.
+bool Annealer::place_again(double cost_change, double excess_before) {
+  constexpr int kRepairs = 12;
+  constexpr double kHopeless = 10, kGivenUp = 0.3;
+  const double least_saved = cost_change - kHopeless * temperature_;
+  if (least_saved > price_ * excess_before) return false;
+  placement_->settle(schedule_);
+  if (placement_->crowded()) return false;
+  // A repair might help even so.
+  if (least_saved > price_ * (excess_before - excess()) && chance(kGivenUp)) return false;
+  placement_->repair(kRepairs);
+  return true;
+}
+
+void Annealer::keep_if_best() {
+  if (cost_ >= best_cost_ || !fits_now()) return;
+  best_cost_ = cost_;
+  best_ = schedule_.steps();
+  if (placement_) best_offsets_ = placement_->offsets(schedule_);
+  if (cost_ <= enough_) run_done_ = run_length_;
+}
+
+void Annealer::advance(core::Stopwatch& watch) {
+  double excess_now = excess();
+  while (run_done_ < run_length_ && !watch.expired()) {
+    if (moves_ % 64 == 0) {
+      const double part = static_cast<double>(run_done_) / static_cast<double>(run_length_);
       temperature_ = unit_cost_ * hot_ * std::pow(cold_ / hot_, part);
     }
-    if (run_done_ % kAdapt == kAdapt - 1) {
-      const double share = static_cast<double>(std::exchange(fitting_, 0)) / kAdapt;
-      price_ *= share < kLeastFitting ? 1.1 : share > kMostFitting ? 1 / 1.1 : 1;
-      price_ = std::clamp(price_, price * kCheapest, price * kDearest);
+    if (moves_ % kAdapt == kAdapt - 1) {
+      adapt_price();
+      if (placement_ && straighten()) {
+        excess_now = excess();
+        keep_if_best();
+      }
     }
     edits_.clear();
-    const std::int64_t cost = cost_;
+    const std::int64_t cost = cost_, looked = placement_ ? placement_->work() : 0;
     do {
       move();
     } while (chance(0.35));
-    watch.charge(1 + static_cast<std::int64_t>(edits_.size()));
-    ++run_done_;
     ++moves_;
-    if (!edits_.empty()) {
-      const auto excess = static_cast<double>(schedule_.excess());
-      const double change = static_cast<double>(cost_ - cost) + price_ * (excess - excess_now);
-      if (change <= 0 || random_.uniform() < std::exp(-change / temperature_)) {
-        excess_now = excess;
-        if (excess == 0 && cost_ < best_cost_) {
-          best_cost_ = cost_;
-          best_ = schedule_.steps();
-          if (cost_ <= enough_) run_done_ = run_moves_;
-        }
-      } else {
-        undo();
-      }
+    const auto cost_change = static_cast<double>(cost_ - cost);
+    const bool hopeful = !placement_ || place_again(cost_change, excess_now);
+    const std::int64_t looks = placement_ ? placement_->work() - looked : 0;
+    const std::int64_t work = 1 + static_cast<std::int64_t>(edits_.size()) + looks;
+    watch.charge(work);
+    run_done_ += placement_ ? work : 1;
+    const double excess_then = hopeful ? excess() : excess_now;
+    const double change = cost_change + price_ * (excess_then - excess_now);
+    if (hopeful && (change <= 0 || random_.uniform() < std::exp(-change / temperature_))) {
+      if (placement_) placement_->commit();
+      excess_now = excess_then;
+      if (!edits_.empty() || placement_) keep_if_best();
+    } else {
+      undo();
+      excess_now = placement_ ? excess() : excess_now;
     }
     fitting_ += excess_now == 0 ? 1 : 0;
   }

@@ -18,7 +18,7 @@ namespace {
 
 using core::NodeId;
 
-constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNoCost = std::numeric_limits<std::int64_t>::max();
 
 /// What the islands look for: schedules within `budget`, the cheaper the better; `enough` ends a run.
 struct Goal {
@@ -43,7 +43,7 @@ class Island {
     goal_ = goal;
     windows_.emplace(graph_, scope_, goal.budget, random_.next(), memory_bytes_);
     best_ = steps;
-    best_cost_ = cost.value_or(kAnyCost);
+    best_cost_ = cost.value_or(kNoCost);
     annealer_.set_enough(goal.enough);
     running_ = false;
     polish_left_ = 0;
@@ -71,7 +71,7 @@ class Island {
 
   const std::vector<NodeId>& best() const { return best_; }
   std::int64_t best_cost() const { return best_cost_; }
-  bool fits() const { return best_cost_ != kAnyCost; }
+  bool fits() const { return best_cost_ != kNoCost; }
   std::int64_t moves() const { return annealer_.moves(); }
   int runs() const { return runs_; }
 
@@ -128,7 +128,7 @@ class Island {
   std::optional<WindowSearch> windows_;
   Goal goal_;
   std::vector<NodeId> best_;  ///< where none fits: where the last run ended
-  std::int64_t best_cost_ = kAnyCost;
+  std::int64_t best_cost_ = kNoCost;
   bool running_ = false;
   int runs_ = 0;
   std::int64_t polish_left_ = 0;  ///< windows
@@ -264,7 +264,7 @@ class Search {
       // No small steps where the budget is near.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 200);
       goal_ = {std::max(incumbent_.peak() - lower, options_.budget.value_or(0)),
-               options_.budget ? kAnyCost - 1 : options_.max_cost.value_or(kAnyCost - 1)};
+               options_.budget ? kNoCost - 1 : options_.max_cost.value_or(kNoCost - 1)};
     } else {
       goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
       if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();

@@ -1,0 +1,149 @@
+#include "cairn/solvers/remat/placed_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "cairn/core/random.h"
+#include "cairn/solvers/remat/internal/annealer.h"
+#include "cairn/solvers/remat/internal/placement.h"
+
+namespace cairn::solvers {
+namespace {
+
+/// The cheapest that fits, of all islands.
+class BestPlaced {
+ public:
+  explicit BestPlaced(const PlacedSearchOptions& options) : options_(options) {}
+
+  void offer(const PlacedSchedule& one) {
+    const std::lock_guard lock(mutex_);
+    if (best_ && one.cost >= best_->cost) return;
+    best_ = one;
+    if (options_.found) options_.found(one);
+  }
+  std::optional<PlacedSchedule> get() const {
+    const std::lock_guard lock(mutex_);
+    return best_;
+  }
+
+ private:
+  const PlacedSearchOptions& options_;
+  mutable std::mutex mutex_;
+  std::optional<PlacedSchedule> best_;
+};
+
+/// Runs of annealing, the first from where it is told, others from the best.
+class PlacedIsland {
+ public:
+  PlacedIsland(const core::Graph& graph, const PlacedSearchOptions& options, const core::Limit& limit, std::uint64_t seed,
+         BestPlaced& all)
+      : graph_(graph),
+        options_(options),
+        random_(seed),
+        placement_(graph, options.budget, random_.next()),
+        annealer_(graph, options.scope, random_.next()),
+        watch_(limit),
+        counts_work_(limit.counts_work()),
+        all_(all) {
+    annealer_.set_enough(options.enough);
+  }
+
+  void run(PlacedSchedule from) {
+    constexpr double kHot = 0.05, kCold = 0.02;
+    constexpr std::int64_t kMovesOfNode = 50;
+    std::optional<PlacedSchedule> best;
+    annealer_.start(from.schedule.steps, options_.budget);
+    annealer_.begin_run(kMovesOfNode * (graph_.node_count() + 1), kHot, kHot);
+    annealer_.advance(watch_);
+    started_work_ = watch_.work();
+    started_seconds_ = watch_.seconds();
+    for (; !watch_.expired_now() && !(best && best->cost <= options_.enough); ++runs_) {
+      annealer_.start(from.schedule.steps, placement_, from.offsets);
+      annealer_.begin_run(next_work(), kHot * (0.5 + random_.uniform()), kCold);
+      annealer_.advance(watch_);
+      if (annealer_.fits() && (!best || annealer_.best_cost() < best->cost)) {
+        best = {{annealer_.best()}, annealer_.best_offsets(), annealer_.best_cost()};
+        all_.offer(*best);
+      }
+      // Others depend on the clock, or on who is first.
+      if (const std::optional<PlacedSchedule> one = all_.get(); !counts_work_ && one && (!best || one->cost < best->cost))
+        best = one;
+      from = best ? *best : PlacedSchedule{{annealer_.current()}, placement_.offsets(annealer_.schedule()), 0};
+    }
+    best_ = std::move(best);
+  }
+
+  const std::optional<PlacedSchedule>& best() const { return best_; }
+
+ private:
+  /// A short run, to learn how much time work takes; then as much as is left, in two.
+  /// A short run, to learn how much time work takes; then as much as is left, in two.
+  std::int64_t next_work() const {
+    constexpr double kFirst = 2000, kAlone = 20'000;  // a node
+    const double first = kFirst * (graph_.node_count() + 1), alone = kAlone * (graph_.node_count() + 1);
+    double all = 40 * alone;
+    if (counts_work_) {
+      all = static_cast<double>(watch_.rest().work);
+    } else if (runs_ == 0) {
+      all = first;
+    } else if (std::isfinite(watch_.rest().seconds)) {
+      all = static_cast<double>(watch_.work() - started_work_) / (watch_.seconds() - started_seconds_) * watch_.rest().seconds * 0.95;
+    }
+    return std::max<std::int64_t>(10'000, static_cast<std::int64_t>(all < 2 * alone ? all : 0.6 * all));
+  }
+
+  const core::Graph& graph_;
+  const PlacedSearchOptions& options_;
+  core::Random random_;
+  Placement placement_;
+  Annealer annealer_;
+  core::Stopwatch watch_;
+  const bool counts_work_;
+  BestPlaced& all_;
+  int runs_ = 0;
+  std::int64_t started_work_ = 0;
+  double started_seconds_ = 0;
+  std::optional<PlacedSchedule> best_;
+};
+
+}  // namespace
+
+bool can_search_placed(const core::Graph& graph) { return Placement::takes(graph); }
+
+std::optional<PlacedSchedule> search_placed(const core::Graph& graph, const std::vector<PlacedSchedule>& starts,
+                                            const PlacedSearchOptions& options) {
+  if (!can_search_placed(graph)) throw std::logic_error("nodes that take over storage have no place of their own");
+  if (starts.empty()) throw std::logic_error("a search of placed schedules starts from one");
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (std::max(graph.size(v), graph.scratch(v)) > options.budget) return std::nullopt;
+  }
+  int count = options.islands;
+  if (count == 0 && !options.limit.counts_work()) count = static_cast<int>(std::thread::hardware_concurrency());
+  if (count == 0) count = 2;
+  core::Limit limit = options.limit;
+  if (limit.counts_work()) limit.work /= count;
+  core::Random random(options.seed + 1);
+  BestPlaced best(options);
+  std::vector<std::unique_ptr<PlacedIsland>> islands;
+  for (int i = 0; i < count; ++i) {
+    islands.push_back(std::make_unique<PlacedIsland>(graph, options, limit, random.next(), best));
+  }
+  const auto start_of = [&](std::size_t i) { return starts[i % starts.size()]; };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < islands.size(); ++i) {
+    threads.emplace_back([&, i] { islands[i]->run(start_of(i)); });
+  }
+  islands[0]->run(start_of(0));
+  for (std::thread& thread : threads) thread.join();
+  std::optional<PlacedSchedule> cheapest;
+  for (const auto& island : islands) {
+    if (island->best() && (!cheapest || island->best()->cost < cheapest->cost)) cheapest = island->best();
+  }
+  return cheapest;
+}
+
+}  // namespace cairn::solvers
