@@ -288,10 +288,14 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   }
   fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
   fit.solution.status = status;
-  if (fit.fits()) {
-    const bool proved = fit.solution.cost == fit.solution.cost_bound.value;
-    fit.solution.status = proved ? solvers::Status::optimal : solvers::Status::feasible;
-    if (proved) fit.solution.stop = solvers::Stop::proved;
+  const bool proved = fit.fits() && fit.solution.cost == fit.solution.cost_bound.value;
+  if (fit.fits()) fit.solution.status = proved ? solvers::Status::optimal : solvers::Status::feasible;
+  if (proved) {
+    fit.solution.stop = solvers::Stop::proved;
+  } else if (fit.solution.stop == solvers::Stop::proved && fit.solution.status != solvers::Status::infeasible) {
+    // That was of a lower budget, or of peaks alone.
+    const bool spent = watch.rest().seconds < kWorthwhile * options.search.limit.seconds;
+    fit.solution.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
   }
   fit.seconds = watch.seconds();
   return fit;

@@ -180,6 +180,23 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     for (const SolverInfo* solver : turns(graph, options.scope, recomputing))
       run(*solver, solver->can.exact ? solver->turn.share : solver->turn.share * kConstruction);
   }
+  if (!options.budget && incumbent.optimal() && !incumbent.cannot_improve() && !watch.expired_now()) {
+    // The least peak is known: what is left is the cheapest schedule of it, of which a budget has a bound.
+    SolveOptions of_peak = inner;
+    of_peak.budget = incumbent.peak();
+    of_peak.max_cost.reset();
+    of_peak.start = &incumbent.schedule();
+    of_peak.limit = watch.rest();
+    const Solution cheapest = auto_remat(graph, of_peak);
+    watch.charge(cheapest.work);
+    incumbent.offer(cheapest.schedule);
+    for (const Tradeoff& tradeoff : cheapest.tradeoffs) incumbent.note(tradeoff);
+    incumbent.raise_cost_bound(cheapest.cost_bound);
+    Solution solution = incumbent.finish(cheapest.timed_out);
+    solution.stop = cheapest.stop;
+    solution.least_peak_by = least_peak_by;
+    return solution;
+  }
   inner.limit = watch.rest();
   if (options.scope.order == OrderRule::stages || !recomputes) {
     if (recomputes) {
