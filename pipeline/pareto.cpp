@@ -212,11 +212,13 @@ class CurveSearch {
 
   /// Into how many passes the time that is left is divided; what their searches do not need goes into more.
   int planned_passes(std::size_t open) const {
-    constexpr double kSecondsOfOne = 0.3;
+    // A search begins with constructions, which take long on large graphs.
+    constexpr double kSecondsOfOne = 0.3, kSecondsOfNode = 1e-3;
+    const double seconds = kSecondsOfOne + kSecondsOfNode * problem_.graph.node_count();
     constexpr int kMost = 6;
     const core::Limit rest = watch_.rest();
     if (!std::isfinite(rest.seconds)) return 2;
-    return std::clamp(static_cast<int>(rest.seconds / (kSecondsOfOne * static_cast<double>(open))), 1, kMost);
+    return std::clamp(static_cast<int>(rest.seconds / (seconds * static_cast<double>(open))), 1, kMost);
   }
 
   std::size_t count_open() const {

@@ -54,6 +54,13 @@ void check_solution(const Graph& graph, const Solution& solution, const SolveOpt
   CHECK(reference::drop_unread(graph, solution.schedule) == solution.schedule);
   CHECK(solution.peak_bound.value >= reference::peak_lower_bound(graph));
   CHECK(solution.least_peak <= solution.peak);
+  std::int64_t cost = solution.cost;
+  for (const core::Schedule& other : solution.others) {
+    REQUIRE(reference::valid(graph, other));
+    CHECK(reference::peak(graph, other) <= options.budget.value());
+    CHECK(reference::cost(graph, other) >= cost);
+    cost = reference::cost(graph, other);
+  }
   CHECK(solution.least_peak >= solution.peak_bound.value);
   // The schedule itself is on the curve or below something on it, and the curve has no dominated point.
   for (std::size_t i = 0; i + 1 < solution.tradeoffs.size(); ++i) {
