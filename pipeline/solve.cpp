@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "cairn/core/limit.h"
@@ -165,7 +166,7 @@ class Fitting {
   /// budgets until a plan fits, then one between, and from these the search for schedule and plan together.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kLow = 0.12, kBetween = 0.35;
-    constexpr int kMostLow = 4;
+    constexpr int kMostLow = 4, kClose = 50;
     std::vector<core::Schedule> starts;
     core::Schedule latest = first;
     const std::int64_t lowest = std::max(rounded_.lower_bound, fit.solution.peak_bound.value);
@@ -192,8 +193,9 @@ class Fitting {
     }
     if (fit.fits()) starts.push_back(fit.solution.schedule);
     latest = first;
-    const std::int64_t between = fit.budget - std::min(above / 2, (fit.budget - lowest) / 2);
-    call(between, kBetween);
+    // Bounds are of use only under the budget itself.
+    const bool close = above < fit.budget / kClose;
+    call(close ? fit.budget : fit.budget - std::min(above / 2, (fit.budget - lowest) / 2), kBetween);
     starts.push_back(latest);
     search_placed(starts);
   }
@@ -235,6 +237,20 @@ class Fitting {
     require_right(core::check_plan(problem_.graph, fit.solution.schedule, *fit.plan));
   }
 
+  /// Plans the solver's other schedules, the cheapest first, until one fits and is better than what fits already.
+  void offer_others(std::vector<core::Schedule> others) {
+    for (core::Schedule& schedule : others) {
+      const core::Evaluation evaluation = core::evaluate(rounded_.graph, schedule);
+      if (watch_.expired_now() || (fit.fits() && evaluation.cost >= fit.solution.cost)) return;
+      if (!tried_.insert(evaluation.cost).second || !evaluation.valid() || evaluation.peak > fit.budget) continue;
+      solvers::Solution other;
+      other.schedule = std::move(schedule);
+      other.peak = evaluation.peak;
+      other.cost = evaluation.cost;
+      offer(other);
+    }
+  }
+
   /// Takes over what one call of the solver, under that budget, says beside its schedule.
   void learn(const solvers::Solution& solution, std::int64_t budget) {
     solvers::Solution& all = fit.solution;
@@ -274,6 +290,7 @@ class Fitting {
   const Problem& rounded_;
   const FitOptions& options_;
   core::Stopwatch& watch_;
+  std::set<std::int64_t> tried_;  // costs of others
 };
 
 /// Whether schedule and plan may be searched together from there: what was asked for is the best there is, not what one
@@ -354,11 +371,12 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
         break;
       }
       if (*planned > fit.budget) {
+        fitting.offer_others(std::move(solution.others));
         high = solver_budget;
         solver_budget -= std::max(*planned - fit.budget, least_cut);
         const std::int64_t lowest = std::max(rounded.lower_bound, fit.solution.peak_bound.value);
         if (solver_budget<lowest&& * high - lowest> 1) solver_budget = lowest + (*high - lowest) / 2;
-        if (solver_budget > unmet && !fit.fits()) {
+        if (solver_budget > unmet && (unmet == 0 || !fit.fits())) {
           search.start = &latest;
           continue;
         }
@@ -381,10 +399,14 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   }
   fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
   fit.solution.status = status;
-  if (fit.fits()) {
-    const bool proved = fit.solution.cost == fit.solution.cost_bound.value;
-    fit.solution.status = proved ? solvers::Status::optimal : solvers::Status::feasible;
-    if (proved) fit.solution.stop = solvers::Stop::proved;
+  const bool proved = fit.fits() && fit.solution.cost == fit.solution.cost_bound.value;
+  if (fit.fits()) fit.solution.status = proved ? solvers::Status::optimal : solvers::Status::feasible;
+  if (proved) {
+    fit.solution.stop = solvers::Stop::proved;
+  } else if (fit.solution.stop == solvers::Stop::proved && fit.solution.status != solvers::Status::infeasible) {
+    // That was of a lower budget, or of peaks alone.
+    const bool spent = watch.rest().seconds < kWorthwhile * options.search.limit.seconds;
+    fit.solution.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
   }
   fit.seconds = watch.seconds();
   return fit;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/error.h"
@@ -134,7 +135,8 @@ class BoundBeside {
 }  // namespace
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
-  constexpr double kHopelessSeconds = 2, kConstruction = 0.5, kRefining = 0.3, kProof = 0.2;
+  constexpr double kHopelessSeconds = 2, kConstruction = 0.5, kAgain = 0.3, kNearBest = 1.01, kRefining = 0.3,
+                   kProof = 0.2, kLowering = 0.6;
   constexpr int kStagnation = 2000, kShortStagnation = 200;
   const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
   const bool recomputes = options.scope.max_occurrences != 1;
@@ -156,6 +158,9 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     // The inner solvers start afresh; people want to see the best of all.
     inner.progress = [&](const Progress&) { options.progress({incumbent.peak(), incumbent.cost(), watch.seconds()}); };
   }
+  std::vector<std::pair<std::int64_t, core::Schedule>> constructions;  // within the budget, with their costs
+  const SolverInfo* cut_short = nullptr;  // by the end of its share, with the best schedule of such
+  std::int64_t cut_short_cost = 0;
   const auto run = [&](const SolverInfo& solver, double share) {
     if (incumbent.cannot_improve() || watch.expired_now()) return;
     if (!has_left(watch, solver.turn.least_seconds)) return;
@@ -167,7 +172,14 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
       return;  // takes other graphs of this kind
     }
     if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
+    if (solution.timed_out && options.budget && solution.status == Status::feasible &&
+        (cut_short == nullptr || solution.cost < cut_short_cost)) {
+      cut_short = &solver;
+      cut_short_cost = solution.cost;
+    }
     watch.charge(solution.work);
+    if (options.budget && solution.status != Status::not_found && solution.peak <= *options.budget)
+      constructions.emplace_back(solution.cost, std::move(solution.schedule));
     for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
     incumbent.raise_peak_bound(solution.peak_bound);
     if (!hopeless) incumbent.raise_cost_bound(solution.cost_bound);
@@ -180,6 +192,32 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     for (const SolverInfo* solver : turns(graph, options.scope, recomputing))
       run(*solver, solver->can.exact ? solver->turn.share : solver->turn.share * kConstruction);
   }
+  // With more time it may get further than all others.
+  if (cut_short != nullptr && incumbent.within_budget() &&
+      static_cast<double>(cut_short_cost) <= kNearBest * static_cast<double>(incumbent.cost()))
+    run(*cut_short, kAgain);
+  // The cheapest schedule of the lowest peak, by a search of its own: what lowers peaks leads away from it. The bound
+  // on its cost is none of other schedules.
+  const auto lower_cost_of_peak = [&] {
+    SolveOptions of_peak = inner;
+    of_peak.budget = incumbent.peak();
+    of_peak.max_cost.reset();
+    of_peak.start = &incumbent.schedule();
+    of_peak.limit = watch.rest();
+    const Solution cheapest = auto_remat(graph, of_peak);
+    watch.charge(cheapest.work);
+    incumbent.offer(cheapest.schedule);
+    for (const Tradeoff& tradeoff : cheapest.tradeoffs) incumbent.note(tradeoff);
+    return cheapest.stop;
+  };
+  const auto finish = [&](Stop stop) {
+    Solution solution = incumbent.finish(stop == Stop::limit || stop == Stop::interrupted);
+    if (solution.stop != Stop::proved) solution.stop = stop;
+    solution.least_peak_by = least_peak_by;
+    return solution;
+  };
+  if (!options.budget && incumbent.optimal() && !incumbent.cannot_improve() && !watch.expired_now())
+    return finish(lower_cost_of_peak());
   inner.limit = watch.rest();
   if (options.scope.order == OrderRule::stages || !recomputes) {
     if (recomputes) {
@@ -206,11 +244,21 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     }
   }
   const auto between = [&] { return bound && bound->exchange(incumbent, watch); };
-  const Stop stop = search(graph, inner, {.between = between}, incumbent, watch);
+  const auto search_in = [&](core::Stopwatch& part) {
+    return search(graph, inner, {.between = between}, incumbent, part);
+  };
+  Stop stop = options.budget ? search_in(watch) : core::within(watch, kLowering, search_in);
   credit("auto");
-  Solution solution = incumbent.finish(stop == Stop::limit || stop == Stop::interrupted);
-  if (solution.stop != Stop::proved) solution.stop = stop;
-  solution.least_peak_by = least_peak_by;
+  if (!options.budget && recomputes && stop != Stop::ended && !incumbent.cannot_improve() && !watch.expired_now()) {
+    const Stop of_cost = lower_cost_of_peak();
+    // A proof of the cost is none of the peak.
+    if (incumbent.optimal() || of_cost == Stop::interrupted) stop = of_cost;
+  }
+  Solution solution = finish(stop);
+  std::sort(constructions.begin(), constructions.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [cost, schedule] : constructions) {
+    if (cost > solution.cost) solution.others.push_back(std::move(schedule));
+  }
   return solution;
 }
 
