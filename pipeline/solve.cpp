@@ -298,8 +298,8 @@ class Fitting {
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
                const core::Schedule& schedule) {
   constexpr std::int64_t kLongest = 20'000;  // steps
-  return solver.name == "auto" && scope.order != solvers::OrderRule::stages &&
-         schedule.length() <= kLongest && solvers::can_search_placed(graph);
+  return solver.name == "auto" && scope.order != solvers::OrderRule::stages && schedule.length() <= kLongest &&
+         solvers::can_search_placed(graph);
 }
 
 /// Those that no other one beats in both respects, by ascending peak.

@@ -39,8 +39,8 @@ class BestPlaced {
 /// Runs of annealing, the first from where it is told, others from the best.
 class PlacedIsland {
  public:
-  PlacedIsland(const core::Graph& graph, const PlacedSearchOptions& options, const core::Limit& limit, std::uint64_t seed,
-         BestPlaced& all)
+  PlacedIsland(const core::Graph& graph, const PlacedSearchOptions& options, const core::Limit& limit,
+               std::uint64_t seed, BestPlaced& all)
       : graph_(graph),
         options_(options),
         random_(seed),
@@ -54,46 +54,67 @@ class PlacedIsland {
 
   void run(PlacedSchedule from) {
     constexpr double kHot = 0.05, kCold = 0.02;
-    constexpr std::int64_t kMovesOfNode = 50;
-    std::optional<PlacedSchedule> best;
-    annealer_.start(from.schedule.steps, options_.budget);
-    annealer_.begin_run(kMovesOfNode * (graph_.node_count() + 1), kHot, kHot);
-    annealer_.advance(watch_);
+    annealer_.start(from.schedule.steps, placement_, from.offsets);
+    take();
+    learn_price(from.schedule);
     started_work_ = watch_.work();
     started_seconds_ = watch_.seconds();
-    for (; !watch_.expired_now() && !(best && best->cost <= options_.enough); ++runs_) {
+    for (; !watch_.expired_now() && !(best_ && best_->cost <= options_.enough) && !stagnated(); ++runs_) {
       annealer_.start(from.schedule.steps, placement_, from.offsets);
       annealer_.begin_run(next_work(), kHot * (0.5 + random_.uniform()), kCold);
       annealer_.advance(watch_);
-      if (annealer_.fits() && (!best || annealer_.best_cost() < best->cost)) {
-        best = {{annealer_.best()}, annealer_.best_offsets(), annealer_.best_cost()};
-        all_.offer(*best);
-      }
+      take();
       // Others depend on the clock, or on who is first.
-      if (const std::optional<PlacedSchedule> one = all_.get(); !counts_work_ && one && (!best || one->cost < best->cost))
-        best = one;
-      from = best ? *best : PlacedSchedule{{annealer_.current()}, placement_.offsets(annealer_.schedule()), 0};
+      if (!counts_work_) meet(all_.get());
+      from = best_ ? *best_ : PlacedSchedule{{annealer_.current()}, placement_.offsets(annealer_.schedule()), 0};
     }
-    best_ = std::move(best);
   }
 
   const std::optional<PlacedSchedule>& best() const { return best_; }
 
  private:
-  /// A short run, to learn how much time work takes; then as much as is left, in two.
-  /// A short run, to learn how much time work takes; then as much as is left, in two.
+  /// Only where nothing else ends the search.
+  bool stagnated() const {
+    constexpr int kPatience = 2;  // runs
+    return !counts_work_ && !std::isfinite(watch_.rest().seconds) && runs_ - improved_run_ > kPatience;
+  }
+
+  /// What a byte is worth under this budget, where addresses do not matter.
+  void learn_price(const core::Schedule& schedule) {
+    constexpr double kWarm = 0.05;
+    constexpr std::int64_t kMovesOfNode = 50;
+    annealer_.start(schedule.steps, options_.budget);
+    annealer_.begin_run(kMovesOfNode * (graph_.node_count() + 1), kWarm, kWarm);
+    annealer_.advance(watch_);
+  }
+
+  void take() {
+    if (!annealer_.fits() || (best_ && annealer_.best_cost() >= best_->cost)) return;
+    best_ = {{annealer_.best()}, annealer_.best_offsets(), annealer_.best_cost()};
+    all_.offer(*best_);
+    improved_run_ = runs_;
+  }
+  void meet(std::optional<PlacedSchedule> one) {
+    if (one && (!best_ || one->cost < best_->cost)) best_ = std::move(one);
+  }
+
+  /// A short run, to learn how much time work takes; then what is left, in two where it is much.
   std::int64_t next_work() const {
-    constexpr double kFirst = 2000, kAlone = 20'000;  // a node
-    const double first = kFirst * (graph_.node_count() + 1), alone = kAlone * (graph_.node_count() + 1);
-    double all = 40 * alone;
+    constexpr double kFirst = 2000, kMuch = 40'000, kWithoutLimit = 200'000;  // a node
+    constexpr double kLonger = 0.6, kMost = 0.95;
+    const auto nodes = static_cast<double>(graph_.node_count() + 1);
+    const core::Limit rest = watch_.rest();
+    double work = kWithoutLimit * nodes;
     if (counts_work_) {
-      all = static_cast<double>(watch_.rest().work);
+      work = static_cast<double>(rest.work);
     } else if (runs_ == 0) {
-      all = first;
-    } else if (std::isfinite(watch_.rest().seconds)) {
-      all = static_cast<double>(watch_.work() - started_work_) / (watch_.seconds() - started_seconds_) * watch_.rest().seconds * 0.95;
+      work = kFirst * nodes;
+    } else if (std::isfinite(rest.seconds)) {
+      const double pace = static_cast<double>(watch_.work() - started_work_) / (watch_.seconds() - started_seconds_);
+      work = pace * rest.seconds * kMost;
     }
-    return std::max<std::int64_t>(10'000, static_cast<std::int64_t>(all < 2 * alone ? all : 0.6 * all));
+    constexpr std::int64_t kShortest = 10'000;
+    return std::max(kShortest, static_cast<std::int64_t>(work < kMuch * nodes ? work : kLonger * work));
   }
 
   const core::Graph& graph_;
@@ -104,7 +125,7 @@ class PlacedIsland {
   core::Stopwatch watch_;
   const bool counts_work_;
   BestPlaced& all_;
-  int runs_ = 0;
+  int runs_ = 0, improved_run_ = 0;
   std::int64_t started_work_ = 0;
   double started_seconds_ = 0;
   std::optional<PlacedSchedule> best_;

@@ -39,8 +39,10 @@ bool can_search_placed(const core::Graph& graph);
 /// search passes through schedules that do not fit, and rising until nothing is shared any more. Where sizes are
 /// multiples of an alignment, so are offsets.
 ///
-/// `starts`: valid schedules within the scope, at least one, with any offsets: they need not fit. Without a limit one
-/// long run an island. Nothing where none fits that was met. The same answer everywhere for a seed and a work limit.
+/// `starts`: valid schedules within the scope, at least one, with any offsets. They need not fit; one that does is
+/// never lost. Nothing where none that was met fits. Without a limit it ends after two long runs that brought nothing.
+/// The same answer everywhere for a seed and a work limit. Throws std::logic_error without a start, and for graphs that
+/// it does not take.
 std::optional<PlacedSchedule> search_placed(const core::Graph& graph, const std::vector<PlacedSchedule>& starts,
                                             const PlacedSearchOptions& options);
 

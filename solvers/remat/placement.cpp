@@ -145,7 +145,8 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
   constexpr std::int64_t kShelves = 64;
   around_.clear();
   const auto all = static_cast<std::int64_t>(shelves_.size());
-  const std::int64_t first = all <= kShelves ? 0 : below(all - kShelves + 1), last = std::min<std::int64_t>(all, first + kShelves);
+  const std::int64_t first = all <= kShelves ? 0 : below(all - kShelves + 1),
+                     last = std::min<std::int64_t>(all, first + kShelves);
   for (std::int64_t s = first; s < last; ++s) {
     const Shelf& shelf = shelves_[static_cast<std::size_t>(s)];
     const std::size_t begin = around_.size();
@@ -193,7 +194,8 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
     free = std::max(free, range.second);
   }
   if (fitting > 0) return found;
-  if (wide_count == 0) return around_[below(static_cast<std::int64_t>(around_.size()))].first > capacity_ - bytes ? 0 : p.bottom;
+  if (wide_count == 0)
+    return around_[below(static_cast<std::int64_t>(around_.size()))].first > capacity_ - bytes ? 0 : p.bottom;
   double least = -1;
   for (int k = 0; k < wide_count; ++k) {
     const double overlap = sum({p.first, p.last, wide[k].second, wide[k].second + bytes}, r).overlap;

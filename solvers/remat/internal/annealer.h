@@ -30,7 +30,8 @@ class Annealer {
   /// Goes on from a valid schedule within the scope, within the budget or not. The best begins anew.
   void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
   /// The same with addresses, as Placement::assign() takes them: what fits is a schedule with a plan, and moves change
-  /// addresses too. What was run before without a placement tells what memory is worth. The placement must outlive the run.
+  /// addresses too. What was run before without a placement tells what memory is worth. The placement must outlive the
+  /// run.
   void start(const std::vector<core::NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets);
   /// A run of so many moves from there, with a placement of so much work, cooling geometrically; `hot` and `cold` in
   /// mean costs of a node.

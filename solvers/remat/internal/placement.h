@@ -127,9 +127,7 @@ class Placement {
   void lay_out_keys(const core::EditableSchedule& schedule);
   void count();
   void pool(Rect r);
-  std::int64_t below(std::int64_t n) {
-    return static_cast<std::int64_t>(random_.uniform() * static_cast<double>(n));
-  }
+  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_.uniform() * static_cast<double>(n)); }
 
   const core::Graph& graph_;
   const std::int64_t capacity_;
