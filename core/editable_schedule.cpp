@@ -426,6 +426,36 @@ EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   return o;
 }
 
+/// The last read of the source of `read` before place p (kNone: none), for the k-th input of `step`. The occurrences of
+/// its node before and after it often read the same; else it is looked for from both ends.
+std::int32_t EditableSchedule::read_before(const Read& read, Place p, const Step& step, std::int32_t k) const {
+  const auto is_before = [&](std::int32_t other) { return place(reads_[other].reader) < p; };
+  if (step.previous != kNone) {
+    std::int32_t behind = steps_[step.previous].reads + k;
+    if (reads_[behind].source == read.source) {
+      while (reads_[behind].next != kNone && is_before(reads_[behind].next)) behind = reads_[behind].next;
+      return behind;
+    }
+  }
+  if (step.next != kNone) {
+    const std::int32_t ahead = steps_[step.next].reads + k;
+    if (reads_[ahead].source == read.source) {
+      std::int32_t behind = reads_[ahead].previous;
+      while (behind != kNone && !is_before(behind)) behind = reads_[behind].previous;
+      return behind;
+    }
+  }
+  const Slot& slot = slots_[steps_[read.source].slot + read.output];
+  std::int32_t first = slot.first_read, last = slot.last_read;
+  while (first != kNone) {
+    if (is_before(last)) return last;
+    if (!is_before(first)) return reads_[first].previous;
+    last = reads_[last].previous;
+    first = reads_[first].next;
+  }
+  return kNone;
+}
+
 EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence before) {
   const Place p = make_room(before);
   const Occurrence o = add_occurrence(v);
@@ -437,27 +467,28 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
   ++length_;
   add_memory(p, p, node.rise);
 
+  // Between the occurrences of v before and after it.
+  const Occurrence previous = latest_before(v, p);
+  step.previous = previous;
+  if (previous == kNone) {
+    step.next = latest_[v];
+    while (step.next != kNone && steps_[step.next].previous != kNone) step.next = steps_[step.next].previous;
+  } else {
+    step.next = steps_[previous].next;
+  }
+
   for (std::int32_t k = 0; k < in_degree(v); ++k) {
     const ValueId x = inputs_[node.input_begin + k];
     Read& read = reads_[step.reads + k];
     read = read_of(x, latest_before(values_[x].producer, p), o);
     const Place old = last_use(read.source, read.output);
-    std::int32_t behind = slot_of(read).last_read;
-    while (behind != kNone && place(reader(behind)) > p) behind = reads_[behind].previous;
-    link_read(step.reads + k, behind);
+    link_read(step.reads + k, read_before(read, p, step, k));
     change_life(read.source, read.output, old);
   }
 
-  // Between the occurrences of v before and after it, whose readers behind p it takes over.
-  step.previous = latest_before(v, p);
-  const Occurrence previous = step.previous;
+  // It takes over the readers behind p of the occurrence before it.
   note_last_uses(previous);
-  if (previous == kNone) {
-    step.next = latest_[v];
-    while (step.next != kNone && steps_[step.next].previous != kNone) step.next = steps_[step.next].previous;
-  } else {
-    step.next = std::exchange(steps_[previous].next, o);
-  }
+  if (previous != kNone) steps_[previous].next = o;
   (step.next == kNone ? latest_[v] : steps_[step.next].previous) = o;
   if (previous != kNone) {
     for (std::int32_t k = 0; k < output_count(v); ++k) {

@@ -236,6 +236,7 @@ class EditableSchedule {
   void finish_setup();
   void link_read(std::int32_t read, std::int32_t previous);
   void unlink_read(std::int32_t read);
+  std::int32_t read_before(const Read& read, Place p, const Step& step, std::int32_t k) const;
   std::int64_t top(std::size_t block) const;
   void touch(std::size_t block);
   template <class Visit>

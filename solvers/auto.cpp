@@ -16,6 +16,7 @@
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/cost_bound.h"
 #include "cairn/solvers/remat/internal/population.h"
+#include "cairn/solvers/remat/internal/priced_remat.h"
 #include "cairn/solvers/remat/internal/refine.h"
 #include "cairn/solvers/remat/internal/search.h"
 
@@ -134,7 +135,9 @@ class BoundBeside {
 }  // namespace
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
-  constexpr double kHopelessSeconds = 2, kConstruction = 0.5, kRefining = 0.3, kProof = 0.2;
+  constexpr double kHopelessSeconds = 2, kPricing = 0.2, kConstruction = 0.5, kShortConstruction = 0.05;
+  constexpr double kRefining = 0.3, kProof = 0.2;
+  constexpr core::NodeId kLarge = 2000;
   constexpr int kStagnation = 2000, kShortStagnation = 200;
   const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
   const bool recomputes = options.scope.max_occurrences != 1;
@@ -173,12 +176,23 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     if (!hopeless) incumbent.raise_cost_bound(solution.cost_bound);
     credit(solution.least_peak_by);
   };
+  // Byte prices first: near-linear, and on large graphs without backward nodes what others find in the same time is far
+  // from that.
+  const bool training = has_backward_nodes(graph);
+  double construction = kConstruction;
+  if (inner.budget && recomputes && options.scope.order != OrderRule::stages && !incumbent.within_budget()) {
+    core::within(watch, kPricing, [&](core::Stopwatch& part) {
+      offer_priced(graph, graph.input_order(), *inner.budget, incumbent, part);
+    });
+    credit("auto");
+    if (!training && graph.node_count() > kLarge) construction = kShortConstruction;
+  }
   // Constructions, so that something is known when time is short, and the search has good places to start from. An
   // order that needs no recomputation is the cheapest schedule of all, where it fits.
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes) continue;
     for (const SolverInfo* solver : turns(graph, options.scope, recomputing))
-      run(*solver, solver->can.exact ? solver->turn.share : solver->turn.share * kConstruction);
+      run(*solver, solver->turn.share * (solver->can.exact && construction == kConstruction ? 1 : construction));
   }
   inner.limit = watch.rest();
   if (options.scope.order == OrderRule::stages || !recomputes) {
@@ -195,12 +209,14 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   std::optional<BoundBeside> bound;
   if (inner.budget) {
     // On training graphs evicting and retaining gets far at once.
-    const int rounds = has_backward_nodes(graph) ? kShortStagnation : 0;
-    core::within(watch, kRefining, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, rounds); });
-    if (!incumbent.cannot_improve() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
+    const int rounds = training ? kShortStagnation : 0;
+    if (construction == kConstruction) {
+      core::within(watch, kRefining, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, rounds); });
+    }
+    if (construction == kConstruction && !incumbent.cannot_improve() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
     // Under a work limit one after the other, so that the answer is the same on every machine.
     const bool beside = !options.limit.counts_work();
-    if (!incumbent.cannot_improve() && !watch.expired_now()) {
+    if (construction == kConstruction && !incumbent.cannot_improve() && !watch.expired_now()) {
       bound.emplace(graph, inner, incumbent, beside ? watch.rest() : watch.share(kProof));
       if (!beside) bound->finish(incumbent, watch);
     }

@@ -263,6 +263,7 @@ void Annealer::advance(core::Stopwatch& watch) {
   auto excess_now = static_cast<double>(schedule_.excess());
   while (run_done_ < run_moves_ && !watch.expired()) {
     if (run_done_ % 64 == 0) {
+      if (watch.expired_now()) break;  // moves on large graphs take long
       const double part = static_cast<double>(run_done_) / static_cast<double>(run_moves_);
       temperature_ = unit_cost_ * hot_ * std::pow(cold_ / hot_, part);
     }
