@@ -13,7 +13,10 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 #include "cairn/models/registry.h"
+#include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/solve.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/solvers/decomposition/td_file.h"
 
 namespace cairn::cli {
 namespace {
@@ -118,6 +121,34 @@ std::optional<core::Schedule> StartArgument::load(const core::Graph& graph, cons
   return schedule;
 }
 
+void SearchAids::add_to(CLI::App& app) {
+  app.add_option("--td", td, "PACE .td file: the tree decomposition of the graph that the solver is to use");
+  app.add_option("--backend", backend, "host, cuda or auto: where large tables of solvers are filled")
+      ->capture_default_str();
+}
+
+NamedPath SearchAids::input() const { return {"--td", td}; }
+
+OpenedAids SearchAids::open(const core::Graph& searched) const {
+  OpenedAids opened;
+  opened.accelerator = pipeline::open_accelerator(backend);
+  if (opened.accelerator) opened.simulator = pipeline::open_simulator(backend, searched);
+  if (!td.empty())
+    opened.decomposition = std::make_unique<solvers::TreeDecomposition>(
+        solvers::parse_td(core::read_file(td), td, searched, {.stop = &catch_interrupt()}));
+  return opened;
+}
+
+OpenedAids::OpenedAids() = default;
+OpenedAids::OpenedAids(OpenedAids&&) noexcept = default;
+OpenedAids::~OpenedAids() = default;
+
+void OpenedAids::lend_to(solvers::SolveOptions& options) const {
+  options.accelerator = accelerator.get();
+  options.simulator = simulator.get();
+  options.decomposition = decomposition.get();
+}
+
 namespace {
 const core::Stopwatch process_watch{core::Limit{}};
 }  // namespace
@@ -191,8 +222,10 @@ pipeline::GraphSource GraphArguments::source() const {
   return model();
 }
 
+core::Graph GraphArguments::load() const { return source().load({.stop = &catch_interrupt()}); }
+
 pipeline::Problem GraphArguments::problem(const std::string& budget, const AlignmentChoice& alignment) const {
-  core::Graph graph = source().load({.stop = &catch_interrupt()});
+  core::Graph graph = load();
   const std::int64_t bytes = alignment.of(graph);
   return pipeline::Problem(std::move(graph), budget, name, bytes);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,12 @@ class Validator;
 
 /// Arguments that several subcommands take.
 namespace cairn::cli {
+
+/// A file named on the command line, and the option that names it.
+struct NamedPath {
+  std::string_view option;
+  std::string path;  ///< empty: not given
+};
 
 /// For numbers that must be 1 or more.
 const CLI::Validator& at_least_one();
@@ -62,6 +69,27 @@ struct StartArgument {
                                      std::string_view or_fingerprint = {}) const;
 };
 
+/// Adds --td and --backend: what solvers may use beside the graph.
+struct SearchAids {
+  std::string td, backend = "host";
+
+  void add_to(CLI::App& app);
+  NamedPath input() const;
+  /// `searched`: the graph as solvers see it. Throws InputError, and DeviceError where the device is missing.
+  struct OpenedAids open(const core::Graph& searched) const;
+};
+struct OpenedAids {
+  std::shared_ptr<solvers::Accelerator> accelerator;
+  std::unique_ptr<sim::Simulator> simulator;
+  std::unique_ptr<solvers::TreeDecomposition> decomposition;
+
+  OpenedAids();
+  OpenedAids(OpenedAids&&) noexcept;
+  ~OpenedAids();
+  /// It must outlive the search.
+  void lend_to(solvers::SolveOptions& options) const;
+};
+
 /// Seconds since the command began.
 double seconds_since_start();
 /// Takes what has passed since the command began off the time; a tenth stays.
@@ -69,12 +97,6 @@ core::Limit from_start(core::Limit limit);
 
 /// Bytes above 0, as 1048576 or 1MiB. Throws InputError that names the option.
 std::int64_t parse_size(std::string_view option, const std::string& text);
-
-/// A file named on the command line, and the option that names it.
-struct NamedPath {
-  std::string_view option;
-  std::string path;  ///< empty: not given
-};
 
 /// Throws InputError, before any work is done, where an output cannot be a file to write, would overwrite an input, or
 /// is named twice.
@@ -97,6 +119,8 @@ struct GraphArguments {
   pipeline::GraphSource model() const;
   /// The same, and on an option of models with a file.
   pipeline::GraphSource source() const;
+  /// The graph as it is named here. Throws InputError.
+  core::Graph load() const;
   /// The problem of the graph as it is named here; shares of the baseline are of what it needs with that alignment.
   /// Throws InputError.
   pipeline::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;

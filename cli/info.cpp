@@ -8,6 +8,7 @@
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/solve.h"
 #include "cairn/solvers/decomposition/td_file.h"
 #include "cairn/solvers/decomposition/treewidth.h"
@@ -21,12 +22,17 @@ struct InfoArguments {
   SolverArguments search;
   GraphOutputs outputs;
   std::string budget, td;
+
+  solvers::Scope scope() const { return search.options().scope; }
 };
+
+constexpr double kShareOfBound = 0.25;  ///< of the limit under a budget, for the bound on the cost
 
 pipeline::Solved search_within(const InfoArguments& arguments, const pipeline::Problem& problem,
                                std::optional<std::int64_t> budget) {
   solvers::SolveOptions options = arguments.search.options();
   options.budget = budget;
+  if (budget) options.limit = core::Stopwatch(options.limit).share(1 - kShareOfBound);
   ProgressLine line(arguments.console);
   options.progress = line.of_search(problem, options.limit.seconds);
   return pipeline::solve(problem.graph, arguments.search.find(), options);
@@ -36,36 +42,76 @@ pipeline::Solved search_within(const InfoArguments& arguments, const pipeline::P
 struct Verdict {
   std::optional<bool> fits;  ///< none: not known
   std::string means;
+  std::optional<std::int64_t> cost = {};  ///< of the cheapest schedule within the budget that is known
+  solvers::Bound cost_bound = {};         ///< of those that are asked for; means nothing where none fits
 };
 
 /// `lowest`: what the search without a budget found. May find a lower budget feasible than `least`.
 Verdict judge_budget(const InfoArguments& arguments, const pipeline::Problem& problem, const pipeline::Solved& lowest,
                      pipeline::LeastBudget& least) {
-  if (*problem.budget >= problem.baseline.peak) return {true, "fits as it is, in the baseline order"};
+  if (*problem.budget >= problem.baseline.peak)
+    return {true, "fits as it is, in the baseline order", problem.baseline.cost, {problem.baseline.cost}};
   if (*problem.budget < problem.lower_bound) return {false, "does not fit: below the lower bound"};
 
   const pipeline::Solved found = search_within(arguments, problem, problem.budget);
+  solvers::Bound bound{problem.baseline.cost};  // which runs every node once
+  if (found.solution.cost_bound.value > bound.value && found.solution.cost_bound.scope.contains(arguments.scope()))
+    bound = found.solution.cost_bound;
   if (found.within(problem.budget)) {
     if (found.solution.least_peak < least.bytes) least = {found.solution.least_peak, found.solution.least_peak_by};
-    if (found.evaluation.recomputed == 0) return {true, "fits by another order, without recomputation"};
+    if (found.evaluation.recomputed == 0)
+      return {true, "fits by another order, without recomputation", found.solution.cost, bound};
     return {true,
             fmt::format("fits by recomputing {} of {} steps, cost {:+.2f}%", found.evaluation.recomputed,
-                        found.solution.schedule.length(), increase_pct(found.solution.cost, problem.baseline.cost))};
+                        found.solution.schedule.length(), increase_pct(found.solution.cost, problem.baseline.cost)),
+            found.solution.cost, bound};
   }
   const std::string other = fmt::format("fits with --solver {}", least.solver);
-  if (lowest.solution.least_peak > 0 && lowest.solution.least_peak <= *problem.budget) return {true, other};
+  if (lowest.solution.least_peak > 0 && lowest.solution.least_peak <= *problem.budget) return {true, other, {}, bound};
   const bool by_other = least.bytes <= *problem.budget;
   if (found.solution.status == solvers::Status::infeasible) {
     const solvers::Scope& scope = found.solution.peak_bound.scope;
     if (scope == solvers::kAnySchedule) return {false, "does not fit: proved"};
     if (scope == solvers::kWithoutRecomputation)
-      return {{}, "does not fit without recomputation: proved; " + (by_other ? other : "not known with it")};
+      return {{},
+              "does not fit without recomputation: proved; " + (by_other ? other : "not known with it"),
+              {},
+              {problem.baseline.cost}};
     return {{},
             fmt::format("does not fit with {}: proved; {}", solvers::describe(scope),
-                        by_other ? other : "not known otherwise")};
+                        by_other ? other : "not known otherwise"),
+            {},
+            {problem.baseline.cost}};
   }
-  if (by_other) return {{}, fmt::format("not found with --solver {}; {}", arguments.search.solver, other)};
-  return {{}, "not known: no schedule was found within the time limit, and none is excluded"};
+  if (by_other) return {{}, fmt::format("not found with --solver {}; {}", arguments.search.solver, other), {}, bound};
+  return {{}, "not known: no schedule was found within the time limit, and none is excluded", {}, bound};
+}
+
+/// Raises the bound on the cost, where there is a gap, in the time that the search left for it.
+void raise_cost_bound(const InfoArguments& arguments, const pipeline::Problem& problem, Verdict& verdict) {
+  if (verdict.fits == false || verdict.cost == verdict.cost_bound.value || catch_interrupt()) return;
+  solvers::SolveOptions options = arguments.search.options();
+  options.limit = core::Stopwatch(options.limit).share(kShareOfBound);
+  const std::optional<solvers::Bound> bound = pipeline::least_cost_bound(problem, options, verdict.cost);
+  if (!bound && options.scope.order == solvers::OrderRule::free) {
+    verdict = {false, "does not fit: proved"};
+  } else if (!bound) {
+    verdict.means += "; with the input order kept it does not fit: proved";
+  }
+  if (bound && bound->value > verdict.cost_bound.value) verdict.cost_bound = *bound;
+}
+
+std::string cost_text(const pipeline::Problem& problem, const Verdict& verdict) {
+  const auto text = [&](std::int64_t cost) {
+    return fmt::format("{} ({:+.2f}%)", cost, increase_pct(cost, problem.baseline.cost));
+  };
+  const std::int64_t bound = verdict.cost_bound.value;
+  const std::string scope = scope_text(verdict.cost_bound.scope);
+  if (!verdict.cost) return fmt::format("at least {} within the budget{}", text(bound), scope);
+  if (verdict.cost == bound)
+    return fmt::format("{}: no schedule within the budget{} costs less", text(*verdict.cost), scope);
+  return fmt::format("{}, at most {:.2f}% above the optimum: no schedule within the budget{} costs less than {}",
+                     text(*verdict.cost), pipeline::gap_pct(*verdict.cost, verdict.cost_bound), scope, text(bound));
 }
 
 /// Writes the best decomposition found within the limit.
@@ -99,13 +145,21 @@ int show_info(const InfoArguments& arguments) {
   pipeline::LeastBudget least =
       pipeline::least_feasible(problem, arguments.search.find(), lowest.solution, arguments.search.options());
   std::optional<Verdict> verdict;
-  if (problem.budget) verdict = judge_budget(arguments, problem, lowest, least);
+  if (problem.budget) {
+    verdict = judge_budget(arguments, problem, lowest, least);
+    raise_cost_bound(arguments, problem, *verdict);
+  }
 
   Json json = describe(problem);
   json["cost_at_least_budget"] = lowest.within(std::nullopt) ? Json(lowest.solution.cost) : Json(nullptr);
   if (verdict) {
     json["fits"] = or_null(verdict->fits);
     json["means"] = verdict->means;
+    const bool bounded = verdict->fits != false;
+    json["cost_within_budget"] = or_null(verdict->cost);
+    json["lower_bound_cost"] = bounded ? Json(verdict->cost_bound.value) : Json(nullptr);
+    json["lower_bound_cost_scope"] = solvers::describe(verdict->cost_bound.scope);
+    json["gap_pct"] = verdict->cost ? Json(pipeline::gap_pct(*verdict->cost, verdict->cost_bound)) : Json(nullptr);
   }
   if (treewidth) {
     json["treewidth_upper"] = treewidth->decomposition.width;
@@ -127,6 +181,7 @@ int show_info(const InfoArguments& arguments) {
                                          100 + increase_pct(least.bytes, problem.baseline.peak), least.solver)}};
   if (treewidth) rows.push_back({"treewidth", treewidth_text(*treewidth)});
   if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->means});
+  if (verdict && verdict->fits != false) rows.push_back({"cost in it", cost_text(problem, *verdict)});
   arguments.console.print(json, format_table(rows));
   return catch_interrupt() ? kInterrupted : kDone;
 }

@@ -165,11 +165,6 @@ std::string rounding_text(const pipeline::Problem& problem) {
   return problem.rounded_to > 1 ? fmt::format(" with sizes rounded up to --alignment {}", problem.rounded_to) : "";
 }
 
-std::string gap_text(std::int64_t cost, const solvers::Bound& bound) {
-  return fmt::format("at most {:.2f}% above the optimum: no schedule within the budget{} costs less than {}",
-                     pipeline::gap_pct(cost, bound), scope_text(bound.scope), bound.value);
-}
-
 std::string stop_text(solvers::Stop stop) {
   switch (stop) {
     case solvers::Stop::proved:
@@ -214,15 +209,16 @@ Failure infeasible_failure(const pipeline::Problem& problem, const solvers::Solv
           std::move(details)};
 }
 
-Failure not_found_failure(const pipeline::Problem& problem, const pipeline::LeastBudget& least, Json details) {
+std::string not_found_text(const pipeline::Problem& problem, const pipeline::LeastBudget& least, solvers::Stop stop) {
+  const std::string ended = fmt::format("the search ended {}", stop_text(stop));
   if (!problem.budget)
-    return {kNotFound, fmt::format("found no schedule of '{}' within the limit; raise --time-limit", problem.name),
-            std::move(details)};
-  return {kNotFound,
-          fmt::format("found no schedule of '{}' within {} bytes{}, and none is excluded (lower bound {} bytes); {}; "
-                      "raise --budget or --time-limit, or try another --solver",
-                      problem.name, *problem.budget, rounding_text(problem), problem.lower_bound, least_text(least)),
-          std::move(details)};
+    return fmt::format("found no schedule of '{}' within the limit; {}; raise --time-limit", problem.name, ended);
+  const bool time_helps = stop == solvers::Stop::limit || stop == solvers::Stop::stagnated;
+  return fmt::format(
+      "found no schedule of '{}' within {} bytes{}, and none is excluded (lower bound {} bytes); {}; {}; raise --budget"
+      "{}",
+      problem.name, *problem.budget, rounding_text(problem), problem.lower_bound, ended, least_text(least),
+      time_helps ? " or --time-limit, or try another --solver" : ", or try another --solver");
 }
 
 std::string best_so_far(const pipeline::Problem& problem, std::int64_t peak, const std::string& output) {

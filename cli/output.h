@@ -76,9 +76,6 @@ class ProgressLine {
 /// " with sizes rounded up to --alignment 256" where the problem was and that changed its figures.
 std::string rounding_text(const pipeline::Problem& problem);
 
-/// How far a cost may be above the least, in percent of the least: "at most 2.31% above the optimum (cost 1200, of any
-/// schedule within the budget)".
-std::string gap_text(std::int64_t cost, const solvers::Bound& bound);
 /// Why a search came back, in words.
 std::string stop_text(solvers::Stop stop);
 
@@ -91,7 +88,8 @@ std::string scope_text(const solvers::Scope& scope);
 Failure infeasible_failure(const pipeline::Problem& problem, const solvers::SolverInfo& solver,
                            const solvers::Scope& asked, const solvers::Bound& proved,
                            const pipeline::LeastBudget& least, Json details);
-Failure not_found_failure(const pipeline::Problem& problem, const pipeline::LeastBudget& least, Json details);
+/// That none was found, why the search ended, and what would help: the least budget known to do, or more time.
+std::string not_found_text(const pipeline::Problem& problem, const pipeline::LeastBudget& least, solvers::Stop stop);
 
 /// What an interrupted search leaves, in words: the peak of its best schedule, whether that is above the budget, and
 /// the file that it was written to, or how to get one.

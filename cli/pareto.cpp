@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cairn/cli/arguments.h"
+#include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
@@ -27,12 +28,17 @@ struct ParetoArguments {
   SolverArguments search;
   StartArgument start;
   AlignmentChoice alignment;
+  SearchAids aids;
   int points = 12;
   std::vector<std::string> budgets;
   std::string csv, report, svg, schedules;
+  bool peak_only = false;
+
+  /// What shares of the baseline are of, and memory is counted in.
+  std::int64_t searched_alignment(const core::Graph& asked) const { return peak_only ? 1 : alignment.of(asked); }
 };
 
-Json to_json(const pipeline::Problem& problem, const pipeline::CurvePoint& point, bool knee) {
+Json to_json(const pipeline::Problem& problem, const pipeline::CurvePoint& point, bool knee, bool peak_only) {
   const auto if_known = [&](auto value) { return point.known() ? Json(value) : Json(nullptr); };
   const core::Evaluation& found = point.evaluation;
   const bool bounded = point.status != solvers::Status::infeasible;
@@ -40,7 +46,7 @@ Json to_json(const pipeline::Problem& problem, const pipeline::CurvePoint& point
           {"budget_pct", 100 + increase_pct(point.budget, problem.baseline.peak)},
           {"status", solvers::to_string(point.status)},
           {"peak_bytes", if_known(found.peak)},
-          {"planned_bytes", if_known(point.planned)},
+          {"planned_bytes", point.known() && !peak_only ? Json(point.memory) : Json(nullptr)},
           {"cost", if_known(found.cost)},
           {"cost_increase_pct", if_known(increase_pct(found.cost, problem.baseline.cost))},
           {"lower_bound_cost", bounded ? Json(point.cost_bound.value) : Json(nullptr)},
@@ -57,9 +63,10 @@ Json to_json(const pipeline::Problem& problem, const ParetoArguments& arguments,
   json.erase("budget_bytes");
   json["solver"] = arguments.search.solver;
   json["alignment"] = alignment;
+  json["peak_only"] = arguments.peak_only;
   json["points"] = Json::array();
   for (std::size_t i = 0; i < curve.points.size(); ++i)
-    json["points"].push_back(to_json(problem, curve.points[i], curve.knee == i));
+    json["points"].push_back(to_json(problem, curve.points[i], curve.knee == i, curve.peak_only));
   json["knee"] = curve.knee ? json["points"][*curve.knee] : Json(nullptr);
   json["knee_definition"] = pipeline::kKneeDefinition;
   json["met"] = Json::array();
@@ -82,9 +89,10 @@ std::string table(const pipeline::Problem& problem, std::int64_t alignment, cons
                                     fmt::format("{:.1f}%", 100 + increase_pct(point.budget, problem.baseline.peak))};
     if (point.known()) {
       const std::int64_t cost = point.evaluation.cost;
-      row.insert(row.end(), {core::format_bytes(point.planned), core::format_bytes(point.evaluation.peak),
-                             std::to_string(cost), increase(cost), increase(point.cost_bound.value),
-                             fmt::format("{:.2f}%", pipeline::gap_pct(cost, point.cost_bound))});
+      row.insert(row.end(),
+                 {curve.peak_only ? "-" : core::format_bytes(point.memory), core::format_bytes(point.evaluation.peak),
+                  std::to_string(cost), increase(cost), increase(point.cost_bound.value),
+                  fmt::format("{:.2f}%", pipeline::gap_pct(cost, point.cost_bound))});
     } else {
       row.insert(row.end(), 6, "-");
     }
@@ -120,22 +128,24 @@ void make_folder(const std::string& path) {
 }
 
 std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const pipeline::Problem& problem) {
-  const std::int64_t baseline = problem.rounded_up(arguments.alignment.of(problem.graph)).baseline.peak;
+  const std::int64_t baseline = problem.rounded_up(arguments.searched_alignment(problem.graph)).baseline.peak;
   std::vector<std::int64_t> budgets;
   for (const std::string& text : arguments.budgets) budgets.push_back(core::parse_budget(text, baseline));
   return budgets;
 }
 
 /// None of the given budgets can be met, or has been.
-[[noreturn]] void fail_without_points(const pipeline::Problem& problem, const pipeline::Curve& curve, Json json) {
+[[noreturn]] void fail_without_points(const pipeline::Problem& problem, const ParetoArguments& arguments,
+                                      const pipeline::Curve& curve, Json json) {
   const std::int64_t most = curve.points.front().budget;
   const bool proved = curve.points.front().status == solvers::Status::infeasible;
   throw Failure(
       proved ? kInfeasible : kNotFound,
       fmt::format("{} '{}' {} {} bytes, the largest of the budgets: the lower bound is {} bytes, and {} bytes "
-                  "are known to do; raise --budgets{}",
+                  "are known to do; {}raise --budgets{}",
                   proved ? "no schedule of" : "found no schedule of", problem.name,
-                  proved ? "fits into" : "whose plan fits into", most, curve.peak_bound.value, curve.least_planned,
+                  proved || arguments.peak_only ? "fits into" : "whose plan fits into", most, curve.peak_bound.value,
+                  curve.least_memory, proved ? "" : fmt::format("the search ended {}; ", stop_text(curve.stop)),
                   proved ? "" : " or --time-limit"),
       std::move(json));
 }
@@ -145,12 +155,15 @@ int pareto(const ParetoArguments& arguments) {
   pipeline::CurveOptions options;
   options.fit.search = arguments.search.options();
   require_outputs({{"--csv", arguments.csv}, {"--report", arguments.report}, {"--svg", arguments.svg}},
-                  {arguments.graph.input(), {"--start", arguments.start.path}});
+                  {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   make_folder(arguments.schedules);
   const pipeline::Problem problem = arguments.graph.problem("");
   const std::optional<core::Schedule> start = arguments.start.load(problem.graph, options.fit.search.scope);
   options.fit.search.start = start ? &*start : nullptr;
-  options.fit.plan.alignment = arguments.alignment.of(problem.graph);
+  options.fit.plan.alignment = arguments.searched_alignment(problem.graph);
+  options.peak_only = arguments.peak_only;
+  const OpenedAids aids = arguments.aids.open(problem.rounded_up(options.fit.plan.alignment).graph);
+  aids.lend_to(options.fit.search);
   options.points = arguments.points;
   options.budgets = parse_budgets(arguments, problem);
   options.fit.search.limit = from_start(options.fit.search.limit);
@@ -170,7 +183,7 @@ int pareto(const ParetoArguments& arguments) {
   if (catch_interrupt())
     throw Failure(kInterrupted, fmt::format("interrupted; {} of {} points are known", known, curve.points.size()),
                   std::move(json));
-  if (known == 0) fail_without_points(problem, curve, std::move(json));
+  if (known == 0) fail_without_points(problem, arguments, curve, std::move(json));
   arguments.console.print(json, arguments.console.json ? "" : table(problem, options.fit.plan.alignment, curve));
   return kDone;
 }
@@ -192,6 +205,8 @@ Subcommand add_pareto(CLI::App& root) {
       ->excludes(points);
   arguments->start.add_to(*app);
   arguments->alignment.add_to(*app);
+  add_peak_only(*app, arguments->peak_only);
+  arguments->aids.add_to(*app);
   app->add_option("--csv", arguments->csv, "CSV file to write, a line a point");
   app->add_option("--report", arguments->report, "HTML page to write: the curve and its table");
   app->add_option("--svg", arguments->svg, "picture of the curve to write");

@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "cairn/cli/arguments.h"
+#include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/backend.h"
+#include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/solve.h"
 
 namespace cairn::cli {
@@ -26,7 +28,8 @@ struct RunArguments {
   GraphArguments graph;
   SolverArguments search;
   BackendChoice backend;
-  std::string budget, schedule, report, trace, output, plan;
+  ObjectiveArguments objective;
+  std::string schedule, report, trace, output, plan;
   StartArgument start;
   AlignmentChoice alignment;
   int repeats = 1;
@@ -43,10 +46,10 @@ struct RunArguments {
 /// What is executed, and how it was found where it was searched.
 struct Choice {
   pipeline::Decision decision;
-  std::optional<pipeline::Fit> fit;
+  std::optional<pipeline::Answer> answer;
 
   std::vector<solvers::Tradeoff> tradeoffs() const {
-    return fit ? fit->solution.tradeoffs : std::vector<solvers::Tradeoff>();
+    return answer ? answer->found.solution.tradeoffs : std::vector<solvers::Tradeoff>();
   }
 };
 
@@ -69,62 +72,47 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
   return choice;
 }
 
-/// `rounded` is the problem that was searched: its sizes are rounded up, so what does not fit may be the rounding.
-[[noreturn]] void explain_no_fit(const pipeline::Problem& problem, pipeline::Problem rounded,
-                                 const RunArguments& arguments, const pipeline::Fit& fit) {
-  rounded.lower_bound = std::max(rounded.lower_bound, fit.solution.peak_bound.value);
-  Json details = describe(problem);
-  details["baseline_peak_bytes"] = rounded.baseline.peak;
-  details["lower_bound_peak_bytes"] = rounded.lower_bound;
-  details["alignment"] = arguments.alignment.of(problem.graph);
+[[noreturn]] void explain_no_answer(const pipeline::Task& task, const RunArguments& arguments,
+                                    const pipeline::Answer& answer) {
+  const pipeline::Problem failed = problem_of_failure(task, answer);
+  const pipeline::LeastBudget least =
+      pipeline::least_feasible(failed, arguments.search.find(), answer.found.solution, arguments.search.options());
+  Json details = describe(failed);
+  details["alignment"] = task.alignment;
   details["solver"] = arguments.search.solver;
-  details["status"] = fit.plan ? "not_found" : solvers::to_string(fit.solution.status);
-  details["least_planned_bytes"] = fit.plan ? Json(fit.plan->bytes) : Json(nullptr);
-  if (fit.plan)
-    throw Failure(
-        kNotFound,
-        fmt::format("found no schedule of '{}' whose plan fits into {} bytes{}: the lowest plan needs {} bytes; "
-                    "raise --budget or --time-limit",
-                    problem.name, *problem.budget, rounding_text(rounded), fit.plan->bytes),
-        std::move(details));
-  const solvers::SolverInfo& solver = arguments.search.find();
-  const solvers::SolveOptions options = arguments.search.options();
-  const pipeline::LeastBudget least = pipeline::least_feasible(rounded, solver, fit.solution, options);
-  add_limits(details, rounded, least);
-  if (fit.solution.status == solvers::Status::infeasible)
-    throw infeasible_failure(rounded, solver, options.scope, fit.solution.peak_bound, least, std::move(details));
-  throw not_found_failure(rounded, least, std::move(details));
+  add_proof(details, task, answer);
+  const bool planned = answer.plan && answer.plan_alone_misses(failed.budget);
+  details["least_planned_bytes"] = planned ? Json(answer.plan->bytes) : Json(nullptr);
+  add_limits(details, failed, least);
+  throw failure_of(task, arguments.search, answer, least, "", "", std::move(details));
 }
 
-Choice search_choice(const pipeline::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
-  const solvers::PlanOptions plan_options = arguments.plan_options(problem.graph);
-  const pipeline::Problem rounded = problem.rounded_up(plan_options.alignment);
+Choice search_choice(const pipeline::Task& task, const core::Graph& given, const RunArguments& arguments) {
+  const core::Graph& graph = task.problem.graph;
   solvers::SolveOptions search = arguments.search.options();
-  const std::optional<core::Schedule> start = arguments.start.load(given, search.scope, problem.graph.fingerprint());
+  const std::optional<core::Schedule> start = arguments.start.load(given, search.scope, graph.fingerprint());
   search.start = start ? &*start : nullptr;
   search.limit = from_start(search.limit);
-  pipeline::FitOptions options = pipeline::patient(problem.graph, std::move(search), plan_options);
-  pipeline::Fit fit;
+  pipeline::Answer answer;
   {
     ProgressLine line(arguments.console);
-    options.search.progress = line.of_search(problem, options.search.limit.seconds);
-    fit = pipeline::fit_to_budget(problem, rounded, arguments.search.find(), options);
+    search.progress = line.of_search(task.problem, search.limit.seconds);
+    answer = pipeline::search(task, arguments.search.find(), search);
   }
-  if (fit.plan) pipeline::evaluate_again(arguments.search.solver, rounded.graph, fit.solution);
+  const core::Schedule& schedule = answer.found.solution.schedule;
   if (catch_interrupt()) {
-    const bool none = fit.solution.schedule.steps.empty();
-    const auto schedule = none ? core::baseline_schedule(problem.graph) : fit.solution.schedule;
     write_schedule(given, arguments, schedule, arguments.search.solver);
-    const std::int64_t peak = core::evaluate(rounded.graph, schedule).peak;
+    const pipeline::Problem& searched = task.searched();
+    const std::int64_t peak = core::evaluate(searched.graph, schedule).peak;
     throw Failure(
         kInterrupted,
-        "interrupted during the search, nothing was executed; " + best_so_far(rounded, peak, arguments.output),
-        describe(problem));
+        "interrupted during the search, nothing was executed; " + best_so_far(searched, peak, arguments.output),
+        describe(task.problem));
   }
-  if (!fit.fits()) explain_no_fit(problem, rounded, arguments, fit);
+  if (!answer.success) explain_no_answer(task, arguments, answer);
   auto decision =
-      pipeline::decide_on(problem.graph, arguments.search.solver, fit.solution.schedule, plan_options, fit.plan);
-  return {std::move(decision), std::move(fit)};
+      pipeline::decide_on(graph, arguments.search.solver, schedule, arguments.plan_options(graph), answer.plan);
+  return {std::move(decision), std::move(answer)};
 }
 
 double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
@@ -156,6 +144,7 @@ Json to_json(const pipeline::Decision& decision, const pipeline::Execution& exec
 /// Everything that a run is reported from.
 struct Run {
   const RunArguments& arguments;
+  const pipeline::Task& task;
   const pipeline::Problem& problem;
   const pipeline::Backend& backend;
   core::Precision precision;
@@ -167,14 +156,10 @@ Json to_json(const Run& run) {
   const pipeline::Decision &decision = run.choice.decision, &baseline = run.result.baseline;
   Json json = describe(run.problem);
   json["solver"] = decision.solver;
-  if (const auto& fit = run.choice.fit) {
-    json["status"] = solvers::to_string(fit->solution.status);
-    json["solve_seconds"] = fit->seconds;
-    json["solver_rounds"] = fit->rounds;
-    json["stopped"] = solvers::to_string(fit->solution.stop);
-    json["lower_bound_cost"] = fit->solution.cost_bound.value;
-    json["lower_bound_cost_scope"] = solvers::describe(fit->solution.cost_bound.scope);
-    json["gap_pct"] = pipeline::gap_pct(fit->solution.cost, fit->solution.cost_bound);
+  if (const auto& answer = run.choice.answer) {
+    add_proof(json, run.task, *answer);
+    json["solve_seconds"] = answer->found.seconds;
+    json["solver_rounds"] = answer->rounds;
   }
   json["backend"] = run.backend.name();
   json["device"] = run.backend.device();
@@ -245,10 +230,10 @@ std::string table(const Run& run) {
     text += fmt::format("budget {}, solver {}; resident {} beside the budget\n", bytes_text(*run.problem.budget),
                         after.solver, core::format_bytes(graph.resident_bytes()));
   text += "\n" + format_table(rows, true) + "\n";
-  if (const auto& fit = run.choice.fit) {
-    text += fmt::format("the search ended after {:.2f} s, {}\n", fit->seconds, stop_text(fit->solution.stop));
-    if (fit->solution.status == solvers::Status::feasible)
-      text += fmt::format("cost {}\n", gap_text(fit->solution.cost, fit->solution.cost_bound));
+  if (const auto& answer = run.choice.answer) {
+    text += fmt::format("the search ended after {:.2f} s, {}\n", answer->found.seconds,
+                        stop_text(answer->found.solution.stop));
+    text += fmt::format("{}\n", fmt::join(proof_row(run.task, *answer), ": "));
   }
   if (run.result.loss) text += fmt::format("loss {:.6g}\n", *run.result.loss);
   if (after.guard_bytes > 0)
@@ -259,10 +244,12 @@ std::string table(const Run& run) {
 }
 
 int run(const RunArguments& arguments) {
-  if (arguments.budget.empty() && arguments.schedule.empty())
-    throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --schedule s.json");
+  if (!arguments.objective.given() && arguments.schedule.empty())
+    throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --max-cost or --schedule s.json");
   if (!arguments.schedule.empty() && arguments.search.names_solver())
     throw core::InputError("--schedule runs a schedule as it is and --solver searches one; drop either");
+  if (!arguments.schedule.empty() && (!arguments.objective.max_cost.empty() || arguments.objective.budget == "min"))
+    throw core::InputError("--schedule runs a schedule as it is: drop --max-cost and --budget min");
   if (!arguments.schedule.empty() && (arguments.search.narrows() || !arguments.start.path.empty()))
     throw core::InputError(
         "--schedule runs a schedule as it is: drop --start, --order, --max-occurrences and --option");
@@ -278,9 +265,10 @@ int run(const RunArguments& arguments) {
   if (arguments.check && core::stores_bf16(graph.given))
     throw core::InputError(
         "--check compares with the host, which executes fp32 only; give the graph in fp32 and --precision bf16");
-  const pipeline::Problem problem(graph.prepared, arguments.budget, arguments.graph.name,
-                                  arguments.alignment.of(graph.prepared));
-  const Choice choice = arguments.schedule.empty() ? search_choice(problem, graph.given, arguments)
+  const pipeline::Task task =
+      arguments.objective.task(graph.prepared, arguments.graph.name, arguments.alignment, arguments.search);
+  const pipeline::Problem& problem = task.problem;
+  const Choice choice = arguments.schedule.empty() ? search_choice(task, graph.given, arguments)
                                                    : read_choice(problem, graph.given, arguments);
   const pipeline::Decision& decision = choice.decision;
   write_schedule(graph.given, arguments, decision.schedule, decision.solver);
@@ -292,7 +280,7 @@ int run(const RunArguments& arguments) {
                                                     .repeats = arguments.repeats,
                                                     .check_on_host = arguments.check,
                                                     .stop = &catch_interrupt()});
-  const Run outcome{arguments, problem, *backend, graph.precision, choice, result};
+  const Run outcome{arguments, task, problem, *backend, graph.precision, choice, result};
   Json json = to_json(outcome);
   if (const auto& check = result.host_check; check && !check->close)
     throw Failure(kDefect,
@@ -323,7 +311,7 @@ Subcommand add_run(CLI::App& root) {
   CLI::App* app = root.add_subcommand("run", "execute a graph under a memory budget and compare it with the baseline");
   auto arguments = std::make_shared<RunArguments>();
   arguments->console.add_to(*app);
-  add_budget(*app, arguments->budget, "bytes of the arena: 1.5GiB, 200MB, 12345 or 50% of the baseline peak");
+  arguments->objective.add_to(*app, "bytes of the arena: 1.5GiB, 200MB, 12345");
   arguments->search.add_to(*app, "20s");
   arguments->start.add_to(*app);
   app->add_option("--schedule", arguments->schedule, "run this schedule file instead of searching one");
@@ -347,6 +335,7 @@ Subcommand add_run(CLI::App& root) {
   app->footer(
       "Examples:\n"
       "  cairn run resnet50 --batch 8 --image 64 --budget 50%\n"
+      "  cairn run gpt2 --layers 2 --max-cost 10%\n"
       "  cairn run unet --budget 60% --report unet.html --trace unet.trace.json\n"
       "  cairn run graph.json --schedule s.json --poison --sentinels");
   return {app, [arguments] { return run(*arguments); }};

@@ -200,15 +200,14 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   return at_[occupied_from(p)];
 }
 
-void EditableSchedule::touch(std::size_t block) {
-  touched_[block / 64] |= std::uint64_t{1} << (block & 63);
-}
+void EditableSchedule::touch(std::size_t block) { touched_[block / 64] |= std::uint64_t{1} << (block & 63); }
 
 /// All of first to last.
 void EditableSchedule::touch(std::size_t first, std::size_t last) {
   constexpr std::uint64_t kAll = ~std::uint64_t{0};
   for (std::size_t w = first / 64; w <= last / 64; ++w) {
-    touched_[w] |= (w == first / 64 ? kAll << (first & 63) : kAll) & (w == last / 64 ? kAll >> (63 - (last & 63)) : kAll);
+    touched_[w] |=
+        (w == first / 64 ? kAll << (first & 63) : kAll) & (w == last / 64 ? kAll >> (63 - (last & 63)) : kAll);
   }
 }
 
@@ -438,8 +437,8 @@ EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   return o;
 }
 
-/// The last read of the source of `read` before place p (kNone: none), for the k-th input of `step`. Looked for from the
-/// nearest of those known: the ends of the list, and the reads of the occurrences of its node before and after it.
+/// The last read of the source of `read` before place p (kNone: none), for the k-th input of `step`. Looked for from
+/// the nearest of those known: the ends of the list, and the reads of the occurrences of its node before and after it.
 std::int32_t EditableSchedule::read_before(const Read& read, Place p, const Step& step, std::int32_t k) const {
   const Slot& slot = slots_[steps_[read.source].slot + read.output];
   if (slot.last_read == kNone) return kNone;

@@ -19,19 +19,20 @@ namespace {
 struct Planned {
   core::Schedule schedule;
   core::Evaluation evaluation;
-  core::Plan plan;
+  core::Plan plan;  ///< none where budgets are on peaks
 };
 
 class CurveSearch {
  public:
   CurveSearch(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options)
       : problem_(problem),
-        rounded_(problem.rounded_up(options.fit.plan.alignment)),
+        rounded_(problem.rounded_up(options.peak_only ? 1 : options.fit.plan.alignment)),
         solver_(solver),
         options_(options),
         watch_(searched(options.fit.search.limit, problem.graph)) {
     for (core::NodeId v = 0; v < problem.graph.node_count(); ++v) least_cost_ += problem.graph.cost(v);
     curve_.peak_bound.value = rounded_.lower_bound;
+    curve_.peak_only = options.peak_only;
     offer(core::baseline_schedule(problem.graph));
     if (options.fit.search.start != nullptr) offer(*options.fit.search.start);
   }
@@ -73,14 +74,18 @@ class CurveSearch {
       throw DefectError(fmt::format("solver '{}' returned an invalid schedule: {}; please report this", solver_.name,
                                     core::describe(problem_.graph, evaluation.defect)));
     if (!options_.fit.search.scope.contains(problem_.graph, schedule)) return false;
-    if (!plan) plan = solvers::plan_memory(problem_.graph, schedule, planning());
-    if (const std::string defect = core::check_plan(problem_.graph, schedule, *plan); !defect.empty())
-      throw DefectError(fmt::format("the plan is wrong: {}; please report this", defect));
-    const Planned* known = best_within(plan->bytes);
+    if (options_.peak_only) {
+      plan.emplace();
+    } else {
+      if (!plan) plan = solvers::plan_memory(problem_.graph, schedule, planning());
+      if (const std::string defect = core::check_plan(problem_.graph, schedule, *plan); !defect.empty())
+        throw DefectError(fmt::format("the plan is wrong: {}; please report this", defect));
+    }
+    const std::int64_t bytes = options_.peak_only ? evaluation.peak : plan->bytes;
+    const Planned* known = best_within(bytes);
     if (known != nullptr && known->evaluation.cost <= evaluation.cost) return false;
-    auto after = front_.lower_bound(plan->bytes);
+    auto after = front_.lower_bound(bytes);
     while (after != front_.end() && after->second.evaluation.cost >= evaluation.cost) after = front_.erase(after);
-    const std::int64_t bytes = plan->bytes;
     front_.emplace_hint(after, bytes, Planned{std::move(schedule), evaluation, *std::move(plan)});
     return true;
   }
@@ -134,7 +139,7 @@ class CurveSearch {
       most = front_.rbegin()->first;
     }
     std::vector<std::int64_t> budgets{most};
-    const std::int64_t alignment = options_.fit.plan.alignment;
+    const std::int64_t alignment = options_.peak_only ? 1 : options_.fit.plan.alignment;
     for (int i = 1; i < options_.points && most > least; ++i) {
       const double part = static_cast<double>(i) / (options_.points - 1);
       const auto below = static_cast<std::int64_t>(std::llround(static_cast<double>(most - least) * part));
@@ -160,8 +165,8 @@ class CurveSearch {
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
-  /// Also whether something new is on the curve.
-  std::pair<Fit, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
+  /// What the solver says, and whether something new is on the curve.
+  std::pair<solvers::Solution, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
     FitOptions options = options_.fit;
     options.search.limit = watch_.share(share);
     options.search.start = start;
@@ -169,40 +174,51 @@ class CurveSearch {
     options.plan = planning();
     options.share = options.later_share = 0.8;
     options.max_rounds = 4;
+    if (options_.peak_only) {
+      options.search.budget = budget;
+      solvers::Solution found = solver_.solve(rounded_.graph, options.search);
+      watch_.charge(found.work);
+      note(found);
+      const bool better = meets(found, budget) && offer(found.schedule);
+      return {std::move(found), better};
+    }
     problem_.budget = budget;
     Fit found = fit_to_budget(problem_, rounded_, solver_, options);
     watch_.charge(found.solution.work);
     note(found.solution);
     const bool better = found.plan && offer(found.solution.schedule, found.plan);
-    return {std::move(found), better};
+    return {std::move(found.solution), better};
   }
 
   struct Searched {
-    bool better = false;     ///< something new on the curve
-    bool cut_short = false;  ///< by a limit, so that more time may bring more
+    bool better = false;  ///< something new on the curve, or proved of it
     solvers::Stop stop = solvers::Stop::ended;
   };
   Searched search_point(std::size_t i, const core::Schedule* start, double share) {
     CurvePoint& point = curve_.points[i];
-    const auto [found, better] = fit_within(point.budget, start, share);
-    if (found.solution.cost_bound.value > point.cost_bound.value && is_about_all(found.solution.cost_bound))
-      point.cost_bound = found.solution.cost_bound;
+    auto [found, better] = fit_within(point.budget, start, share);
+    if (found.cost_bound.value > point.cost_bound.value && is_about_all(found.cost_bound)) {
+      point.cost_bound = found.cost_bound;
+      better = true;
+    }
     for (std::size_t below = i + 1; below < curve_.points.size(); ++below) {
       if (curve_.points[below].cost_bound.value < point.cost_bound.value)
         curve_.points[below].cost_bound = point.cost_bound;
     }
-    if (found.solution.status == solvers::Status::infeasible)
+    if (found.status == solvers::Status::infeasible)
       std::fill(proved_infeasible_.begin() + static_cast<std::ptrdiff_t>(i), proved_infeasible_.end(), true);
-    return {better, found.solution.timed_out, found.solution.stop};
+    return {better, found.stop};
   }
 
   /// Into how many passes the time that is left is divided; what their searches do not need goes into more.
   int planned_passes(std::size_t open) const {
-    constexpr double kSecondsOfOne = 0.3;
+    // A search begins with constructions, which take long on large graphs.
+    constexpr double kSecondsOfOne = 0.3, kSecondsOfNode = 1e-3;
+    const double seconds = kSecondsOfOne + kSecondsOfNode * problem_.graph.node_count();
     constexpr int kMost = 6;
     const core::Limit rest = watch_.rest();
     if (!std::isfinite(rest.seconds)) return 2;
-    return std::clamp(static_cast<int>(rest.seconds / (kSecondsOfOne * static_cast<double>(open))), 1, kMost);
+    return std::clamp(static_cast<int>(rest.seconds / (seconds * static_cast<double>(open))), 1, kMost);
   }
 
   std::size_t count_open() const {
@@ -225,34 +241,64 @@ class CurveSearch {
     return best != nullptr ? &best->schedule : options_.fit.search.start;
   }
 
+  /// What part of the limit has passed, of work where that is limited.
+  double progress_now() const {
+    const core::Limit& limit = options_.fit.search.limit;
+    return limit.counts_work()
+               ? static_cast<double>(watch_.work()) / static_cast<double>(std::max<std::int64_t>(limit.work, 1))
+               : watch_.seconds() / limit.seconds;
+  }
+  bool stagnated() const { return progress_now() - last_gain_ > 0.5; }
+
+  /// Of what is left, for one search: shorter ones only repeat what is known.
+  double least_share() const {
+    constexpr double kSeconds = 0.3, kPart = 0.01;
+    const core::Limit& limit = options_.fit.search.limit;
+    const core::Limit rest = watch_.rest();
+    const double share = limit.counts_work()
+                             ? kPart * static_cast<double>(limit.work) / std::max(1.0, static_cast<double>(rest.work))
+                             : std::max(kSeconds, kPart * limit.seconds) / std::max(kSeconds, rest.seconds);
+    return std::min(1.0, share);
+  }
+
   void passes() {
     const std::size_t count = curve_.points.size();
     started_from_.assign(count, -1);
     std::size_t open = count_open();
     const int planned = planned_passes(std::max<std::size_t>(open, 1));
     curve_.stop = solvers::Stop::proved;
-    const bool timed = std::isfinite(watch_.rest().seconds);
-    for (bool more = true; more && open > 0 && (timed || curve_.passes < planned) && !watch_.expired_now();
-         open = count_open()) {
+    const bool limited = std::isfinite(watch_.rest().seconds) || watch_.rest().counts_work();
+    last_gain_ = progress_now();
+    bool more = true;
+    while (more && open > 0 && (limited || curve_.passes < planned) && !watch_.expired_now()) {
       const bool down = curve_.passes % 2 == 0;
+      const std::int64_t work_before = watch_.work();
       ++curve_.passes;
-      more = false;
+      bool better = false, all_ended = true;
       const double later = static_cast<double>(open) * std::max(0, planned - curve_.passes);
       for (std::size_t k = 0, left = open; k < count && left > 0 && !watch_.expired_now(); ++k) {
         const std::size_t i = down ? k : count - 1 - k;
         if (closed(i)) continue;
         show(curve_.passes, curve_.points[i].budget);
-        const Searched searched = search_point(i, start_of(i, down), 1 / (static_cast<double>(left) + later));
-        more = more || searched.better || searched.cut_short;
+        const double share = std::max(1 / (static_cast<double>(left) + later), least_share());
+        const Searched searched = search_point(i, start_of(i, down), share);
+        if (searched.better) last_gain_ = progress_now();
+        better = better || searched.better;
+        all_ended = all_ended && (searched.stop == solvers::Stop::ended || searched.stop == solvers::Stop::proved);
         if (!closed(i)) curve_.stop = searched.stop;
         --left;
       }
+      open = count_open();
+      const bool idle = watch_.rest().counts_work() && watch_.work() == work_before;
+      more = better || !(all_ended || idle || (curve_.passes >= planned && stagnated()));
     }
     // Points that are all proved say nothing of smaller budgets than theirs.
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
     } else if (watch_.expired_now()) {
       curve_.stop = solvers::Stop::limit;
+    } else if (curve_.stop == solvers::Stop::limit) {
+      curve_.stop = solvers::Stop::stagnated;  // the limits of the parts were
     }
     if (watch_.interrupted()) curve_.stop = solvers::Stop::interrupted;
   }
@@ -265,13 +311,13 @@ class CurveSearch {
         point.schedule = best->schedule;
         point.evaluation = best->evaluation;
         point.plan = best->plan;
-        point.planned = best->plan.bytes;
+        point.memory = curve_.peak_only ? best->evaluation.peak : best->plan.bytes;
         point.status = closed(i) && !proved_infeasible_[i] ? solvers::Status::optimal : solvers::Status::feasible;
       } else {
         point.status = proved_infeasible_[i] ? solvers::Status::infeasible : solvers::Status::not_found;
       }
     }
-    curve_.least_planned = front_.begin()->first;
+    curve_.least_memory = front_.begin()->first;
     curve_.knee = find_knee(curve_.points);
     curve_.seconds = watch_.seconds();
     return std::move(curve_);
@@ -286,6 +332,7 @@ class CurveSearch {
   solvers::Stop end_stop_ = solvers::Stop::ended;  ///< of the search for the least peak
   std::map<std::int64_t, Planned> front_;          ///< by bytes of the plan; costs fall as they rise
   std::vector<bool> proved_infeasible_;            ///< of each point
+  double last_gain_ = 0;                           ///< progress_now() when a point last got better
   std::vector<std::int64_t> started_from_;  ///< of each point: the cost of the last schedule above that it began with
   Curve curve_;
 };
@@ -313,7 +360,7 @@ std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points) {
   double farthest = -1;
   for (std::size_t i = *first; i <= *last; ++i) {
     if (!points[i].known()) continue;
-    const double below = 1 - part(points[i].planned, low.planned, high.planned) -
+    const double below = 1 - part(points[i].memory, low.memory, high.memory) -
                          part(points[i].evaluation.cost, high.evaluation.cost, low.evaluation.cost);
     if (below > farthest + 1e-12) {
       farthest = below;
@@ -341,11 +388,12 @@ ParetoReport report_of(const Problem& problem, std::string_view solver, const Cu
   report.lower_bound_bytes = problem.lower_bound;
   report.seconds = curve.seconds;
   report.knee = curve.knee;
+  report.peak_only = curve.peak_only;
   report.knee_definition = kKneeDefinition;
   for (const CurvePoint& point : curve.points) {
     const core::Evaluation& found = point.evaluation;
     report.points.push_back({point.budget, std::string(solvers::to_string(point.status)), point.cost_bound.value,
-                             point.known(), point.planned, found.peak, found.cost, found.recomputed,
+                             point.known(), point.memory, found.peak, found.cost, found.recomputed,
                              gap_pct(found.cost, point.cost_bound)});
   }
   return report;
@@ -368,7 +416,8 @@ std::string curve_csv(const Problem& problem, const Curve& curve) {
     const CurvePoint& point = curve.points[i];
     csv += fmt::format("{},", point.budget);
     if (point.known()) {
-      csv += fmt::format("{},{},{},{:.4f},{},{:.4f},", point.evaluation.peak, point.planned, point.evaluation.cost,
+      csv += fmt::format("{},{},{},{:.4f},{},{:.4f},", point.evaluation.peak,
+                         curve.peak_only ? "" : std::to_string(point.memory), point.evaluation.cost,
                          gap_pct(point.evaluation.cost, {problem.baseline.cost}), point.cost_bound.value,
                          gap_pct(point.evaluation.cost, point.cost_bound));
     } else {

@@ -19,14 +19,14 @@
 /// The whole curve from memory to cost.
 namespace cairn::pipeline {
 
-/// A budget, and the cheapest schedule known whose plan fits into it.
+/// A budget, and the cheapest schedule known whose plan, or peak, fits into it.
 struct CurvePoint {
   std::int64_t budget = 0;  ///< bytes
   solvers::Status status = solvers::Status::not_found;
   core::Schedule schedule;      ///< no steps: none is known, or the graph has no nodes
   core::Evaluation evaluation;  ///< of the schedule, on the graph as it was given
-  core::Plan plan;              ///< of it
-  std::int64_t planned = 0;     ///< bytes of the plan
+  core::Plan plan;              ///< of it; none where budgets are on peaks
+  std::int64_t memory = 0;      ///< bytes that the budget is on: of the plan, or of the peak
   solvers::Bound cost_bound;    ///< of every schedule within the budget
 
   bool known() const { return status == solvers::Status::optimal || status == solvers::Status::feasible; }
@@ -46,6 +46,7 @@ struct CurveProgress {
 struct CurveOptions {
   FitOptions fit;  ///< its limit is for all points together; search.start warms them
   int points = 12;
+  bool peak_only = false;  ///< budgets are on peaks, and nothing is planned; fit.plan is not read
   /// Bytes, of the points; empty: `points` of them, evenly from the least that needs no recomputation (or that of the
   /// baseline, with a solver that always recomputes) to the least that is reached.
   std::vector<std::int64_t> budgets;
@@ -61,13 +62,14 @@ inline constexpr std::string_view kKneeDefinition =
 struct Curve {
   std::vector<CurvePoint> points;  ///< by descending budget; the costs never fall
   /// The point farthest below the chord from the first of the known points to the last, in a square that has both as
-  /// its corners: memory (planned bytes) by cost, each from 0 to 1 (Satopaa et al. 2011). None: no point is known.
+  /// its corners: memory by cost, each from 0 to 1 (Satopaa et al. 2011). None: no point is known.
   std::optional<std::size_t> knee;
   std::vector<solvers::Tradeoff>
-      met;                         ///< of other schedules on the way; none beats another in peak and cost; ascending
-  solvers::Bound peak_bound;       ///< bytes, with sizes rounded up to the alignment
-  std::int64_t least_planned = 0;  ///< bytes: of the lowest plan met
-  int passes = 0;                  ///< over the points, down and up in turn
+      met;                        ///< of other schedules on the way; none beats another in peak and cost; ascending
+  solvers::Bound peak_bound;      ///< bytes, with sizes rounded up to the alignment
+  std::int64_t least_memory = 0;  ///< bytes: of the lowest plan, or peak, met
+  bool peak_only = false;         ///< as asked for
+  int passes = 0;                 ///< over the points, down and up in turn
   solvers::Stop stop = solvers::Stop::ended;
   double seconds = 0;
 };
@@ -77,7 +79,8 @@ std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points);
 
 /// Finds the curve. Points are solved from the largest budget to the smallest and back, as long as there is time, each
 /// from the best that its neighbours know; what fits into a smaller budget serves the larger ones too, and a bound
-/// under a larger one holds under the smaller. Deterministic under a limit of work. Throws as solve().
+/// under a larger one holds under the smaller. It ends when all is proved, at the limit, or when half of the limit, of
+/// time or of work, brought nothing to any point. Deterministic under a limit of work. Throws as solve().
 Curve pareto_curve(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options);
 
 /// The curve as a picture or a page shows it (report/pareto_report.h).

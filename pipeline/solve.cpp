@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "cairn/core/limit.h"
@@ -121,7 +122,7 @@ namespace {
 /// What several calls of a solver, each under a budget that is no higher than fit.budget, found together.
 class Fitting {
  public:
-  Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, const core::Stopwatch& watch)
+  Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
       : problem_(problem), rounded_(rounded), options_(options), watch_(watch) {
     fit.budget = problem.budget.value();
   }
@@ -164,6 +165,20 @@ class Fitting {
     return bytes;
   }
 
+  /// Plans the solver's other schedules, the cheapest first, until one fits and is better than what fits already.
+  void offer_others(std::vector<core::Schedule> others) {
+    for (core::Schedule& schedule : others) {
+      const core::Evaluation evaluation = core::evaluate(rounded_.graph, schedule);
+      if (watch_.expired_now() || (fit.fits() && evaluation.cost >= fit.solution.cost)) return;
+      if (!tried_.insert(evaluation.cost).second || !evaluation.valid() || evaluation.peak > fit.budget) continue;
+      solvers::Solution other;
+      other.schedule = std::move(schedule);
+      other.peak = evaluation.peak;
+      other.cost = evaluation.cost;
+      offer(other);
+    }
+  }
+
   /// Takes over what one call of the solver, under that budget, says beside its schedule.
   void learn(const solvers::Solution& solution, std::int64_t budget) {
     solvers::Solution& all = fit.solution;
@@ -193,7 +208,8 @@ class Fitting {
   const Problem& problem_;
   const Problem& rounded_;
   const FitOptions& options_;
-  const core::Stopwatch& watch_;
+  core::Stopwatch& watch_;
+  std::set<std::int64_t> tried_;  // costs of others
 };
 
 /// Those that no other one beats in both respects, by ascending peak.
@@ -213,7 +229,7 @@ std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options) {
   constexpr double kWorthwhile = 0.05;  // of the time: less is not worth another call of the solver
-  const core::Stopwatch watch(options.search.limit);
+  core::Stopwatch watch(options.search.limit);
   Fitting fitting(problem, rounded, options, watch);
   Fit& fit = fitting.fit;
   solvers::SolveOptions search = options.search;
@@ -261,11 +277,12 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       if (fit.rounds == 1) share = *planned > fit.budget ? options.share : options.later_share;
       latest = std::move(solution.schedule);
       if (*planned > fit.budget) {
+        fitting.offer_others(std::move(solution.others));
         high = solver_budget;
         solver_budget -= std::max(*planned - fit.budget, least_cut);
         const std::int64_t lowest = std::max(rounded.lower_bound, fit.solution.peak_bound.value);
         if (solver_budget<lowest&& * high - lowest> 1) solver_budget = lowest + (*high - lowest) / 2;
-        if (solver_budget > unmet && !fit.fits()) {
+        if (solver_budget > unmet && (unmet == 0 || !fit.fits())) {
           search.start = &latest;
           continue;
         }
@@ -288,10 +305,14 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   }
   fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
   fit.solution.status = status;
-  if (fit.fits()) {
-    const bool proved = fit.solution.cost == fit.solution.cost_bound.value;
-    fit.solution.status = proved ? solvers::Status::optimal : solvers::Status::feasible;
-    if (proved) fit.solution.stop = solvers::Stop::proved;
+  const bool proved = fit.fits() && fit.solution.cost == fit.solution.cost_bound.value;
+  if (fit.fits()) fit.solution.status = proved ? solvers::Status::optimal : solvers::Status::feasible;
+  if (proved) {
+    fit.solution.stop = solvers::Stop::proved;
+  } else if (fit.solution.stop == solvers::Stop::proved && fit.solution.status != solvers::Status::infeasible) {
+    // That was of a lower budget, or of peaks alone.
+    const bool spent = watch.rest().seconds < kWorthwhile * options.search.limit.seconds;
+    fit.solution.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
   }
   fit.seconds = watch.seconds();
   return fit;

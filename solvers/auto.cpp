@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/error.h"
@@ -135,8 +136,8 @@ class BoundBeside {
 }  // namespace
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
-  constexpr double kHopelessSeconds = 2, kPricing = 0.2, kConstruction = 0.5, kShortConstruction = 0.05;
-  constexpr double kRefining = 0.3, kProof = 0.2;
+  constexpr double kHopelessSeconds = 2, kPricing = 0.2, kConstruction = 0.5, kShortConstruction = 0.05, kAgain = 0.3,
+                   kNearBest = 1.01, kRefining = 0.3, kProof = 0.2;
   constexpr core::NodeId kLarge = 2000;
   constexpr int kStagnation = 2000, kShortStagnation = 200;
   const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
@@ -159,6 +160,9 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     // The inner solvers start afresh; people want to see the best of all.
     inner.progress = [&](const Progress&) { options.progress({incumbent.peak(), incumbent.cost(), watch.seconds()}); };
   }
+  std::vector<std::pair<std::int64_t, core::Schedule>> constructions;  // within the budget, with their costs
+  const SolverInfo* cut_short = nullptr;  // by the end of its share, with the best schedule of such
+  std::int64_t cut_short_cost = 0;
   const auto run = [&](const SolverInfo& solver, double share) {
     if (incumbent.cannot_improve() || watch.expired_now()) return;
     if (!has_left(watch, solver.turn.least_seconds)) return;
@@ -170,29 +174,57 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
       return;  // takes other graphs of this kind
     }
     if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
+    if (solution.timed_out && options.budget && solution.status == Status::feasible &&
+        (cut_short == nullptr || solution.cost < cut_short_cost)) {
+      cut_short = &solver;
+      cut_short_cost = solution.cost;
+    }
     watch.charge(solution.work);
+    if (options.budget && solution.status != Status::not_found && solution.peak <= *options.budget)
+      constructions.emplace_back(solution.cost, std::move(solution.schedule));
     for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
     incumbent.raise_peak_bound(solution.peak_bound);
     if (!hopeless) incumbent.raise_cost_bound(solution.cost_bound);
     credit(solution.least_peak_by);
   };
-  // Byte prices first: near-linear, and on large graphs without backward nodes what others find in the same time is far
-  // from that.
+  // Byte prices first: near-linear a round. On large graphs that are no training graphs the others are far from what
+  // these reach in the same time, and the bound is weak: the search gets the time.
   const bool training = has_backward_nodes(graph);
-  double construction = kConstruction;
-  if (inner.budget && recomputes && options.scope.order != OrderRule::stages && !incumbent.within_budget()) {
+  const bool priced = inner.budget && recomputes && options.scope.order != OrderRule::stages;
+  const bool search_most = priced && !training && graph.node_count() > kLarge;
+  if (priced && !incumbent.within_budget()) {
     core::within(watch, kPricing, [&](core::Stopwatch& part) {
       offer_priced(graph, graph.input_order(), *inner.budget, incumbent, part);
     });
     credit("auto");
-    if (!training && graph.node_count() > kLarge) construction = kShortConstruction;
   }
   // Constructions, so that something is known when time is short, and the search has good places to start from. An
   // order that needs no recomputation is the cheapest schedule of all, where it fits.
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes) continue;
     for (const SolverInfo* solver : turns(graph, options.scope, recomputing))
-      run(*solver, solver->turn.share * (solver->can.exact && construction == kConstruction ? 1 : construction));
+      run(*solver, solver->turn.share * (search_most ? kShortConstruction : solver->can.exact ? 1 : kConstruction));
+  }
+  // With more time it may get further than all others.
+  if (cut_short != nullptr && incumbent.within_budget() &&
+      static_cast<double>(cut_short_cost) <= kNearBest * static_cast<double>(incumbent.cost()))
+    run(*cut_short, kAgain);
+  if (!options.budget && incumbent.optimal() && !incumbent.cannot_improve() && !watch.expired_now()) {
+    // The least peak is known: what is left is the cheapest schedule of it, which under a budget can be proved. The
+    // bound on its cost is none of other schedules.
+    SolveOptions of_peak = inner;
+    of_peak.budget = incumbent.peak();
+    of_peak.max_cost.reset();
+    of_peak.start = &incumbent.schedule();
+    of_peak.limit = watch.rest();
+    const Solution cheapest = auto_remat(graph, of_peak);
+    watch.charge(cheapest.work);
+    incumbent.offer(cheapest.schedule);
+    for (const Tradeoff& tradeoff : cheapest.tradeoffs) incumbent.note(tradeoff);
+    Solution solution = incumbent.finish(cheapest.timed_out);
+    solution.stop = cheapest.stop;
+    solution.least_peak_by = least_peak_by;
+    return solution;
   }
   inner.limit = watch.rest();
   if (options.scope.order == OrderRule::stages || !recomputes) {
@@ -207,16 +239,14 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     return solution;
   }
   std::optional<BoundBeside> bound;
-  if (inner.budget) {
+  if (inner.budget && !search_most) {
     // On training graphs evicting and retaining gets far at once.
     const int rounds = training ? kShortStagnation : 0;
-    if (construction == kConstruction) {
-      core::within(watch, kRefining, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, rounds); });
-    }
-    if (construction == kConstruction && !incumbent.cannot_improve() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
+    core::within(watch, kRefining, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, rounds); });
+    if (!incumbent.cannot_improve() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
     // Under a work limit one after the other, so that the answer is the same on every machine.
     const bool beside = !options.limit.counts_work();
-    if (construction == kConstruction && !incumbent.cannot_improve() && !watch.expired_now()) {
+    if (!incumbent.cannot_improve() && !watch.expired_now()) {
       bound.emplace(graph, inner, incumbent, beside ? watch.rest() : watch.share(kProof));
       if (!beside) bound->finish(incumbent, watch);
     }
@@ -227,6 +257,10 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   Solution solution = incumbent.finish(stop == Stop::limit || stop == Stop::interrupted);
   if (solution.stop != Stop::proved) solution.stop = stop;
   solution.least_peak_by = least_peak_by;
+  std::sort(constructions.begin(), constructions.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [cost, schedule] : constructions) {
+    if (cost > solution.cost) solution.others.push_back(std::move(schedule));
+  }
   return solution;
 }
 

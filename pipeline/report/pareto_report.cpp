@@ -36,7 +36,7 @@ Axes curve_axes(const ParetoReport& report) {
   axes.y_unit = Unit::percent;
   double low = real(report.baseline_peak_bytes), high = low;
   for (const Point& point : report.points) {
-    low = std::min(low, real(point.known ? std::min(point.budget_bytes, point.planned_bytes) : point.budget_bytes));
+    low = std::min(low, real(point.known ? std::min(point.budget_bytes, point.memory_bytes) : point.budget_bytes));
     high = std::max(high, real(point.budget_bytes));
     const std::int64_t cost = point.known ? point.cost : point.lower_bound_cost;
     axes.y_max = std::max(axes.y_max, percent_of(cost - report.baseline_cost, report.baseline_cost));
@@ -75,7 +75,7 @@ std::string curve_chart(const ParetoReport& report, const Axes& axes) {
   // A schedule serves every budget from its own memory on, up to where a cheaper one fits.
   for (const Point& point : report.points) {
     if (!point.known) continue;
-    const double x = axes.x(real(point.planned_bytes)), y = height(point.cost);
+    const double x = axes.x(real(point.memory_bytes)), y = height(point.cost);
     curve +=
         curve.empty() ? fmt::format("M{:.1f} {:.1f}H{:.1f}", axes.right, y, x) : fmt::format("V{:.1f}H{:.1f}", y, x);
   }
@@ -84,17 +84,17 @@ std::string curve_chart(const ParetoReport& report, const Axes& axes) {
     if (!point.known) continue;
     const bool knee = report.knee == i;
     dots += fmt::format(
-        "<circle class='point{}' cx='{:.1f}' cy='{:.1f}' r='{}'><title>{}{} planned, budget {}\ncost {} ({}), {} "
+        "<circle class='point{}' cx='{:.1f}' cy='{:.1f}' r='{}'><title>{}{} {}, budget {}\ncost {} ({}), {} "
         "recomputed\n{}, "
         "at most {:.2f}% above the least</title></circle>\n",
-        knee ? " chosen" : "", axes.x(real(point.planned_bytes)), height(point.cost), knee ? 5.5 : 3.2,
-        knee ? "knee: " : "", core::format_bytes(point.planned_bytes), core::format_bytes(point.budget_bytes),
-        grouped(point.cost), change(report.baseline_cost, point.cost), grouped(point.recomputed), escaped(point.status),
-        point.gap_pct);
+        knee ? " chosen" : "", axes.x(real(point.memory_bytes)), height(point.cost), knee ? 5.5 : 3.2,
+        knee ? "knee: " : "", core::format_bytes(point.memory_bytes), report.peak_only ? "of peak" : "planned",
+        core::format_bytes(point.budget_bytes), grouped(point.cost), change(report.baseline_cost, point.cost),
+        grouped(point.recomputed), escaped(point.status), point.gap_pct);
     if (knee)
       dots += fmt::format("<text class='arena-name' x='{:.1f}' y='{:.1f}'>knee: {}, {}</text>\n",
-                          axes.x(real(point.planned_bytes)) + 9, height(point.cost) - 8,
-                          core::format_bytes(point.planned_bytes), change(report.baseline_cost, point.cost));
+                          axes.x(real(point.memory_bytes)) + 9, height(point.cost) - 8,
+                          core::format_bytes(point.memory_bytes), change(report.baseline_cost, point.cost));
   }
   if (!bound.empty()) svg += fmt::format("<path class='bound' d='{}H{:.1f}'/>\n", bound, axes.left);
   if (!curve.empty()) svg += fmt::format("<path class='curve schedule' d='{}'/>\n", curve);
@@ -121,7 +121,7 @@ std::string points_table(const ParetoReport& report) {
                         core::format_bytes(point.budget_bytes), report.knee == i ? " (knee)" : "",
                         percent_of(point.budget_bytes, report.baseline_peak_bytes));
     if (point.known) {
-      rows += memory_cell(point.planned_bytes) + memory_cell(point.peak_bytes);
+      rows += (report.peak_only ? "<td>\u2013</td>" : memory_cell(point.memory_bytes)) + memory_cell(point.peak_bytes);
       rows += fmt::format("<td>{}</td><td>{}</td><td>{}</td><td>{:.2f}%</td>", grouped(point.cost),
                           increase(point.cost), increase(point.lower_bound_cost), point.gap_pct);
     } else {
@@ -154,9 +154,9 @@ std::string pareto_report(const ParetoReport& report) {
   html += "<div class='tiles'>";
   if (report.knee) {
     const Point& knee = report.points[*report.knee];
-    html += tile("The knee", change(report.baseline_peak_bytes, knee.planned_bytes),
+    html += tile("The knee", change(report.baseline_peak_bytes, knee.memory_bytes),
                  fmt::format("{} \u2192 {}", core::format_bytes(report.baseline_peak_bytes),
-                             core::format_bytes(knee.planned_bytes)));
+                             core::format_bytes(knee.memory_bytes)));
     html += tile("costs", change(report.baseline_cost, knee.cost),
                  fmt::format("at most {:.2f}% above the least", knee.gap_pct));
   }

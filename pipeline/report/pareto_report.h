@@ -23,12 +23,13 @@ struct ParetoReport {
     std::string status;
     std::int64_t lower_bound_cost = 0;  ///< of every schedule within the budget
     bool known = false;                 ///< whether there is a schedule, which the rest is about
-    std::int64_t planned_bytes = 0, peak_bytes = 0, cost = 0, recomputed = 0;
+    std::int64_t memory_bytes = 0, peak_bytes = 0, cost = 0, recomputed = 0;
     double gap_pct = 0;
   };
   std::vector<Point> points;        ///< by descending budget
   std::optional<std::size_t> knee;  ///< of points
   std::string knee_definition;
+  bool peak_only = false;  ///< budgets are on peaks, nothing is planned
 };
 
 /// The picture alone, an SVG file: extra cost over memory as steps, and what is proved of it.

@@ -97,6 +97,7 @@ Solution Incumbent::finish(bool timed_out) const {
                                          : Stop::ended;
   if (proved_infeasible()) {
     solution.status = Status::infeasible;
+    solution.stop = Stop::proved;
   } else if (!within_budget()) {
     solution.status = Status::not_found;
   } else {

@@ -62,7 +62,10 @@ struct Solution {
   Bound peak_bound,
       cost_bound;               ///< the best proved, each of a scope that contains `scope`; the cost's under the budget
   std::int64_t least_peak = 0;  ///< lowest peak of any schedule met while solving: the least budget known feasible
-  std::string_view least_peak_by;   ///< SolverInfo::name of who met it; empty: the solver itself
+  std::string_view least_peak_by;  ///< SolverInfo::name of who met it; empty: the solver itself
+  /// A few other valid schedules within the budget, by ascending cost, for callers that need more of a schedule than a
+  /// solver looks at; none of most solvers.
+  std::vector<core::Schedule> others;
   std::vector<Tradeoff> tradeoffs;  ///< of schedules met while solving: no other is better in both; ascending peak
   double best_seconds = 0;          ///< when the returned schedule was found
   std::int64_t work = 0;            ///< node visits, the unit of core::Limit::work

@@ -1,5 +1,6 @@
 #include "cairn/solvers/engines/internal/linear_model.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace cairn::solvers {
@@ -14,6 +15,26 @@ void LinearModel::add_row(std::span<const LinearTerm> terms, std::int64_t lower,
     throw std::length_error("a linear program of more than 2^31 terms");
   rows_.push_back({lower, upper, terms_.size()});
   terms_.insert(terms_.end(), terms.begin(), terms.end());
+}
+
+void LinearSum::merge() {
+  std::sort(terms.begin(), terms.end(),
+            [](const LinearTerm& a, const LinearTerm& b) { return a.variable < b.variable; });
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < terms.size();) {
+    LinearTerm merged{terms[i].variable, 0};
+    for (; i < terms.size() && terms[i].variable == merged.variable; ++i) merged.factor += terms[i].factor;
+    if (merged.factor != 0) terms[size++] = merged;
+  }
+  terms.resize(size);
+}
+
+bool LinearSum::add_row_to(LinearModel& model, std::int64_t lower, std::int64_t upper) const {
+  if (lower > -LinearModel::kInfinity) lower -= fixed;
+  if (upper < LinearModel::kInfinity) upper -= fixed;
+  if (terms.empty()) return lower <= 0 && upper >= 0;
+  model.add_row(terms, lower, upper);
+  return true;
 }
 
 }  // namespace cairn::solvers

@@ -211,13 +211,7 @@ ChainProgram::Entry ChainProgram::held(std::int32_t stage, core::ValueId x) cons
 }
 
 void ChainProgram::add_row(const Sum& sum, std::int64_t lower, std::int64_t upper) {
-  if (lower > -LinearModel::kInfinity) lower -= sum.fixed;
-  if (upper < LinearModel::kInfinity) upper -= sum.fixed;
-  if (sum.terms.empty()) {
-    infeasible_ = infeasible_ || lower > 0 || upper < 0;
-  } else {
-    model_.add_row(sum.terms, lower, upper);
-  }
+  infeasible_ = !sum.add_row_to(model_, lower, upper) || infeasible_;
 }
 
 void ChainProgram::add_links() {

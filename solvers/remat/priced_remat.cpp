@@ -92,7 +92,8 @@ class PricedRemat {
   /// Prices go up where memory exceeds the budget and down where it does not, by `step` for all of the budget.
   void change_prices(std::int64_t budget, double step) {
     for (Time t = 0; t <= end_; ++t) {
-      const double excess = static_cast<double>(memory_[t]) / static_cast<double>(std::max<std::int64_t>(budget, 1)) - 1;
+      const double excess =
+          static_cast<double>(memory_[t]) / static_cast<double>(std::max<std::int64_t>(budget, 1)) - 1;
       price_[t] = std::max(0.0, price_[t] + step * excess);
     }
   }
@@ -335,7 +336,8 @@ bool offer_priced(const core::Graph& graph, std::span<const NodeId> order, std::
     priced.round();
     watch.charge(priced.take_work());
     const bool fits = priced.peak() <= budget;
-    const bool better = fits ? best_peak > budget || priced.cost() < best_cost : priced.peak() < best_peak && best_peak > budget;
+    const bool better =
+        fits ? best_peak > budget || priced.cost() < best_cost : priced.peak() < best_peak && best_peak > budget;
     if (better) {
       best = priced.steps();
       best_peak = priced.peak();

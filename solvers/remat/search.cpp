@@ -318,8 +318,8 @@ class Search {
   Goal goal_;
   bool lowering_ = false;  ///< the goal is a lower peak
   double step_ = 0.02;     ///< by this part of what is above the lower bound
-  int aimed_runs_ = 0;  ///< that had ended when the goal was set
- 
+  int aimed_runs_ = 0;     ///< that had ended when the goal was set
+
   double improved_seconds_ = 0, started_seconds_ = watch_.seconds();
   std::int64_t improved_work_ = 0, improved_moves_ = 0, started_work_ = watch_.work();
 };

@@ -164,23 +164,8 @@ StageModel::Entry StageModel::either(Entry a, Entry b) {
 }
 
 void StageModel::add_row(Sum sum, std::int64_t lower, std::int64_t upper) {
-  std::vector<LinearTerm>& terms = sum.terms;
-  std::sort(terms.begin(), terms.end(),
-            [](const LinearTerm& a, const LinearTerm& b) { return a.variable < b.variable; });
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < terms.size();) {
-    LinearTerm merged{terms[i].variable, 0};
-    for (; i < terms.size() && terms[i].variable == merged.variable; ++i) merged.factor += terms[i].factor;
-    if (merged.factor != 0) terms[size++] = merged;
-  }
-  terms.resize(size);
-  if (lower > -LinearModel::kInfinity) lower -= sum.fixed;
-  if (upper < LinearModel::kInfinity) upper -= sum.fixed;
-  if (size == 0) {
-    infeasible_ = infeasible_ || lower > 0 || upper < 0;
-  } else {
-    program_.add_row(terms, lower, upper);
-  }
+  sum.merge();
+  infeasible_ = !sum.add_row_to(program_, lower, upper) || infeasible_;
 }
 
 void StageModel::add_needs(std::int32_t stage) {

@@ -15,22 +15,10 @@ namespace {
 using namespace cairn;
 using test::diamond_graph;
 using test::Folder;
+using test::run_json;
+using test::operator+;
+using test::Words;
 using Json = nlohmann::json;
-
-using Words = std::vector<std::string>;
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-Json run_json(const Words& words) {
-  const test::Outcome outcome = test::run_command(words + Words{"--json"});
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  CHECK(outcome.err.empty());
-  return outcome.json();
-}
 
 void check_keys(const Json& json, const Words& keys) {
   for (const auto& key : keys) {

@@ -2,6 +2,7 @@
 // feasible with the solver that meets it.
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
+#include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/solvers/no_engine.h"
@@ -13,17 +14,10 @@ using test::check_error;
 using test::diamond_graph;
 using test::Folder;
 using test::run_command;
+using test::run_json;
+using test::Words;
 using tests::no_engine;
 using Json = nlohmann::json;
-using Words = std::vector<std::string>;
-
-Json run_json(Words words, int code = 0) {
-  words.push_back("--json");
-  const auto outcome = run_command(words);
-  INFO(outcome.err);
-  REQUIRE(outcome.code == code);
-  return outcome.json();
-}
 
 /// A training step whose least peak is 12,288 bytes, and 16,384 in stages with two runs a node.
 std::string write_ffn(const Folder& folder) {
@@ -80,8 +74,81 @@ TEST_CASE("exit code 3 gives the reason and the witness") {
     const Json json = run_json(words, 3);
     check_reason(json);
     CHECK(json["lower_bound_reason"]["node"] == "d");
+    CHECK(json["status"] == "infeasible");
+    CHECK(json["stopped"] == "proved");
     CHECK(json["least_feasible_bytes"] == 50);
     CHECK(json["least_feasible_solver"] == "greedy");
+  }
+}
+
+TEST_CASE("an answer of every solver that nothing fits is a proof, and says so") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  for (const auto& solver : solvers::registry()) {
+    if (!solver.why_missing().empty()) continue;
+    INFO(solver.name);
+    const auto outcome =
+        run_command({"solve", graph, "--budget", "49", "--solver", std::string(solver.name), "--json"});
+    if (outcome.code == 2) continue;  // takes other graphs
+    REQUIRE(outcome.code == 3);
+    CHECK(outcome.json()["status"] == "infeasible");
+    CHECK(outcome.json()["stopped"] == "proved");
+  }
+}
+
+TEST_CASE("where nothing was found it says why the search ended, and what would help") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  for (const std::string command : {"solve", "run"}) {
+    INFO(command);
+    // More time is of no use to a solver that has nothing left to try.
+    const auto ended = run_command({command, graph, "--budget", "55", "--solver", "none"});
+    check_error(ended, 4,
+                {"found no schedule", "none is excluded (lower bound 50 bytes)",
+                 "the search ended as the solver had nothing left to try",
+                 "the least budget known feasible is 50 bytes, with --solver greedy",
+                 "raise --budget, or try another --solver"});
+    CHECK(ended.err.find("--time-limit") == std::string::npos);
+  }
+  const std::string layered = folder / "layered.json";
+  run_json({"generate", "random-layered", "--nodes", "200", "-o", layered});
+  const auto limited = run_command({"solve", layered, "--budget", "62%", "--work-limit", "1"});
+  if (limited.code == 4) check_error(limited, 4, {"the search ended by the limit", "or --time-limit"});
+}
+
+TEST_CASE("info bounds the cost within a budget") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const Json fits = run_json({"info", graph, "--budget", "50"});
+  CHECK(fits["cost_within_budget"] == 11);
+  CHECK(fits["lower_bound_cost"] == 11);
+  CHECK(fits["lower_bound_cost_scope"] == "any schedule");
+  CHECK(fits["gap_pct"] == 0);
+  CHECK(run_command({"info", graph, "--budget", "50"})
+            .out.find("11 (+10.00%): no schedule within the budget costs less\n") != std::string::npos);
+  const Json free = run_json({"info", graph, "--budget", "60"});
+  CHECK(free["cost_within_budget"] == 10);
+  CHECK(free["lower_bound_cost"] == 10);
+  // A solver that proves nothing has its answer bounded all the same.
+  const Json greedy = run_json({"info", graph, "--budget", "50", "--solver", "greedy"});
+  CHECK(greedy["lower_bound_cost"] == 11);
+  CHECK(greedy["gap_pct"] == 0);
+  const Json none = run_json({"info", graph, "--budget", "50", "--solver", "none"});
+  CHECK(none["cost_within_budget"].is_null());
+  CHECK(none["lower_bound_cost"] == 11);
+  CHECK(none["gap_pct"].is_null());
+  CHECK(run_json({"info", graph, "--budget", "49"})["lower_bound_cost"].is_null());
+  CHECK_FALSE(run_json({"info", graph}).contains("lower_bound_cost"));
+
+  // What info bounds is never above what solve finds.
+  const std::string ffn = write_ffn(folder);
+  for (const std::string budget : {"95%", "80%", "65%"}) {
+    INFO(budget);
+    const Json info = run_json({"info", ffn, "--budget", budget, "--work-limit", "200000"});
+    const Json solved = run_json({"solve", ffn, "--budget", budget, "--peak-only", "--work-limit", "200000"});
+    CHECK(info["lower_bound_cost"] <= solved["cost"]);
+    CHECK(info["lower_bound_cost"] >= info["baseline_cost"]);
+    CHECK(solved["lower_bound_cost"] <= info["cost_within_budget"]);
   }
 }
 

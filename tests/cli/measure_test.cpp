@@ -11,14 +11,10 @@ namespace {
 
 using namespace cairn;
 using test::Folder;
-using Words = std::vector<std::string>;
+using test::operator+;
+using test::Words;
 
 const Words kTiny = {"ffn", "--batch", "4", "--layers", "3", "--width", "16", "--inputs", "8", "--outputs", "4"};
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 void check_fails(const Words& words, int code, const std::string& part) {
   const auto outcome = test::run_command(words);

@@ -12,36 +12,12 @@ using namespace cairn;
 using test::check_error;
 using test::diamond_graph;
 using test::Folder;
+using test::fragmenting_graph;
 using test::run_command;
 using test::run_json;
 using test::operator+;
 using test::Words;
 using Json = nlohmann::json;
-
-/// In the input order 400 bytes are live at once but no plan is lower than 500: a and c must lie together, where z was;
-/// so must a and b, for e, and c and d, for w. Another order of the same steps has a plan of 400.
-std::string fragmenting_graph() {
-  core::GraphBuilder builder("gaps");
-  const auto add = [&](const char* name, std::int64_t size, const std::vector<core::NodeId>& inputs = {}) {
-    core::Node node;
-    node.name = name;
-    node.size = size;
-    node.cost = 1;
-    for (const core::NodeId input : inputs) node.inputs.emplace_back(input);
-    return builder.add(std::move(node));
-  };
-  const auto y = add("y", 200), z = add("z", 200);
-  add("z read", 0, {z});
-  const auto a = add("a", 100), c = add("c", 100);
-  add("y read", 0, {y});
-  const auto b = add("b", 100), d = add("d", 100);
-  add("a, b read", 0, {a, b});
-  const auto e = add("e", 200);
-  add("c, d read", 0, {c, d});
-  const auto w = add("w", 200);
-  add("e, w read", 0, {e, w});
-  return core::graph_to_json(builder.build());
-}
 
 }  // namespace
 
@@ -70,6 +46,32 @@ TEST_CASE("solve without a budget returns the knee, and says what lies beside it
   CHECK(least["budget_bytes"].is_null());
   CHECK(least["peak_bytes"] < json["peak_bytes"]);
   CHECK(least["cost"] > json["cost"]);
+  CHECK(least["gap_of"] == "peak");
+}
+
+TEST_CASE("the knee says what is proved of it: that nothing of its memory costs less, or how far it may be from that") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  // Nothing costs less than the baseline, and the curve has no point below the line between its ends.
+  const Json cheapest = run_json({"solve", graph});
+  CHECK(cheapest["status"] == "optimal");
+  CHECK(cheapest["stopped"] == "proved");
+  CHECK(cheapest["proved"] == "no schedule costs less, whatever memory it has; one of this cost may have a lower peak");
+  CHECK(cheapest["gap_of"] == "cost");
+
+  const Words model = {"ffn", "--layers", "6", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8"};
+  const Words words = Words{"solve"} + model + Words{"--work-limit", "400000"};
+  const Json json = run_json(words);
+  const std::string within = "no schedule whose plan fits into " +
+                             std::to_string(json["knee"]["budget_bytes"].get<std::int64_t>()) + " bytes costs less";
+  CHECK((json["gap_pct"] == 0) == (json["status"] == "optimal"));
+  CHECK(json["proved"] == (json["status"] == "optimal" ? Json(within) : Json(nullptr)));
+  CHECK(run_command(words).out.find(within) != std::string::npos);
+  // A bound that holds within a budget as large as the knee's memory: what is within it costs no less.
+  const Json there =
+      run_json(Words{"solve"} + model +
+               Words{"--work-limit", "400000", "--budget", std::to_string(json["planned_bytes"].get<std::int64_t>())});
+  CHECK(json["lower_bound_cost"] <= there["cost"]);
 }
 
 TEST_CASE("the least peak is one word away, and what other solvers look for without a budget") {
@@ -81,6 +83,9 @@ TEST_CASE("the least peak is one word away, and what other solvers look for with
     CHECK(json["peak_bytes"] == 50);
     CHECK(json["cost"] == 11);
   }
+  const Json proved = run_json({"solve", graph, "--budget", "min"});
+  CHECK(proved["stopped"] == "proved");
+  CHECK(proved["proved"] == "no schedule has a lower peak, and none of this peak costs less");
   check_error(run_command({"solve", graph, "--budget", "min", "--peak-only"}), 2, {"--peak-only", "--budget"});
   check_error(run_command({"solve", graph, "--peak-only"}), 2, {"--peak-only", "--budget"});
   check_error(run_command({"solve", graph, "--budget", "most"}), 2, {"'most'"});
@@ -95,6 +100,10 @@ TEST_CASE("the least peak within a cost") {
     CHECK(json["peak_bytes"] == 60);
     CHECK(json["cost"] == 10);
     CHECK(json["max_cost"] == 10);
+    CHECK(json["status"] == "optimal");  // recomputing anything costs more, and without that 60 are needed
+    CHECK(json["proved"] == "no schedule that costs no more than 10 has a lower peak");
+    CHECK(json["gap_of"] == "peak");
+    CHECK(json["gap_pct"] == 0);
   }
   for (const std::string cost : {"10%", "1.1x", "11", "15%"}) {
     INFO(cost);
@@ -105,6 +114,15 @@ TEST_CASE("the least peak within a cost") {
     CHECK(json["max_cost"] == 11);
     CHECK(json["status"] == "optimal");
   }
+  // By a solver that proves nothing, the gap is that of the peak: 60 bytes where 50 are the bound.
+  const Words open = {"solve", graph, "--max-cost", "15%", "--solver", "none"};
+  CHECK(run_json(open)["status"] == "feasible");
+  CHECK(run_json(open)["gap_of"] == "peak");
+  CHECK(run_json(open)["gap_pct"].get<double>() == Approx(20));
+  CHECK(run_json(open)["proved"].is_null());
+  CHECK(
+      run_command(open).out.find("\ngap          peak at most 20.00% above the optimum: no schedule that costs no more "
+                                 "than 11 has a peak below 50 bytes\n") != std::string::npos);
   // A solver of one schedule, which is too costly, still leaves the baseline.
   CHECK(run_json({"solve", graph, "--max-cost", "0%", "--solver", "greedy"})["peak_bytes"] == 60);
   CHECK(run_command({"solve", graph, "--max-cost", "10%"}).out.find("\ncost limit   11 (+10.00%)\n") !=
@@ -122,8 +140,9 @@ TEST_CASE("a budget is on the plan, and without --peak-only one that does not fi
   const Folder folder;
   const std::string graph = folder.write("g.json", fragmenting_graph()), output = folder / "s.json";
   const Words fixed = {graph, "--order", "fixed", "--solver", "none", "--budget", "400"};
-  check_error(run_command(Words{"solve"} + fixed + Words{"-o", output}), 4,
-              {"whose plan fits into 400 bytes", "the lowest plan needs 500 bytes", "--peak-only", output});
+  check_error(
+      run_command(Words{"solve"} + fixed + Words{"-o", output}), 4,
+      {"whose plan fits into 400 bytes", "the lowest plan needs 500 bytes", "the search ended", "--peak-only", output});
   const core::Graph loaded = core::load_graph(graph);
   CHECK(core::evaluate(loaded, core::load_schedule(output, loaded).schedule).peak == 400);
   const Json json = run_json(Words{"solve"} + fixed, 4);
@@ -205,6 +224,31 @@ TEST_CASE("a start that is none is told in a line") {
   check_error(run_command({"solve", graph, "--start", start, "-o", start}), 2, {"-o", "--start"});
 }
 
+TEST_CASE("run takes what solve takes: the least peak, and the least within a cost") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  for (const Words& how : {Words{"--budget", "min"}, Words{"--max-cost", "10%"}}) {
+    INFO(how.back());
+    const Json solved = run_json(Words{"solve", graph} + how);
+    const Json ran = run_json(Words{"run", graph, "--backend", "host"} + how);
+    CHECK(ran["identical"] == true);
+    CHECK(ran["scheduled"]["planned_bytes"] == solved["planned_bytes"]);
+    for (const char* key : {"objective", "max_cost", "status", "stopped", "gap_pct", "gap_of", "proved"}) {
+      INFO(key);
+      CHECK(ran[key] == solved[key]);
+    }
+  }
+  CHECK(run_json({"run", graph, "--backend", "host", "--max-cost", "0%"})["scheduled"]["planned_bytes"] == 60);
+  check_error(run_command({"run", graph, "--backend", "host", "--max-cost", "9"}), 3, {"costs 9 or less", "costs 10"});
+  check_error(run_command({"run", graph, "--budget", "50", "--max-cost", "9"}), 2, {"--max-cost", "--budget"});
+  check_error(run_command({"run", graph, "--max-cost", "cheap"}), 2, {"--max-cost 'cheap'"});
+  check_error(run_command({"run", graph}), 2, {"--budget", "--max-cost", "--schedule"});
+  REQUIRE(run_command({"solve", graph, "--budget", "50", "-q", "-o", folder / "s.json"}).code == 0);
+  for (const Words& how : {Words{"--budget", "min"}, Words{"--max-cost", "10%"}})
+    check_error(run_command(Words{"run", graph, "--schedule", folder / "s.json"} + how), 2,
+                {"--schedule", how.front()});
+}
+
 TEST_CASE("order fixed is order input by another name") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());
@@ -222,17 +266,20 @@ TEST_CASE("solve says how far its cost may be from the least, and why it stopped
   CHECK(proved["status"] == "optimal");
   CHECK(proved["stopped"] == "proved");
   CHECK(proved["gap_pct"] == 0);
+  CHECK(proved["gap_of"] == "cost");
+  CHECK(proved["proved"] == "no schedule within the budget costs less");
   const auto table = run_command({"solve", graph, "--budget", "50"});
   CHECK(table.out.find("ended by a proof that nothing is better") != std::string::npos);
   CHECK(table.out.find("\ngap ") == std::string::npos);
+  CHECK(table.out.find("\nproved       no schedule within the budget costs less\n") != std::string::npos);
 
   const Json open = run_json({"solve", graph, "--budget", "50", "--solver", "greedy"});
   CHECK(open["status"] == "feasible");
   CHECK(open["gap_pct"].get<double>() == Approx(10));
-  CHECK(
-      run_command({"solve", graph, "--budget", "50", "--solver", "greedy"})
-          .out.find("\ngap          at most 10.00% above the optimum: no schedule within the budget costs less than 10"
-                    "\n") != std::string::npos);
+  CHECK(run_command({"solve", graph, "--budget", "50", "--solver", "greedy"})
+            .out.find(
+                "\ngap          cost at most 10.00% above the optimum: no schedule within the budget costs less than 10"
+                "\n") != std::string::npos);
   CHECK(run_command({"run", graph, "--budget", "50", "--solver", "greedy", "--backend", "host"})
             .out.find("cost at most 10.00% above the optimum") != std::string::npos);
 }

@@ -10,21 +10,10 @@ namespace {
 using cairn::test::diamond_graph;
 using cairn::test::Folder;
 using cairn::test::run_command;
+using cairn::test::run_json;
+using cairn::test::operator+;
+using cairn::test::Words;
 using Json = nlohmann::json;
-using Words = std::vector<std::string>;
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-Json run_json(Words words) {
-  words.push_back("--json");
-  const auto outcome = run_command(words);
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  return outcome.json();
-}
 
 void check_refused(const Words& words, int code, const std::vector<std::string>& fragments) {
   const auto outcome = run_command(words);

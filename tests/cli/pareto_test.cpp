@@ -99,7 +99,7 @@ TEST_CASE("pareto takes budgets, and says which cannot be met") {
 
   check_error(run_command({"pareto", graph, "--budgets", "48,49"}), 3, {"49 bytes", "lower bound is 50 bytes"});
   check_error(run_command({"pareto", graph, "--budgets", "55", "--solver", "none"}), 4,
-              {"55 bytes", "60 bytes are known", "--time-limit"});
+              {"55 bytes", "60 bytes are known", "nothing left to try", "--time-limit"});
 }
 
 TEST_CASE("pareto with a solver that never recomputes has one point") {
@@ -108,6 +108,55 @@ TEST_CASE("pareto with a solver that never recomputes has one point") {
   REQUIRE(json["points"].size() == 1);
   CHECK(json["points"][0]["planned_bytes"] == 60);
   CHECK(json["knee"]["budget_bytes"] == 60);
+}
+
+TEST_CASE("pareto --peak-only has budgets of peak") {
+  const Folder folder;
+  const std::string path = write_ffn(folder);
+  const Words words = {"pareto", path, "--budgets", "90%,80%,70%", "--work-limit", "400000", "--peak-only"};
+  const Json json = run_json(words + Words{"--csv", folder / "c.csv", "--report", folder / "c.html"});
+  CHECK(json["peak_only"] == true);
+  const std::int64_t baseline = json["baseline_peak_bytes"];
+  const core::Graph graph = core::load_graph(path);
+  for (const Json& point : json["points"]) {
+    CHECK(point["planned_bytes"].is_null());
+    CHECK(point["peak_bytes"] <= point["budget_bytes"]);
+  }
+  CHECK(json["points"][1]["budget_bytes"].get<std::int64_t>() == (baseline * 80 + 99) / 100);  // of sizes as they are
+  CHECK(run_command(words).out.find("90.0%        -        ") != std::string::npos);
+  CHECK(test::read_text(folder / "c.html").find("of peak, budget ") != std::string::npos);
+
+  // Where no plan is as low as the peak, only budgets of peak are met.
+  const std::string gaps = folder.write("gaps.json", test::fragmenting_graph());
+  const Words fixed = {"pareto", gaps, "--order", "fixed", "--solver", "none", "--budgets", "400"};
+  CHECK(run_command(fixed).code == 4);
+  CHECK(run_json(fixed + Words{"--peak-only"})["points"][0]["peak_bytes"] == 400);
+}
+
+TEST_CASE("pareto hands a tree decomposition to the solver, and names a backend that there is not") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph()), td = folder / "g.td";
+  REQUIRE(run_command({"info", graph, "--td", td, "-t", "1s", "-q"}).code == 0);
+  const Json json = run_json({"pareto", graph, "--solver", "tw", "--td", td, "--budgets", "60,50"});
+  CHECK(json["points"][1]["cost"] == 11);
+  check_error(run_command({"pareto", graph, "--td", td, "--solver", "greedy"}), 2, {"decomposition"});
+  check_error(run_command({"pareto", graph, "--td", folder / "none.td"}), 2, {"none.td"});
+  check_error(run_command({"pareto", graph, "--backend", "abacus"}), 2, {"abacus"});
+  check_error(run_command({"pareto", graph, "--td", td, "--csv", td}), 2, {"--csv", "--td"});
+}
+
+TEST_CASE("pareto ends by a proof, or says that most of its limit brought nothing") {
+  const Folder folder;
+  const Json proved = run_json({"pareto", folder.write("g.json", diamond_graph()), "--budgets", "60,50"});
+  CHECK(proved["stopped"] == "proved");
+  CHECK(proved["passes"] == 1);
+  const std::string layered = folder / "layered.json";
+  run_json({"generate", "random-layered", "--nodes", "30", "--seed", "2", "-o", layered});
+  const Json open = run_json({"pareto", layered, "--points", "3", "--work-limit", "3000000"});
+  CHECK(open["stopped"] != "ended");
+  bool all_proved = true;
+  for (const Json& point : open["points"]) all_proved = all_proved && point["status"] == "optimal";
+  if (!all_proved) CHECK(open["passes"] >= 2);
 }
 
 TEST_CASE("pareto never returns less than it started from") {

@@ -14,7 +14,7 @@
 namespace {
 
 using namespace cairn;
-using Words = std::vector<std::string>;
+using test::Words;
 using Json = nlohmann::json;
 using test::check_error;
 using test::Folder;

@@ -9,7 +9,7 @@ namespace {
 
 using namespace cairn;
 using Json = nlohmann::json;
-using Words = std::vector<std::string>;
+using test::Words;
 
 Json solved(const Words& words) {
   const auto outcome = test::run_command(words);

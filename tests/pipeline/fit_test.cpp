@@ -40,7 +40,45 @@ pipeline::Fit fit(std::int64_t budget, const solvers::SolverInfo& solver, solver
   return pipeline::fit_to_budget(problem, problem, solver, {std::move(options), {.alignment = 1}});
 }
 
+/// Claims that the diamond's input order, which needs 60 bytes, is within any budget down to 50, and has another
+/// schedule that is.
+solvers::Solution optimist_with_another(const core::Graph& graph, const solvers::SolveOptions& options) {
+  asked.push_back(*options.budget);
+  solvers::Solution solution;
+  if (*options.budget < 50) return solution;
+  solution.status = solvers::Status::feasible;
+  solution.schedule = core::baseline_schedule(graph);
+  solution.peak = 50;
+  solution.cost = 10;
+  solution.others = {{{0, 1, 2, 0, 3}}};
+  return solution;
+}
+const solvers::SolverInfo kOptimistWithAnother = {"optimist", "", "", optimist_with_another};
+
+core::Graph diamond() {
+  core::GraphBuilder builder("diamond");
+  const auto a = builder.add({.name = "a", .size = 20, .cost = 1});
+  const auto b = builder.add({.name = "b", .size = 20, .cost = 2, .inputs = {a}});
+  const auto c = builder.add({.name = "c", .size = 20, .cost = 3, .inputs = {b}});
+  builder.add({.name = "d", .size = 10, .cost = 4, .keep = true, .inputs = {c, a}});
+  return builder.build();
+}
+
 }  // namespace
+
+TEST_CASE("where the best schedule's plan does not fit another one of the solver's may") {
+  asked.clear();
+  const pipeline::Problem problem(diamond(), "55");
+  const pipeline::Fit found = pipeline::fit_to_budget(problem, problem, kOptimistWithAnother, {{}, {.alignment = 1}});
+  REQUIRE(found.fits());
+  CHECK(found.plan->bytes == 50);
+  CHECK(found.solution.cost == 11);
+  CHECK(found.solution.status == solvers::Status::feasible);
+  CHECK(core::evaluate(problem.graph, found.solution.schedule).cost == 11);
+  // It goes on below the budget, where the solver may have something cheaper that fits.
+  CHECK(asked.size() > 1);
+  CHECK(asked[1] < 55);
+}
 
 TEST_CASE("fit takes the first plan that fits") {
   const auto found = fit(300, kOptimist);

@@ -13,7 +13,7 @@ std::vector<pipeline::CurvePoint> points_of(const std::vector<std::pair<std::int
   std::vector<pipeline::CurvePoint> points;
   for (const auto& [bytes, cost] : bytes_and_costs) {
     pipeline::CurvePoint point;
-    point.budget = point.planned = bytes;
+    point.budget = point.memory = bytes;
     point.evaluation.cost = cost;
     point.status = cost > 0 ? solvers::Status::feasible : solvers::Status::infeasible;
     points.push_back(std::move(point));
@@ -61,8 +61,8 @@ TEST_CASE("the curve lies between what is proved and what is found") {
       if (!point.known()) continue;
       REQUIRE(cheapest);
       const std::int64_t least = core::evaluate(graph, *cheapest).cost;
-      CHECK(point.planned <= point.budget);
-      CHECK(point.evaluation.peak <= point.planned);
+      CHECK(point.memory <= point.budget);
+      CHECK(point.evaluation.peak <= point.memory);
       const core::Evaluation evaluation = core::evaluate(graph, point.schedule);
       CHECK(evaluation.cost == point.evaluation.cost);
       CHECK(least <= evaluation.cost);
@@ -104,9 +104,9 @@ TEST_CASE("a point that the solver never reaches is served by the start") {
   const pipeline::Curve curve = pipeline::pareto_curve(problem, none, options);
   CHECK(curve.points[0].evaluation.cost == 10);
   CHECK(curve.points[1].evaluation.cost == 11);
-  CHECK(curve.points[1].planned == 50);
+  CHECK(curve.points[1].memory == 50);
   CHECK(curve.points[2].status == solvers::Status::infeasible);
-  CHECK(curve.least_planned == 50);
+  CHECK(curve.least_memory == 50);
   const std::string csv = pipeline::curve_csv(problem, curve);
   CHECK(csv.find("\n55,50,50,11,10.0000,10,10.0000,feasible,") != std::string::npos);
   CHECK(csv.find("\n49,,,,,,,infeasible,0\n") != std::string::npos);

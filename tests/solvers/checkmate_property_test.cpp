@@ -13,6 +13,7 @@
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/checkmate.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
@@ -24,6 +25,7 @@ using core::Graph;
 using core::NodeId;
 using core::Schedule;
 using core::ValueId;
+using tests::baseline_peak;
 using tests::no_engine;
 using tests::Random;
 namespace reference = core::reference;
@@ -111,8 +113,6 @@ void for_each_staged(const Graph& graph, const Visit& visit) {
   }
 }
 
-std::int64_t baseline_peak(const Graph& graph) { return core::evaluate(graph, core::baseline_schedule(graph)).peak; }
-
 /// Most of them can do with less memory than the baseline.
 Graph small_graph(Random& random, NodeId most_nodes) {
   while (true) {
@@ -143,10 +143,8 @@ CheckmateOptions options_for(std::optional<std::int64_t> budget, int engine = 0)
 /// What holds of every answer, by the definitions.
 void check_answer(const Graph& graph, const CheckmateOptions& options, const Solution& solution) {
   REQUIRE(solution.scope == intersection(kStages, options.scope));
-  REQUIRE(reference::valid(graph, solution.schedule));
+  tests::require_measured(graph, solution);
   REQUIRE(solution.scope.contains(graph, solution.schedule));
-  REQUIRE(reference::peak(graph, solution.schedule) == solution.peak);
-  REQUIRE(reference::cost(graph, solution.schedule) == solution.cost);
   const bool fits = !options.budget || solution.peak <= *options.budget;
   REQUIRE(fits == (solution.status == Status::optimal || solution.status == Status::feasible));
 }

@@ -11,6 +11,7 @@
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/tw_remat.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {
@@ -113,8 +114,7 @@ TEST_CASE("in every scope, bounds are below the optimum, and what is called opti
           const Solution solution = solver.solve(graph, options);
           REQUIRE(scope.contains(solution.scope));
           REQUIRE(solution.scope.contains(graph, solution.schedule));
-          REQUIRE(reference::valid(graph, solution.schedule));
-          REQUIRE(reference::peak(graph, solution.schedule) == solution.peak);
+          tests::require_measured(graph, solution);
           for (const Bound& bound : {solution.peak_bound, solution.cost_bound}) {
             REQUIRE(bound.scope.contains(solution.scope));
           }

@@ -19,6 +19,7 @@
 #include "cairn/solvers/remat/internal/chain_prices.h"
 #include "cairn/solvers/remat/internal/chain_program.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
@@ -30,11 +31,10 @@ using core::Graph;
 using core::NodeId;
 using core::Schedule;
 using core::ValueId;
+using tests::baseline_peak;
 using tests::no_engine;
 using tests::Random;
 namespace reference = core::reference;
-
-std::int64_t baseline_peak(const Graph& graph) { return core::evaluate(graph, core::baseline_schedule(graph)).peak; }
 
 std::optional<std::int64_t> least_cost(const Graph& graph, std::int64_t budget) {
   SolveOptions options;

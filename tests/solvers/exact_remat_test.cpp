@@ -16,6 +16,7 @@
 #include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -24,16 +25,14 @@ namespace {
 
 using core::Graph;
 using core::Schedule;
+using tests::baseline_peak;
 using tests::Random;
-
-std::int64_t baseline_peak(const Graph& graph) { return core::evaluate(graph, core::baseline_schedule(graph)).peak; }
 
 /// Optimal with the cost that the definitions give, or infeasible where they find nothing.
 void check_answer(const Graph& graph, std::int64_t budget, const Solution& solution) {
   const std::optional<Schedule> cheapest = core::reference::cheapest_within(graph, budget);
   REQUIRE(solution.status == (cheapest ? Status::optimal : Status::infeasible));
-  REQUIRE(core::reference::valid(graph, solution.schedule));
-  REQUIRE(core::reference::peak(graph, solution.schedule) == solution.peak);
+  tests::require_measured(graph, solution);
   if (!cheapest) {
     REQUIRE(solution.least_peak == core::reference::least_peak(graph));
     REQUIRE(solution.peak_bound.value == solution.least_peak);

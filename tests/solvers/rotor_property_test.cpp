@@ -22,6 +22,7 @@
 #include "cairn/solvers/remat/internal/chain_blocks.h"
 #include "cairn/solvers/remat/rotor.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -181,8 +182,7 @@ TEST_CASE("rotor is the cheapest of all persistent schedules of a chain, or ther
       }
       const Solution solution = rotor(graph, persistent(budget));
       ++pairs;
-      REQUIRE(core::reference::valid(graph, solution.schedule));
-      REQUIRE(core::reference::peak(graph, solution.schedule) == solution.peak);
+      tests::require_measured(graph, solution);
       if (best == measures.size()) {
         ++infeasible;
         REQUIRE(solution.peak > budget);
@@ -309,9 +309,7 @@ TEST_CASE("rotor on training graphs of any shape: valid, within the budget or no
       return;
     }
     ++solved;
-    REQUIRE(core::reference::valid(graph, solution.schedule));
-    REQUIRE(core::reference::peak(graph, solution.schedule) == solution.peak);
-    REQUIRE(core::reference::cost(graph, solution.schedule) == solution.cost);
+    tests::require_measured(graph, solution);
     REQUIRE(solution.peak_bound.value == core::peak_lower_bound(graph));
     const bool fits = !options.budget || solution.peak <= *options.budget;
     REQUIRE(fits == (solution.status == Status::feasible || solution.status == Status::optimal));

@@ -9,6 +9,7 @@
 #include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn {
@@ -49,12 +50,17 @@ std::vector<solvers::SolverInfo> general_solvers() {
 
 void check_solution(const Graph& graph, const Solution& solution, const SolveOptions& options) {
   REQUIRE_FALSE(solution.schedule.steps.empty());
-  REQUIRE(reference::valid(graph, solution.schedule));
-  CHECK(reference::peak(graph, solution.schedule) == solution.peak);
-  CHECK(reference::cost(graph, solution.schedule) == solution.cost);
+  tests::require_measured(graph, solution);
   CHECK(reference::drop_unread(graph, solution.schedule) == solution.schedule);
   CHECK(solution.peak_bound.value >= reference::peak_lower_bound(graph));
   CHECK(solution.least_peak <= solution.peak);
+  std::int64_t cost = solution.cost;
+  for (const core::Schedule& other : solution.others) {
+    REQUIRE(reference::valid(graph, other));
+    CHECK(reference::peak(graph, other) <= options.budget.value());
+    CHECK(reference::cost(graph, other) >= cost);
+    cost = reference::cost(graph, other);
+  }
   CHECK(solution.least_peak >= solution.peak_bound.value);
   // The schedule itself is on the curve or below something on it, and the curve has no dominated point.
   for (std::size_t i = 0; i + 1 < solution.tradeoffs.size(); ++i) {

@@ -12,6 +12,7 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -40,9 +41,7 @@ TEST_CASE("every solver keeps to the definitions where nodes have several output
       options.limit.work = 200'000;
       if (random.chance(70)) options.budget = random.between(least, most);
       const Solution solution = solver.solve(graph, options);
-      REQUIRE(reference::valid(graph, solution.schedule));
-      REQUIRE(reference::peak(graph, solution.schedule) == solution.peak);
-      REQUIRE(reference::cost(graph, solution.schedule) == solution.cost);
+      tests::require_measured(graph, solution);
       REQUIRE(solution.peak_bound.value >= reference::peak_lower_bound(graph));
       REQUIRE(solution.peak_bound.value <= solution.least_peak);
     }

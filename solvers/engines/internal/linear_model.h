@@ -50,4 +50,21 @@ class LinearModel {
   std::vector<LinearTerm> terms_;
 };
 
+/// A sum of variables and of constants that stand where a variable may: kZero and kOne.
+struct LinearSum {
+  static constexpr LinearModel::Variable kZero = -2, kOne = -1;
+
+  std::vector<LinearTerm> terms;
+  std::int64_t fixed = 0;
+
+  void add(LinearModel::Variable entry, std::int64_t factor) {
+    if (entry == kOne) fixed += factor;
+    if (entry >= 0) terms.push_back({entry, factor});
+  }
+  /// Makes one term of those of each variable.
+  void merge();
+  /// Adds lower <= sum <= upper, where each variable has one term. False where no values meet that.
+  bool add_row_to(LinearModel& model, std::int64_t lower, std::int64_t upper) const;
+};
+
 }  // namespace cairn::solvers

@@ -91,15 +91,8 @@ class ChainProgram {
 
  private:
   using Entry = LinearModel::Variable;
-  static constexpr Entry kZero = -2, kOne = -1;
-  struct Sum {
-    std::vector<LinearTerm> terms;
-    std::int64_t fixed = 0;
-    void add(Entry entry, std::int64_t factor) {
-      if (entry == kOne) fixed += factor;
-      if (entry >= 0) terms.push_back({entry, factor});
-    }
-  };
+  static constexpr Entry kZero = LinearSum::kZero, kOne = LinearSum::kOne;
+  using Sum = LinearSum;
 
   Entry run(std::int32_t stage, core::NodeId v) const;
   Entry held(std::int32_t stage, core::ValueId x) const;

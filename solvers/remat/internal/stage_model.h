@@ -56,7 +56,7 @@ class StageModel {
  private:
   /// A variable, or a constant.
   using Entry = LinearModel::Variable;
-  static constexpr Entry kZero = -2, kOne = -1;
+  static constexpr Entry kZero = LinearSum::kZero, kOne = LinearSum::kOne;
   struct Value {
     core::ValueId id = core::kNoValue;
     std::int64_t size = 0;  ///< in units, > 0
@@ -79,15 +79,7 @@ class StageModel {
   struct Or {
     Entry result, a, b;
   };
-  /// A sum of entries; constants are in `fixed`.
-  struct Sum {
-    std::vector<LinearTerm> terms;
-    std::int64_t fixed = 0;
-    void add(Entry entry, std::int64_t factor) {
-      if (entry == kOne) fixed += factor;
-      if (entry >= 0) terms.push_back({entry, factor});
-    }
-  };
+  using Sum = LinearSum;
 
   std::size_t step(std::int32_t stage, std::int32_t v) const {
     return static_cast<std::size_t>(stage) * static_cast<std::size_t>(n_) + static_cast<std::size_t>(v);

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/cli/arguments.h"
+#include "cairn/cli/command.h"
+#include "cairn/cli/output.h"
+#include "cairn/core/graph.h"
+#include "cairn/pipeline/objective.h"
+
+/// What `solve` and `run` are asked for, and what they say of the answer.
+namespace cairn::cli {
+
+/// Adds --budget and --max-cost.
+struct ObjectiveArguments {
+  std::string budget, max_cost;
+  bool peak_only = false;
+
+  /// `help`: of the budget.
+  void add_to(CLI::App& app, const std::string& help);
+  bool given() const { return !budget.empty() || !max_cost.empty(); }
+  /// Without either: the knee with `auto`, the least peak with other solvers. Throws InputError, and Failure where no
+  /// schedule is as cheap as was asked for.
+  pipeline::Task task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
+                      const SolverArguments& search) const;
+};
+
+/// Adds --peak-only.
+void add_peak_only(CLI::App& app, bool& peak_only);
+
+/// Adds what the answer was searched for and what is proved of it: objective, max_cost, status, stopped, scope,
+/// lower_bound_scope, lower_bound_cost and its scope, gap_pct, gap_of, proved.
+void add_proof(Json& json, const pipeline::Task& task, const pipeline::Answer& answer);
+/// The same for people: a row `proved` or `gap`.
+std::vector<std::string> proof_row(const pipeline::Task& task, const pipeline::Answer& answer);
+
+/// The problem as it was searched, with what was proved, for words about what does not fit.
+pipeline::Problem problem_of_failure(const pipeline::Task& task, const pipeline::Answer& answer);
+/// Why nothing that was asked for is known. `output`: where the best so far was written to; empty: nowhere. `other`:
+/// what else may help where a plan alone does not fit.
+Failure failure_of(const pipeline::Task& task, const SolverArguments& search, const pipeline::Answer& answer,
+                   const pipeline::LeastBudget& least, const std::string& output, std::string_view other, Json json);
+
+}  // namespace cairn::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/solvers/common/solution.h"
+#include "cairn/tests/catch.h"
+
+namespace cairn::tests {
+
+inline std::int64_t baseline_peak(const core::Graph& graph) {
+  return core::evaluate(graph, core::baseline_schedule(graph)).peak;
+}
+
+/// The schedule is valid and has the measures that the solver says, by the definitions.
+inline void require_measured(const core::Graph& graph, const solvers::Solution& solution) {
+  REQUIRE(core::reference::valid(graph, solution.schedule));
+  REQUIRE(core::reference::peak(graph, solution.schedule) == solution.peak);
+  REQUIRE(core::reference::cost(graph, solution.schedule) == solution.cost);
+}
+
+}  // namespace cairn::tests
