@@ -137,7 +137,7 @@ class BoundBeside {
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   constexpr double kHopelessSeconds = 2, kPricing = 0.2, kConstruction = 0.5, kShortConstruction = 0.05, kAgain = 0.3,
-                   kNearBest = 1.01, kRefining = 0.3, kProof = 0.2;
+                   kNearBest = 1.01, kRefining = 0.3, kProof = 0.2, kLowering = 0.6;
   constexpr core::NodeId kLarge = 2000;
   constexpr int kStagnation = 2000, kShortStagnation = 200;
   const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
@@ -209,9 +209,9 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   if (cut_short != nullptr && incumbent.within_budget() &&
       static_cast<double>(cut_short_cost) <= kNearBest * static_cast<double>(incumbent.cost()))
     run(*cut_short, kAgain);
-  if (!options.budget && incumbent.optimal() && !incumbent.cannot_improve() && !watch.expired_now()) {
-    // The least peak is known: what is left is the cheapest schedule of it, which under a budget can be proved. The
-    // bound on its cost is none of other schedules.
+  // The cheapest schedule of the lowest peak, by a search of its own: what lowers peaks leads away from it. The bound
+  // on its cost is none of other schedules.
+  const auto lower_cost_of_peak = [&] {
     SolveOptions of_peak = inner;
     of_peak.budget = incumbent.peak();
     of_peak.max_cost.reset();
@@ -221,11 +221,16 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     watch.charge(cheapest.work);
     incumbent.offer(cheapest.schedule);
     for (const Tradeoff& tradeoff : cheapest.tradeoffs) incumbent.note(tradeoff);
-    Solution solution = incumbent.finish(cheapest.timed_out);
-    solution.stop = cheapest.stop;
+    return cheapest.stop;
+  };
+  const auto finish = [&](Stop stop) {
+    Solution solution = incumbent.finish(stop == Stop::limit || stop == Stop::interrupted);
+    if (solution.stop != Stop::proved) solution.stop = stop;
     solution.least_peak_by = least_peak_by;
     return solution;
-  }
+  };
+  if (!options.budget && incumbent.optimal() && !incumbent.cannot_improve() && !watch.expired_now())
+    return finish(lower_cost_of_peak());
   inner.limit = watch.rest();
   if (options.scope.order == OrderRule::stages || !recomputes) {
     if (recomputes) {
@@ -252,11 +257,17 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     }
   }
   const auto between = [&] { return bound && bound->exchange(incumbent, watch); };
-  const Stop stop = search(graph, inner, {.between = between}, incumbent, watch);
+  const auto search_in = [&](core::Stopwatch& part) {
+    return search(graph, inner, {.between = between}, incumbent, part);
+  };
+  Stop stop = options.budget ? search_in(watch) : core::within(watch, kLowering, search_in);
   credit("auto");
-  Solution solution = incumbent.finish(stop == Stop::limit || stop == Stop::interrupted);
-  if (solution.stop != Stop::proved) solution.stop = stop;
-  solution.least_peak_by = least_peak_by;
+  if (!options.budget && recomputes && stop != Stop::ended && !incumbent.cannot_improve() && !watch.expired_now()) {
+    const Stop of_cost = lower_cost_of_peak();
+    // A proof of the cost is none of the peak.
+    if (incumbent.optimal() || of_cost == Stop::interrupted) stop = of_cost;
+  }
+  Solution solution = finish(stop);
   std::sort(constructions.begin(), constructions.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [cost, schedule] : constructions) {
     if (cost > solution.cost) solution.others.push_back(std::move(schedule));

@@ -91,6 +91,17 @@ TEST_CASE("the least peak is one word away, and what other solvers look for with
   check_error(run_command({"solve", graph, "--budget", "most"}), 2, {"'most'"});
 }
 
+TEST_CASE("the least peak costs no more than other solvers need for it") {
+  const Words model = {"resnet18", "--batch", "8", "--image", "64"};
+  const Json least = run_json(Words{"solve"} + model + Words{"--budget", "min", "--work-limit", "3000000"});
+  const Words within = {"--budget", std::to_string(least["peak_bytes"].get<std::int64_t>()), "--peak-only"};
+  for (const std::string solver : {"rotor", "greedy", "tw"}) {
+    INFO(solver);
+    const auto other = run_command(Words{"solve"} + model + within + Words{"--solver", solver, "--json"});
+    if (other.code == 0) CHECK(least["cost"] <= other.json()["cost"]);
+  }
+}
+
 TEST_CASE("the least peak within a cost") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());
