@@ -1,8 +1,8 @@
 #include "cairn/core/editable_schedule.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "cairn/core/internal/saturating.h"
@@ -158,10 +158,9 @@ void EditableSchedule::add_memory(Place first, Place last, std::int64_t bytes) {
   };
   if (from == to) return add(first, last + 1);
   add(first, static_cast<Place>((from + 1) << block_bits_));
-  for (std::size_t b = from + 1; b < to; ++b) {
-    lifted_[b] += bytes;
-    touch(b);
-  }
+  std::int64_t* const lifted = lifted_.data();
+  for (std::size_t b = from + 1; b < to; ++b) lifted[b] += bytes;
+  touch(from, to);
   add(static_cast<Place>(to << block_bits_), last + 1);
 }
 
@@ -201,10 +200,15 @@ EditableSchedule::Occurrence EditableSchedule::peak_step() const {
   return at_[occupied_from(p)];
 }
 
-void EditableSchedule::touch(std::size_t block) {
-  if (touched_[block] != 0) return;
-  touched_[block] = 1;
-  touched_blocks_.push_back(static_cast<std::int32_t>(block));
+void EditableSchedule::touch(std::size_t block) { touched_[block / 64] |= std::uint64_t{1} << (block & 63); }
+
+/// All of first to last.
+void EditableSchedule::touch(std::size_t first, std::size_t last) {
+  constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  for (std::size_t w = first / 64; w <= last / 64; ++w) {
+    touched_[w] |=
+        (w == first / 64 ? kAll << (first & 63) : kAll) & (w == last / 64 ? kAll >> (63 - (last & 63)) : kAll);
+  }
 }
 
 void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
@@ -214,7 +218,7 @@ void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
   std::int64_t total = 0;
   for (const Node& node : nodes_) total = saturating_add(total, node.output + std::max<std::int64_t>(node.drop, 0));
   excess_shift_ = std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(total))) - kMostBits);
-  for (std::size_t b = 0; b < touched_.size(); ++b) touch(b);
+  touch(0, block_excess_.size() - 1);
 }
 
 /// Calls visit(memory_) for every step of the block, the end left out.
@@ -230,39 +234,47 @@ void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) cons
 
 /// Of the block, as it is.
 std::int64_t EditableSchedule::find_excess(std::size_t block) const {
-  if (top(block) <= ceiling_) return 0;
+  if (ceiling_ == std::numeric_limits<std::int64_t>::max()) return 0;
   const std::int64_t ceiling = ceiling_ - lifted_[block];
-  if (excess_shift_ > 0) {
-    std::int64_t sum = 0;
-    for_each_step(block, [&](std::int64_t memory) {
-      if (memory > ceiling) sum += ((memory - ceiling) >> excess_shift_) + 1 + (charge_ >> excess_shift_);
-    });
-    return sum;
-  }
   StepSum& steps = sums_[block];
+  std::int64_t sum = 0;
+  const auto add = [&](std::int64_t memory) { sum += memory > ceiling ? memory - ceiling + charge_ : 0; };
+  const auto add_shifted = [&](std::int64_t memory) {
+    if (memory > ceiling) sum += ((memory - ceiling) >> excess_shift_) + 1 + (charge_ >> excess_shift_);
+  };
   if ((stale_[block] & kSumStale) != 0) {
+    stale_[block] &= static_cast<std::uint8_t>(~kSumStale);
     steps = {};
     for_each_step(block, [&](std::int64_t memory) {
+      steps.least = std::min(steps.least, memory);
+      steps.most = std::max(steps.most, memory);
+      if (excess_shift_ > 0) return;
       ++steps.count;
       steps.bytes += memory;
-      steps.least = std::min(steps.least, memory);
+      add(memory);
     });
-    stale_[block] &= static_cast<std::uint8_t>(~kSumStale);
+    if (excess_shift_ == 0) return sum;
   }
-  if (steps.least > ceiling) return steps.bytes + steps.count * (charge_ - ceiling);
-  std::int64_t sum = 0;
-  for_each_step(block, [&](std::int64_t memory) { sum += memory > ceiling ? memory - ceiling + charge_ : 0; });
+  if (steps.most <= ceiling) return 0;
+  if (excess_shift_ > 0) {
+    for_each_step(block, add_shifted);
+  } else if (steps.least > ceiling) {
+    sum = steps.bytes + steps.count * (charge_ - ceiling);
+  } else {
+    for_each_step(block, add);
+  }
   return sum;
 }
 
 std::int64_t EditableSchedule::excess() const {
-  for (const std::int32_t b : touched_blocks_) {
-    touched_[b] = 0;
-    const std::int64_t sum = find_excess(static_cast<std::size_t>(b));
-    excess_ += sum - block_excess_[b];
-    block_excess_[b] = sum;
+  for (std::size_t w = 0; w < touched_.size(); ++w) {
+    for (std::uint64_t word = std::exchange(touched_[w], 0); word != 0; word &= word - 1) {
+      const std::size_t b = w * 64 + static_cast<std::size_t>(std::countr_zero(word));
+      const std::int64_t sum = find_excess(b);
+      excess_ += sum - block_excess_[b];
+      block_excess_[b] = sum;
+    }
   }
-  touched_blocks_.clear();
   return excess_;
 }
 
@@ -353,9 +365,8 @@ void EditableSchedule::lay_out(std::int32_t places) {
   sums_.resize(blocks);
   excess_ = 0;
   block_excess_.assign(blocks, 0);
-  touched_.assign(blocks, 1);
-  touched_blocks_.resize(blocks);
-  std::iota(touched_blocks_.begin(), touched_blocks_.end(), 0);
+  touched_.assign(blocks / 64 + 1, 0);
+  touch(0, blocks - 1);
   Place next = 0;
   for (std::size_t k = 0; k < list_.size(); ++k) {
     const auto place =
@@ -426,6 +437,34 @@ EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   return o;
 }
 
+/// The last read of the source of `read` before place p (kNone: none), for the k-th input of `step`. Looked for from
+/// the nearest of those known: the ends of the list, and the reads of the occurrences of its node before and after it.
+std::int32_t EditableSchedule::read_before(const Read& read, Place p, const Step& step, std::int32_t k) const {
+  const Slot& slot = slots_[steps_[read.source].slot + read.output];
+  if (slot.last_read == kNone) return kNone;
+  const auto place_of = [&](std::int32_t other) { return place(reads_[other].reader); };
+  std::int32_t behind = slot.first_read, ahead = slot.last_read;
+  Place from_behind = p - place_of(behind), from_ahead = place_of(ahead) - p;
+  if (from_ahead < 0) return ahead;
+  if (from_behind < 0) return kNone;
+  const auto nearer = [&](Occurrence other, std::int32_t& known, Place& least) {
+    if (other == kNone || reads_[steps_[other].reads + k].source != read.source) return;
+    const Place distance = std::abs(p - place(other));
+    if (distance >= least) return;
+    known = steps_[other].reads + k;
+    least = distance;
+  };
+  nearer(step.previous, behind, from_behind);
+  nearer(step.next, ahead, from_ahead);
+  if (from_behind < from_ahead) {
+    while (place_of(reads_[behind].next) < p) behind = reads_[behind].next;
+    return behind;
+  }
+  do ahead = reads_[ahead].previous;
+  while (place_of(ahead) > p);
+  return ahead;
+}
+
 EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence before) {
   const Place p = make_room(before);
   const Occurrence o = add_occurrence(v);
@@ -437,27 +476,28 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
   ++length_;
   add_memory(p, p, node.rise);
 
+  // Between the occurrences of v before and after it.
+  const Occurrence previous = latest_before(v, p);
+  step.previous = previous;
+  if (previous == kNone) {
+    step.next = latest_[v];
+    while (step.next != kNone && steps_[step.next].previous != kNone) step.next = steps_[step.next].previous;
+  } else {
+    step.next = steps_[previous].next;
+  }
+
   for (std::int32_t k = 0; k < in_degree(v); ++k) {
     const ValueId x = inputs_[node.input_begin + k];
     Read& read = reads_[step.reads + k];
     read = read_of(x, latest_before(values_[x].producer, p), o);
     const Place old = last_use(read.source, read.output);
-    std::int32_t behind = slot_of(read).last_read;
-    while (behind != kNone && place(reader(behind)) > p) behind = reads_[behind].previous;
-    link_read(step.reads + k, behind);
+    link_read(step.reads + k, read_before(read, p, step, k));
     change_life(read.source, read.output, old);
   }
 
-  // Between the occurrences of v before and after it, whose readers behind p it takes over.
-  step.previous = latest_before(v, p);
-  const Occurrence previous = step.previous;
+  // It takes over the readers behind p of the occurrence before it.
   note_last_uses(previous);
-  if (previous == kNone) {
-    step.next = latest_[v];
-    while (step.next != kNone && steps_[step.next].previous != kNone) step.next = steps_[step.next].previous;
-  } else {
-    step.next = std::exchange(steps_[previous].next, o);
-  }
+  if (previous != kNone) steps_[previous].next = o;
   (step.next == kNone ? latest_[v] : steps_[step.next].previous) = o;
   if (previous != kNone) {
     for (std::int32_t k = 0; k < output_count(v); ++k) {

@@ -236,8 +236,10 @@ class EditableSchedule {
   void finish_setup();
   void link_read(std::int32_t read, std::int32_t previous);
   void unlink_read(std::int32_t read);
+  std::int32_t read_before(const Read& read, Place p, const Step& step, std::int32_t k) const;
   std::int64_t top(std::size_t block) const;
   void touch(std::size_t block);
+  void touch(std::size_t first, std::size_t last);
   template <class Visit>
   void for_each_step(std::size_t block, const Visit& visit) const;
   std::int64_t find_excess(std::size_t block) const;
@@ -264,15 +266,15 @@ class EditableSchedule {
   mutable std::vector<std::uint8_t> stale_;
   /// Of memory_ of the steps in a block.
   struct StepSum {
-    std::int64_t count = 0, bytes = 0, least = std::numeric_limits<std::int64_t>::max();
+    std::int64_t count = 0, bytes = 0;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = std::numeric_limits<std::int64_t>::min();
   };
   mutable std::vector<StepSum> sums_;
   std::int64_t ceiling_ = std::numeric_limits<std::int64_t>::max(), charge_ = 0;
   int excess_shift_ = 0;             // excess is counted in so many bytes, as a power of two
   mutable std::int64_t excess_ = 0;  // of all blocks but for what changed in those touched
   mutable std::vector<std::int64_t> block_excess_;
-  mutable std::vector<std::uint8_t> touched_;
-  mutable std::vector<std::int32_t> touched_blocks_;
+  mutable std::vector<std::uint64_t> touched_;  // a bit a block
 
   std::vector<Release> releases_;  // work space of evaluate_move
   std::vector<Place> last_uses_;   // noted ones

@@ -17,6 +17,7 @@
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/cost_bound.h"
 #include "cairn/solvers/remat/internal/population.h"
+#include "cairn/solvers/remat/internal/priced_remat.h"
 #include "cairn/solvers/remat/internal/refine.h"
 #include "cairn/solvers/remat/internal/search.h"
 
@@ -135,8 +136,9 @@ class BoundBeside {
 }  // namespace
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
-  constexpr double kHopelessSeconds = 2, kConstruction = 0.5, kAgain = 0.3, kNearBest = 1.01, kRefining = 0.3,
-                   kProof = 0.2, kLowering = 0.6;
+  constexpr double kHopelessSeconds = 2, kPricing = 0.2, kConstruction = 0.5, kShortConstruction = 0.05, kAgain = 0.3,
+                   kNearBest = 1.01, kRefining = 0.3, kProof = 0.2, kLowering = 0.6;
+  constexpr core::NodeId kLarge = 2000;
   constexpr int kStagnation = 2000, kShortStagnation = 200;
   const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
   const bool recomputes = options.scope.max_occurrences != 1;
@@ -185,12 +187,23 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     if (!hopeless) incumbent.raise_cost_bound(solution.cost_bound);
     credit(solution.least_peak_by);
   };
+  // Byte prices first: near-linear a round. On large graphs that are no training graphs the others are far from what
+  // these reach in the same time, and the bound is weak: the search gets the time.
+  const bool training = has_backward_nodes(graph);
+  const bool priced = inner.budget && recomputes && options.scope.order != OrderRule::stages;
+  const bool search_most = priced && !training && graph.node_count() > kLarge;
+  if (priced && !incumbent.within_budget()) {
+    core::within(watch, kPricing, [&](core::Stopwatch& part) {
+      offer_priced(graph, graph.input_order(), *inner.budget, incumbent, part);
+    });
+    credit("auto");
+  }
   // Constructions, so that something is known when time is short, and the search has good places to start from. An
   // order that needs no recomputation is the cheapest schedule of all, where it fits.
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes) continue;
     for (const SolverInfo* solver : turns(graph, options.scope, recomputing))
-      run(*solver, solver->can.exact ? solver->turn.share : solver->turn.share * kConstruction);
+      run(*solver, solver->turn.share * (search_most ? kShortConstruction : solver->can.exact ? 1 : kConstruction));
   }
   // With more time it may get further than all others.
   if (cut_short != nullptr && incumbent.within_budget() &&
@@ -231,9 +244,9 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     return solution;
   }
   std::optional<BoundBeside> bound;
-  if (inner.budget) {
+  if (inner.budget && !search_most) {
     // On training graphs evicting and retaining gets far at once.
-    const int rounds = has_backward_nodes(graph) ? kShortStagnation : 0;
+    const int rounds = training ? kShortStagnation : 0;
     core::within(watch, kRefining, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, rounds); });
     if (!incumbent.cannot_improve() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
     // Under a work limit one after the other, so that the answer is the same on every machine.

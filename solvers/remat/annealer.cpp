@@ -354,6 +354,7 @@ void Annealer::advance(core::Stopwatch& watch) {
   double excess_now = excess();
   while (run_done_ < run_length_ && !watch.expired()) {
     if (moves_ % 64 == 0) {
+      if (watch.expired_now()) break;  // moves on large graphs take long
       const double part = static_cast<double>(run_done_) / static_cast<double>(run_length_);
       temperature_ = unit_cost_ * hot_ * std::pow(cold_ / hot_, part);
     }

@@ -11,14 +11,13 @@
 
 #include "cairn/core/random.h"
 #include "cairn/solvers/remat/internal/annealer.h"
+#include "cairn/solvers/remat/internal/live_set_search.h"
 #include "cairn/solvers/remat/internal/window.h"
 
 namespace cairn::solvers {
 namespace {
 
 using core::NodeId;
-
-constexpr std::int64_t kNoCost = std::numeric_limits<std::int64_t>::max();
 
 /// What the islands look for: schedules within `budget`, the cheaper the better; `enough` ends a run.
 struct Goal {
@@ -43,7 +42,7 @@ class Island {
     goal_ = goal;
     windows_.emplace(graph_, scope_, goal.budget, random_.next(), memory_bytes_);
     best_ = steps;
-    best_cost_ = cost.value_or(kNoCost);
+    best_cost_ = cost.value_or(kAnyCost);
     annealer_.set_enough(goal.enough);
     running_ = false;
     polish_left_ = 0;
@@ -62,6 +61,11 @@ class Island {
         polish(watch);
       } else if (running_) {
         annealer_.advance(watch);
+        // Of a run that goes on as well: on large graphs it may never end.
+        if (annealer_.fits() && annealer_.best_cost() < best_cost_) {
+          best_ = annealer_.best();
+          best_cost_ = annealer_.best_cost();
+        }
         if (annealer_.run_ended()) end_run();
       } else {
         begin_run(moves_left);
@@ -71,17 +75,21 @@ class Island {
 
   const std::vector<NodeId>& best() const { return best_; }
   std::int64_t best_cost() const { return best_cost_; }
-  bool fits() const { return best_cost_ != kNoCost; }
+  /// Where the search stands.
+  std::vector<NodeId> current() const { return running_ ? annealer_.current() : best_; }
+  bool fits() const { return best_cost_ != kAnyCost; }
   std::int64_t moves() const { return annealer_.moves(); }
-  int runs() const { return runs_; }
+  int ended_runs() const { return ended_runs_; }
 
  private:
   void begin_run(std::int64_t moves_left) {
     // A move or so a node is a descent; a thousand are worth heating up for.
     constexpr double kLeastHot = 0.1, kMostHot = 10, kLeastCold = 0.02, kMostCold = 0.12, kThorough = 1000;
-    constexpr std::int64_t kShortest = 20'000;
+    constexpr std::int64_t kShortest = 20'000, kMovesOfNode = 100;
     const auto nodes = static_cast<std::int64_t>(graph_.node_count());
-    const std::int64_t wanted = std::max(kShortest, 100 * nodes) << std::min(runs_, 24);
+    // What is not within the budget yet is brought there by short runs sooner than by hot ones.
+    const std::int64_t a_node = fits() ? kMovesOfNode : kMovesOfNode / 10;
+    const std::int64_t wanted = std::max(kShortest, a_node * nodes) << std::min(runs_, 24);
     const std::int64_t moves = std::clamp(wanted, kShortest, std::max(kShortest, moves_left));
     const double part = static_cast<double>(moves) / (kThorough * static_cast<double>(nodes + 1));
     const double hot = std::clamp(kMostHot * part, kLeastHot, kMostHot) * (0.5 + random_.uniform());
@@ -96,13 +104,10 @@ class Island {
 
   void end_run() {
     running_ = false;
+    ++ended_runs_;
     if (annealer_.fits()) {
       polished_ = annealer_.best();
       polished_cost_ = annealer_.best_cost();
-      if (polished_cost_ < best_cost_) {
-        best_ = polished_;
-        best_cost_ = polished_cost_;
-      }
       if (recomputes_) polish_left_ = 8 + static_cast<std::int64_t>(polished_.size()) / 16;
     } else if (!fits()) {
       best_ = annealer_.current();
@@ -128,9 +133,9 @@ class Island {
   std::optional<WindowSearch> windows_;
   Goal goal_;
   std::vector<NodeId> best_;  ///< where none fits: where the last run ended
-  std::int64_t best_cost_ = kNoCost;
+  std::int64_t best_cost_ = kAnyCost;
   bool running_ = false;
-  int runs_ = 0;
+  int runs_ = 0, ended_runs_ = 0;
   std::int64_t polish_left_ = 0;  ///< windows
   std::vector<NodeId> polished_;
   std::int64_t polished_cost_ = 0;
@@ -154,6 +159,16 @@ class Search {
   }
 
   Stop run() {
+    const Stop stop = until_stopped();
+    // Not there yet, but lower than what is known perhaps, and where another call may go on.
+    if (lowering_) {
+      for (const auto& island : islands_) incumbent_.offer({island->current()});
+    }
+    return stop;
+  }
+
+ private:
+  Stop until_stopped() {
     lowering_ = true;
     aim();
     while (true) {
@@ -167,7 +182,6 @@ class Search {
     }
   }
 
- private:
   /// A round of all islands.
   void round() {
     constexpr double kSeconds = 0.25;
@@ -198,8 +212,12 @@ class Search {
     double most = 1e15;
     if (done > 0 && limit_.counts_work()) {
       most = static_cast<double>(done) / work * static_cast<double>(rest.work) / islands;
-    } else if (done > 0 && std::isfinite(limit_.seconds) && seconds > 0) {
-      most = static_cast<double>(done) / seconds * rest.seconds / islands;
+    } else if (std::isfinite(limit_.seconds)) {
+      // Before any was made: some 50,000 a second at 10,000 steps, as edits take O(sqrt(T)).
+      const double a_second = done > 0 && seconds > 0
+                                  ? static_cast<double>(done) / seconds / islands
+                                  : 5e6 / std::sqrt(static_cast<double>(incumbent_.schedule().length() + 1));
+      most = a_second * rest.seconds;
     }
     return static_cast<std::int64_t>(most);
   }
@@ -240,7 +258,7 @@ class Search {
   /// Every island has finished a run since it was told the goal.
   bool runs_ended() const {
     return std::all_of(islands_.begin(), islands_.end(),
-                       [&](const auto& island) { return island->runs() > aimed_runs_; });
+                       [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
   }
 
   /// Most of the limit went into the peak: what is left is for the cost of the lowest.
@@ -254,6 +272,7 @@ class Search {
   }
 
   void aim() {
+    constexpr NodeId kLarge = 2000;
     const bool low_enough =
         options_.budget ? incumbent_.within_budget() : incumbent_.peak() <= incumbent_.lower_bound();
     lowering_ = lowering_ && !low_enough && !lowered_enough();
@@ -263,8 +282,11 @@ class Search {
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
       // No small steps where the budget is near.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 200);
+      // On large graphs a run takes most of the limit: straight to a budget that is not far.
+      if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 8 * 7 < *options_.budget)
+        lower = incumbent_.peak();
       goal_ = {std::max(incumbent_.peak() - lower, options_.budget.value_or(0)),
-               options_.budget ? kNoCost - 1 : options_.max_cost.value_or(kNoCost - 1)};
+               options_.budget ? kAnyCost - 1 : options_.max_cost.value_or(kAnyCost - 1)};
     } else {
       goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
       if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();
@@ -272,11 +294,12 @@ class Search {
     aimed_runs_ = 0;
     for (const auto& island : islands_) {
       island->aim(goal_, incumbent_.schedule().steps, cost);
-      aimed_runs_ = std::max(aimed_runs_, island->runs());
+      aimed_runs_ = std::max(aimed_runs_, island->ended_runs());
     }
   }
 
   bool stagnated() const {
+    if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;  // on its way there
     constexpr std::int64_t kLeastMoves = 2000;  // a node, where nothing is limited
     if (limit_.counts_work()) {
       return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);
@@ -295,7 +318,8 @@ class Search {
   Goal goal_;
   bool lowering_ = false;  ///< the goal is a lower peak
   double step_ = 0.02;     ///< by this part of what is above the lower bound
-  int aimed_runs_ = 0;
+  int aimed_runs_ = 0;     ///< that had ended when the goal was set
+
   double improved_seconds_ = 0, started_seconds_ = watch_.seconds();
   std::int64_t improved_work_ = 0, improved_moves_ = 0, started_work_ = watch_.work();
 };

@@ -1,0 +1,90 @@
+#include "cairn/solvers/remat/internal/priced_remat.h"
+
+#include "cairn/core/profile.h"
+#include "cairn/core/reference.h"
+#include "cairn/models/random_graphs.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::Graph;
+using tests::Random;
+
+struct Priced {
+  bool fits;
+  std::int64_t peak, cost;
+  core::Schedule schedule;
+};
+
+Priced priced(const Graph& graph, std::int64_t budget, const Scope& scope = kAnySchedule) {
+  SolveOptions options;
+  options.budget = budget;
+  options.scope = scope;
+  core::Stopwatch watch(core::Limit{});
+  Incumbent incumbent(graph, options, watch);
+  const bool fits = offer_priced(graph, graph.input_order(), budget, incumbent, watch);
+  return {fits, incumbent.peak(), incumbent.cost(), incumbent.schedule()};
+}
+
+TEST_CASE("byte prices give valid schedules of the scope, and say whether one is within the budget") {
+  constexpr Scope kScopes[] = {kAnySchedule, {OrderRule::input, 0}, {OrderRule::free, 2}, {OrderRule::input, 2}};
+  int fitted = 0, recomputed = 0;
+  tests::for_each_seed(2000, [&](Random& random) {
+    tests::RandomGraphOptions kind = tests::any_graph(random);
+    kind.max_nodes = random.chance(20) ? 60 : 10;
+    const Graph graph = random_graph(random, kind);
+    const Scope scope = kScopes[random.below(4)];
+    const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
+    const std::int64_t budget = random.between(core::peak_lower_bound(graph), baseline.peak);
+    const Priced found = priced(graph, budget, scope);
+    REQUIRE(core::reference::valid(graph, found.schedule));
+    REQUIRE(scope.contains(graph, found.schedule));
+    REQUIRE(core::reference::peak(graph, found.schedule) == found.peak);
+    REQUIRE((!found.fits || found.peak <= budget));
+    if (budget == baseline.peak) REQUIRE(found.cost == baseline.cost);
+    fitted += found.fits && budget < baseline.peak ? 1 : 0;
+    recomputed += core::evaluate(graph, found.schedule).recomputed > 0 ? 1 : 0;
+  });
+  CHECK(fitted > 200);
+  CHECK(recomputed > 200);
+}
+
+TEST_CASE("byte prices hold a value of many bytes or make it again, as its cost says") {
+  // a of 10 bytes is read by b and by d, between which c needs 20: a and c together are 30 bytes and more.
+  const auto graph = [](std::int64_t cost_of_a) {
+    core::GraphBuilder builder;
+    const auto add = [&](std::int64_t size, std::int64_t cost, std::vector<core::OutputRef> inputs) {
+      core::Node node;
+      node.size = size;
+      node.cost = cost;
+      node.inputs = std::move(inputs);
+      return builder.add(std::move(node));
+    };
+    const core::NodeId a = add(10, cost_of_a, {});
+    const core::NodeId b = add(1, 1, {{a, 0}});
+    const core::NodeId c = add(20, 1, {{b, 0}});
+    const core::NodeId c2 = add(1, 1, {{c, 0}});
+    add(1, 1, {{a, 0}, {c2, 0}});
+    return builder.build();
+  };
+  const Priced tight = priced(graph(5), 21);
+  CHECK(tight.fits);
+  CHECK(tight.schedule.length() == 6);
+  CHECK(tight.cost == 5 + 4 + 5);
+  CHECK(priced(graph(5), 31).schedule.length() == 5);
+}
+
+TEST_CASE("byte prices bring a layered graph to a budget that no order reaches without recomputation") {
+  const Graph graph = models::generate_layered({.nodes = 500, .width = 0.36, .seed = 1});
+  const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
+  const Priced found = priced(graph, baseline.peak / 10 * 8);
+  CHECK(found.fits);
+  CHECK(found.cost < baseline.cost / 10 * 12);
+  CHECK(priced(graph, baseline.peak / 10 * 8).schedule.steps == found.schedule.steps);
+}
+
+}  // namespace
+}  // namespace cairn::solvers
