@@ -347,6 +347,7 @@ bool offer_priced(const core::Graph& graph, std::span<const NodeId> order, std::
     step = std::min(fits ? step * kSlower : step * kFaster, kLongestStep);
     priced.change_prices(budget, step * unit);
   }
+  if (best.empty()) return false;  // there was no time
   incumbent.offer({std::move(best)});
   return best_peak <= budget;
 }

@@ -77,6 +77,16 @@ TEST_CASE("byte prices hold a value of many bytes or make it again, as its cost 
   CHECK(priced(graph(5), 31).schedule.length() == 5);
 }
 
+TEST_CASE("byte prices offer nothing where there is no time for a round") {
+  const Graph graph = models::generate_layered({.nodes = 100, .width = 0.27, .seed = 1});
+  SolveOptions options;
+  options.budget = 1;
+  core::Stopwatch watch(core::Limit{.work = -1});
+  Incumbent incumbent(graph, options, watch);
+  CHECK_FALSE(offer_priced(graph, graph.input_order(), 1, incumbent, watch));
+  CHECK(incumbent.schedule().steps.empty());
+}
+
 TEST_CASE("byte prices bring a layered graph to a budget that no order reaches without recomputation") {
   const Graph graph = models::generate_layered({.nodes = 500, .width = 0.36, .seed = 1});
   const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
