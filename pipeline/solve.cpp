@@ -162,41 +162,32 @@ class Fitting {
     return bytes;
   }
 
-  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest: lower
-  /// budgets until a plan fits, then one between, and from these the search for schedule and plan together.
+  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest: a
+  /// schedule under a budget so low that its plan about fits, and from there the search for schedule and plan together.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
-    constexpr double kLow = 0.12, kBetween = 0.35;
-    constexpr int kMostLow = 4, kClose = 50;
-    std::vector<core::Schedule> starts;
-    core::Schedule latest = first;
-    const std::int64_t lowest = std::max(rounded_.lower_bound, fit.solution.peak_bound.value);
-    const auto call = [&](std::int64_t budget, double share) -> std::optional<std::int64_t> {
-      if (watch_.expired_now()) return std::nullopt;
-      solvers::SolveOptions search = options_.search;
-      search.budget = budget;
-      search.limit = watch_.share(share);
-      search.start = &latest;
-      solvers::Solution solution = solver.solve(rounded_.graph, search);
-      learn(solution, budget);
-      ++fit.rounds;
-      if (!meets(solution, budget)) return std::nullopt;
-      const std::optional<std::int64_t> bytes = offer(solution);
-      latest = std::move(solution.schedule);
-      return bytes;
-    };
-    const std::int64_t above = planned - fit.budget;
-    std::int64_t low = fit.budget;
-    std::optional<std::int64_t> bytes = planned;
-    for (int i = 0; i < kMostLow && bytes && !fit.fits() && low > lowest; ++i) {
-      low = std::max(lowest, low - std::max(*bytes - fit.budget, above / 4 + 1));
-      bytes = call(low, kLow);
-    }
-    if (fit.fits()) starts.push_back(fit.solution.schedule);
-    latest = first;
+    constexpr double kLow = 0.4, kPart = 1.1, kLeastPart = 0.05;
+    constexpr std::int64_t kClose = 50;
+    std::vector<core::Schedule> starts{first};
+    double part = kPart;
     // Bounds are of use only under the budget itself.
-    const bool close = above < fit.budget / kClose;
-    call(close ? fit.budget : fit.budget - std::min(above / 2, (fit.budget - lowest) / 2), kBetween);
-    starts.push_back(latest);
+    if (planned - fit.budget < fit.budget / kClose) part = 0;
+    while (!watch_.expired_now()) {
+      solvers::SolveOptions search = options_.search;
+      search.budget = fit.budget - static_cast<std::int64_t>(part * static_cast<double>(planned - fit.budget));
+      search.limit = watch_.share(kLow);
+      search.start = &starts.front();
+      solvers::Solution solution = solver.solve(rounded_.graph, search);
+      learn(solution, *search.budget);
+      ++fit.rounds;
+      if (meets(solution, search.budget)) {
+        offer(solution);
+        starts = {solution.schedule};
+        break;
+      }
+      if (part < kLeastPart) break;
+      part /= 2;
+    }
+    if (fit.fits() && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
     search_placed(starts);
   }
 
@@ -293,13 +284,14 @@ class Fitting {
   std::set<std::int64_t> tried_;  // costs of others
 };
 
-/// Whether schedule and plan may be searched together from there: what was asked for is the best there is, not what one
-/// solver finds.
+/// Whether schedule and plan are searched together from there: what was asked for is the best there is, not what one
+/// solver finds, and the graph is neither so small that budgets a little lower do better, nor too long.
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
                const core::Schedule& schedule) {
+  constexpr core::NodeId kFewest = 300;
   constexpr std::int64_t kLongest = 20'000;  // steps
-  return solver.name == "auto" && scope.order != solvers::OrderRule::stages && schedule.length() <= kLongest &&
-         solvers::can_search_placed(graph);
+  return solver.name == "auto" && scope.order != solvers::OrderRule::stages && graph.node_count() >= kFewest &&
+         schedule.length() <= kLongest && solvers::can_search_placed(graph);
 }
 
 /// Those that no other one beats in both respects, by ascending peak.

@@ -294,10 +294,11 @@ void Annealer::move() {
   retain();
 }
 
-void Annealer::begin_run(std::int64_t length, double hot, double cold) {
+void Annealer::begin_run(std::int64_t length, double hot, double cold, double first_price) {
   run_length_ = length;
   run_done_ = 0;
   fitting_ = 0;
+  first_price_ = first_price;
   if (placement_) adapt_price();
   hot_ = hot;
   cold_ = cold;
@@ -307,12 +308,12 @@ void Annealer::begin_run(std::int64_t length, double hot, double cold) {
 /// all the time, and fast in the end.
 void Annealer::adapt_price() {
   constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
-  constexpr double kFirst = 0.05, kLast = 3, kRising = 0.85;
+  constexpr double kLast = 3, kRising = 0.85;
   const double price = unit_cost_ / unit_size_;
   const double share = static_cast<double>(std::exchange(fitting_, 0)) / kAdapt;
   const double part = static_cast<double>(run_done_) / static_cast<double>(run_length_);
   if (placement_ && part < kRising) {
-    price_ = excess_price_ * kFirst * std::pow(kLast / kFirst, part / kRising);
+    price_ = excess_price_ * first_price_ * std::pow(kLast / first_price_, part / kRising);
     return;
   }
   const double rise = placement_ ? 1.3 : 1.1;

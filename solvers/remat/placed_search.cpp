@@ -53,7 +53,7 @@ class PlacedIsland {
   }
 
   void run(PlacedSchedule from) {
-    constexpr double kHot = 0.05, kCold = 0.02;
+    constexpr double kHot = 0.05, kCold = 0.02, kCheap = 0.05, kDear = 0.7;
     annealer_.start(from.schedule.steps, placement_, from.offsets);
     take();
     learn_price(from.schedule);
@@ -61,7 +61,8 @@ class PlacedIsland {
     started_seconds_ = watch_.seconds();
     for (; !watch_.expired_now() && !(best_ && best_->cost <= options_.enough) && !stagnated(); ++runs_) {
       annealer_.start(from.schedule.steps, placement_, from.offsets);
-      annealer_.begin_run(next_work(), kHot * (0.5 + random_.uniform()), kCold);
+      // Far away and back once something fits.
+      annealer_.begin_run(next_work(), kHot * (0.5 + random_.uniform()), kCold, best_ ? kCheap : kDear);
       annealer_.advance(watch_);
       take();
       // Others depend on the clock, or on who is first.
@@ -98,23 +99,24 @@ class PlacedIsland {
     if (one && (!best_ || one->cost < best_->cost)) best_ = std::move(one);
   }
 
-  /// A short run, to learn how much time work takes; then what is left, in two where it is much.
+  /// Short runs, until something fits and the first tells how much time work takes; then what is left, in two where
+  /// it is much.
   std::int64_t next_work() const {
     constexpr double kFirst = 2000, kMuch = 40'000, kWithoutLimit = 200'000;  // a node
     constexpr double kLonger = 0.6, kMost = 0.95;
     const auto nodes = static_cast<double>(graph_.node_count() + 1);
     const core::Limit rest = watch_.rest();
     double work = kWithoutLimit * nodes;
-    if (counts_work_) {
+    if (!best_ || runs_ == 0) {
+      work = kFirst * std::exp2(runs_) * nodes;
+    } else if (counts_work_) {
       work = static_cast<double>(rest.work);
-    } else if (runs_ == 0) {
-      work = kFirst * nodes;
     } else if (std::isfinite(rest.seconds)) {
       const double pace = static_cast<double>(watch_.work() - started_work_) / (watch_.seconds() - started_seconds_);
       work = pace * rest.seconds * kMost;
     }
     constexpr std::int64_t kShortest = 10'000;
-    return std::max(kShortest, static_cast<std::int64_t>(work < kMuch * nodes ? work : kLonger * work));
+    return std::max(kShortest, static_cast<std::int64_t>(!best_ || work < kMuch * nodes ? work : kLonger * work));
   }
 
   const core::Graph& graph_;

@@ -34,8 +34,8 @@ class Annealer {
   /// run.
   void start(const std::vector<core::NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets);
   /// A run of so many moves from there, with a placement of so much work, cooling geometrically; `hot` and `cold` in
-  /// mean costs of a node.
-  void begin_run(std::int64_t length, double hot, double cold);
+  /// mean costs of a node. With a placement the price of what is shared rises from this part of what memory is worth.
+  void begin_run(std::int64_t length, double hot, double cold, double first_price = 1);
   /// Goes on with the run until its end or until the watch expires, which is charged what the moves take.
   void advance(core::Stopwatch& watch);
   bool run_ended() const { return run_done_ >= run_length_; }
@@ -110,6 +110,7 @@ class Annealer {
   std::int64_t enough_ = -1;
   std::int64_t moves_ = 0, run_length_ = 0, run_done_ = 0;
   std::int64_t fitting_ = 0;  ///< moves since the price was adapted after which it was within the budget
+  double first_price_ = 1;
   double hot_ = 1, cold_ = 1, temperature_ = 1;
   int allowed_ = 0;  ///< occurrences that an eviction may still insert
 };
