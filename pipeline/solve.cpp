@@ -294,6 +294,24 @@ bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, cons
          schedule.length() <= kLongest && solvers::can_search_placed(graph);
 }
 
+/// The budget for a first call. On large graphs it takes most of the time, and there is none for a second one where the
+/// plan needs more than the peak, as it does where many tensors of all sizes live at once.
+std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& solver) {
+  constexpr core::NodeId kLarge = 5000;
+  constexpr double kPart = 0.964;
+  const core::Graph& graph = problem.graph;
+  if (solver.name != "auto" || graph.node_count() < kLarge || !solvers::can_search_placed(graph))
+    return *problem.budget;
+  std::set<std::int64_t> sizes;
+  for (core::ValueId x = 0; x < graph.value_count(); ++x) sizes.insert(graph.value_size(x));
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.backward(v)) return *problem.budget;  // lives are nested, and plans low
+  }
+  constexpr std::size_t kFew = 8;
+  if (sizes.size() < kFew) return *problem.budget;
+  return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
+}
+
 /// Those that no other one beats in both respects, by ascending peak.
 std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
   std::sort(all.begin(), all.end(), [](const solvers::Tradeoff& a, const solvers::Tradeoff& b) {
@@ -325,9 +343,11 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   }
   const std::int64_t least_cut = std::max(fit.budget / 200, options.plan.alignment);
   // The solver's budget goes down until a plan fits, then halfway up again.
-  std::int64_t solver_budget = fit.budget, unmet = 0;
+  std::int64_t solver_budget = first_budget(problem, solver), unmet = 0;
+  const bool lowered = solver_budget < fit.budget;
   std::optional<std::int64_t> high;  // the lowest whose plan did not fit
-  double share = options.first_share > 0 ? options.first_share : options.share;
+  double share = options.first_share > 0 && !lowered ? options.first_share : options.share;
+  if (lowered) share = share_for_search(problem.graph, options.search.limit.seconds);
   core::Schedule latest;
   solvers::Status status = solvers::Status::not_found;
   const auto goes_on = [&] {
@@ -348,6 +368,13 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     const bool more_time = (solution.timed_out || probing) && !search.limit.counts_work();
     if (!meets(solution, solver_budget)) {
       if (!high && !fit.plan) fitting.take(solution);
+      if (lowered && fit.rounds == 1) {  // says nothing about the budget
+        latest = std::move(solution.schedule);
+        search.start = latest.steps.empty() ? options.search.start : &latest;
+        solver_budget = fit.budget;
+        share = options.share;
+        continue;
+      }
       if (solution.status == solvers::Status::infeasible && !high) break;
       if (!high && !more_time) break;
       if (probing) share = options.share;
@@ -389,6 +416,9 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       solver_budget = unmet + (*high - unmet) / 2;
     }
   }
+  // At least every node runs once.
+  if (fit.solution.cost_bound.value < problem.baseline.cost)
+    fit.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};
   fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
   fit.solution.status = status;
   const bool proved = fit.fits() && fit.solution.cost == fit.solution.cost_bound.value;

@@ -136,7 +136,7 @@ class BoundBeside {
 }  // namespace
 
 Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
-  constexpr double kHopelessSeconds = 2, kPricing = 0.2, kConstruction = 0.5, kShortConstruction = 0.05, kAgain = 0.3,
+  constexpr double kHopelessSeconds = 2, kPricing = 0.2, kConstruction = 0.5, kShortConstruction = 0.01, kAgain = 0.3,
                    kNearBest = 1.01, kRefining = 0.3, kProof = 0.2, kLowering = 0.6;
   constexpr core::NodeId kLarge = 2000;
   constexpr int kStagnation = 2000, kShortStagnation = 200;
