@@ -150,6 +150,8 @@ class EditableSchedule {
   /// a power of two bytes where the graph has more than a TiB in all. O(what was edited
   /// since the last call, as the edits).
   std::int64_t excess() const;
+  /// That power of two.
+  int excess_shift() const { return excess_shift_; }
   /// A step above the ceiling, behind `from` where there is one, else from the start; kNone: none. O(range).
   Occurrence step_above_ceiling(Place from) const;
 

@@ -162,18 +162,21 @@ class Fitting {
     return bytes;
   }
 
-  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest: a
-  /// schedule under a budget so low that its plan about fits, and from there the search for schedule and plan together.
-  void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
-    constexpr double kLow = 0.4, kPart = 1.1, kLeastPart = 0.05;
+  /// What follows a first schedule, within `budget`, whose plan is above the budget of all, where addresses can be
+  /// searched with the rest: a schedule under a budget so low that its plan about fits, and from there the search for
+  /// schedule and plan together.
+  void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t budget,
+             std::int64_t planned) {
+    constexpr double kLow = 0.4, kPart = 1.1;
+    constexpr int kMostCalls = 2;
     constexpr std::int64_t kClose = 50;
     std::vector<core::Schedule> starts{first};
     double part = kPart;
     // Bounds are of use only under the budget itself.
     if (planned - fit.budget < fit.budget / kClose) part = 0;
-    while (!watch_.expired_now()) {
+    for (int i = 0; i < kMostCalls && !watch_.expired_now(); ++i) {
       solvers::SolveOptions search = options_.search;
-      search.budget = fit.budget - static_cast<std::int64_t>(part * static_cast<double>(planned - fit.budget));
+      search.budget = budget - static_cast<std::int64_t>(part * static_cast<double>(planned - fit.budget));
       search.limit = watch_.share(kLow);
       search.start = &starts.front();
       solvers::Solution solution = solver.solve(rounded_.graph, search);
@@ -184,7 +187,7 @@ class Fitting {
         starts = {solution.schedule};
         break;
       }
-      if (part < kLeastPart) break;
+      if (solution.peak > 0 && solution.peak <= fit.budget) starts = {std::move(solution.schedule)};
       part /= 2;
     }
     if (fit.fits() && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
@@ -193,7 +196,7 @@ class Fitting {
 
   /// Schedule and plan together, for what is left of the time.
   void search_placed(const std::vector<core::Schedule>& from) {
-    constexpr double kMost = 0.98;  // what is found is checked
+    const double most = fit.fits() ? 0.98 : 0.7;  // what is found is checked, or nothing is and others need time
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
       const bool known = fit.plan && schedule.steps == fit.solution.schedule.steps;
@@ -205,15 +208,19 @@ class Fitting {
     }
     solvers::PlacedSearchOptions search{.budget = fit.budget / options_.plan.alignment * options_.plan.alignment,
                                         .scope = options_.search.scope,
-                                        .limit = watch_.share(kMost),
+                                        .limit = watch_.share(most),
                                         .seed = options_.search.seed,
                                         .enough = fit.solution.cost_bound.value};
     search.found = [&](const solvers::PlacedSchedule& one) {
       if (options_.search.progress) options_.search.progress({fit.budget, one.cost, watch_.seconds()});
     };
-    const std::optional<solvers::PlacedSchedule> found = solvers::search_placed(rounded_.graph, starts, search);
-    fit.solution.timed_out = true;
-    fit.solution.stop = watch_.interrupted() ? solvers::Stop::interrupted : solvers::Stop::limit;
+    const solvers::PlacedSolution solved = solvers::search_placed(rounded_.graph, starts, search);
+    const std::optional<solvers::PlacedSchedule>& found = solved.best;
+    fit.solution.work += solved.work;
+    fit.solution.timed_out = solved.timed_out;
+    fit.solution.stop = watch_.interrupted() ? solvers::Stop::interrupted
+                        : solved.timed_out   ? solvers::Stop::limit
+                                             : solvers::Stop::stagnated;
     if (!found || (fit.fits() && found->cost >= fit.solution.cost)) return;
     const core::Evaluation evaluation = core::evaluate(rounded_.graph, found->schedule);
     solvers::Solution solution;
@@ -223,9 +230,10 @@ class Fitting {
     solvers::PlanProblem problem = solvers::plan_problem(problem_.graph, found->schedule);
     problem.rules.resize(problem.buffers.size());
     for (std::size_t i = 0; i < problem.buffers.size(); ++i) problem.rules[i].offset = found->offsets[i];
+    core::Plan plan = solvers::greedy_plan(problem, planning(watch_.rest().seconds)).plan;
+    require_right(core::check_plan(problem_.graph, found->schedule, plan));
     take(solution);
-    fit.plan = solvers::greedy_plan(problem, planning(watch_.rest().seconds)).plan;
-    require_right(core::check_plan(problem_.graph, fit.solution.schedule, *fit.plan));
+    fit.plan = std::move(plan);
   }
 
   /// Plans the solver's other schedules, the cheapest first, until one fits and is better than what fits already.
@@ -332,6 +340,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   core::Stopwatch watch(options.search.limit);
   Fitting fitting(problem, rounded, options, watch);
   Fit& fit = fitting.fit;
+  fit.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};  // every node runs once
   solvers::SolveOptions search = options.search;
   if (search.start != nullptr) {
     const core::Evaluation start = core::evaluate(rounded.graph, *search.start);
@@ -345,6 +354,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   // The solver's budget goes down until a plan fits, then halfway up again.
   std::int64_t solver_budget = first_budget(problem, solver), unmet = 0;
   const bool lowered = solver_budget < fit.budget;
+  bool placed = false;
   std::optional<std::int64_t> high;  // the lowest whose plan did not fit
   double share = options.first_share > 0 && !lowered ? options.first_share : options.share;
   if (lowered) share = share_for_search(problem.graph, options.search.limit.seconds);
@@ -353,7 +363,8 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   const auto goes_on = [&] {
     if (fit.rounds == 0) return true;
     // On large graphs a plan alone takes longer.
-    const double least = std::max(kWorthwhile * options.search.limit.seconds, 4e-5 * problem.graph.node_count());
+    const double plan = fit.plan ? 4e-5 * problem.graph.node_count() : 0;
+    const double least = std::max(kWorthwhile * options.search.limit.seconds, plan);
     return fit.rounds < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= least;
   };
   while (goes_on() && !watch.interrupted()) {
@@ -385,22 +396,30 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       if (!planned) break;
       if (fit.rounds == 1) share = *planned > fit.budget ? options.share : options.later_share;
       latest = std::move(solution.schedule);
-      if (*planned > fit.budget && may_place(solver, rounded.graph, search.scope, latest)) {
-        fitting.place(solver, latest, *planned);
-        break;
+      if (*planned > fit.budget && !placed && may_place(solver, rounded.graph, search.scope, latest)) {
+        placed = true;
+        fitting.place(solver, latest, solver_budget, *planned);
+        if (fit.fits()) break;
       }
       if (*planned > fit.budget) {
         fitting.offer_others(std::move(solution.others));
         high = solver_budget;
         solver_budget -= std::max(*planned - fit.budget, least_cut);
         const std::int64_t lowest = std::max(rounded.lower_bound, fit.solution.peak_bound.value);
-        if (solver_budget<lowest&& * high - lowest> 1) solver_budget = lowest + (*high - lowest) / 2;
+        if (solver_budget<lowest&& * high> lowest + 1) solver_budget = lowest + (*high - lowest) / 2;
         if (solver_budget > unmet && (unmet == 0 || !fit.fits())) {
           search.start = &latest;
           continue;
         }
       } else {
         unmet = std::max(unmet, solver_budget);
+        if (lowered && fit.rounds == 1) {
+          solver_budget = fit.budget;
+          latest = fit.solution.schedule;
+          search.start = &latest;
+          share = options.later_share;
+          continue;
+        }
         if (!high && !more_time) break;
       }
     }
@@ -416,9 +435,6 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       solver_budget = unmet + (*high - unmet) / 2;
     }
   }
-  // At least every node runs once.
-  if (fit.solution.cost_bound.value < problem.baseline.cost)
-    fit.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};
   fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
   fit.solution.status = status;
   const bool proved = fit.fits() && fit.solution.cost == fit.solution.cost_bound.value;

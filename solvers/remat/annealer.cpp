@@ -46,6 +46,7 @@ void Annealer::start(const std::vector<NodeId>& steps, std::int64_t budget) {
 void Annealer::start(const std::vector<NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets) {
   if (!placement_) excess_price_ = price_;
   placement_ = &placement;
+  straightened_ = placement.work();
   schedule_.assign(steps);
   schedule_.set_ceiling(std::numeric_limits<std::int64_t>::max() / 4);
   placement.assign(schedule_, offsets);
@@ -55,7 +56,7 @@ void Annealer::start(const std::vector<NodeId>& steps, Placement& placement, std
 }
 
 double Annealer::excess() const {
-  if (!placement_) return static_cast<double>(schedule_.excess());
+  if (!placement_) return std::ldexp(static_cast<double>(schedule_.excess()), schedule_.excess_shift());
   return placement_->overlap() + static_cast<double>(placement_->conflicts()) * static_cast<double>(step_charge());
 }
 
@@ -302,6 +303,7 @@ void Annealer::begin_run(std::int64_t length, double hot, double cold, double fi
   if (placement_) adapt_price();
   hot_ = hot;
   cold_ = cold;
+  temperature_ = unit_cost_ * hot;
 }
 
 /// So that a part of what is visited fits. With a placement that is rare, and takes long to come about: the price rises
@@ -324,7 +326,10 @@ void Annealer::adapt_price() {
 /// Whether all values could be pushed aside so that nothing is shared any more.
 bool Annealer::straighten() {
   constexpr std::int64_t kFew = 30;  // conflicts
+  constexpr std::int64_t kRare = 5;  // a part of the work
   if (cost_ >= best_cost_ || placement_->conflicts() > kFew) return false;
+  if (placement_->work() - straightened_ < kRare * placement_->straightening()) return false;
+  straightened_ = placement_->work();
   return placement_->straighten(false) || placement_->straighten(true);
 }
 
@@ -388,7 +393,7 @@ void Annealer::advance(core::Stopwatch& watch) {
       undo();
       excess_now = placement_ ? excess() : excess_now;
     }
-    fitting_ += excess_now == 0 ? 1 : 0;
+    fitting_ += fits_now() ? 1 : 0;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -52,10 +53,14 @@ class PlacedIsland {
     annealer_.set_enough(options.enough);
   }
 
-  void run(PlacedSchedule from) {
+  /// From the start of this number; what fits of the others is known, too.
+  void run(const std::vector<PlacedSchedule>& starts, std::size_t own) {
     constexpr double kHot = 0.05, kCold = 0.02, kCheap = 0.05, kDear = 0.7;
-    annealer_.start(from.schedule.steps, placement_, from.offsets);
-    take();
+    for (const PlacedSchedule& start : starts) {
+      annealer_.start(start.schedule.steps, placement_, start.offsets);
+      take();
+    }
+    PlacedSchedule from = starts[own];
     learn_price(from.schedule);
     started_work_ = watch_.work();
     started_seconds_ = watch_.seconds();
@@ -72,6 +77,8 @@ class PlacedIsland {
   }
 
   const std::optional<PlacedSchedule>& best() const { return best_; }
+  std::int64_t work() const { return watch_.work(); }
+  bool timed_out() { return watch_.expired_now(); }
 
  private:
   /// Only where nothing else ends the search.
@@ -137,16 +144,16 @@ class PlacedIsland {
 
 bool can_search_placed(const core::Graph& graph) { return Placement::takes(graph); }
 
-std::optional<PlacedSchedule> search_placed(const core::Graph& graph, const std::vector<PlacedSchedule>& starts,
-                                            const PlacedSearchOptions& options) {
+PlacedSolution search_placed(const core::Graph& graph, const std::vector<PlacedSchedule>& starts,
+                             const PlacedSearchOptions& options) {
   if (!can_search_placed(graph)) throw std::logic_error("nodes that take over storage have no place of their own");
   if (starts.empty()) throw std::logic_error("a search of placed schedules starts from one");
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (std::max(graph.size(v), graph.scratch(v)) > options.budget) return std::nullopt;
+    if (std::max(graph.size(v), graph.scratch(v)) > options.budget) return {};
   }
   int count = options.islands;
   if (count == 0 && !options.limit.counts_work()) count = static_cast<int>(std::thread::hardware_concurrency());
-  if (count == 0) count = 2;
+  if (count <= 0) count = 2;
   core::Limit limit = options.limit;
   if (limit.counts_work()) limit.work /= count;
   core::Random random(options.seed + 1);
@@ -155,18 +162,29 @@ std::optional<PlacedSchedule> search_placed(const core::Graph& graph, const std:
   for (int i = 0; i < count; ++i) {
     islands.push_back(std::make_unique<PlacedIsland>(graph, options, limit, random.next(), best));
   }
-  const auto start_of = [&](std::size_t i) { return starts[i % starts.size()]; };
+  std::vector<std::exception_ptr> failures(islands.size());
+  const auto run = [&](std::size_t i) {
+    try {
+      islands[i]->run(starts, i % starts.size());
+    } catch (...) {
+      failures[i] = std::current_exception();
+    }
+  };
   std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < islands.size(); ++i) {
-    threads.emplace_back([&, i] { islands[i]->run(start_of(i)); });
-  }
-  islands[0]->run(start_of(0));
+  for (std::size_t i = 1; i < islands.size(); ++i) threads.emplace_back(run, i);
+  run(0);
   for (std::thread& thread : threads) thread.join();
-  std::optional<PlacedSchedule> cheapest;
-  for (const auto& island : islands) {
-    if (island->best() && (!cheapest || island->best()->cost < cheapest->cost)) cheapest = island->best();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
   }
-  return cheapest;
+  PlacedSolution solution;
+  for (const auto& island : islands) {
+    if (island->best() && (!solution.best || island->best()->cost < solution.best->cost))
+      solution.best = island->best();
+    solution.work += island->work();
+    solution.timed_out = solution.timed_out || island->timed_out();
+  }
+  return solution;
 }
 
 }  // namespace cairn::solvers

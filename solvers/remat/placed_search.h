@@ -31,19 +31,25 @@ struct PlacedSearchOptions {
   std::function<void(const PlacedSchedule&)> found;  ///< a cheaper one that fits; from one thread at a time
 };
 
+struct PlacedSolution {
+  std::optional<PlacedSchedule> best;  ///< none where none that was met fits
+  std::int64_t work = 0;               ///< the unit of core::Limit::work
+  bool timed_out = false;              ///< the limit, or somebody's stop, ended the search
+};
+
 /// Whether this search takes the graph: no node takes over another one's storage.
 bool can_search_placed(const core::Graph& graph);
 
 /// The cheapest schedule with addresses within a budget: order, recomputation and addresses are searched at once, by
 /// annealing (internal/annealer.h, internal/placement.h). What shares bytes has a price, low at first so that the
-/// search passes through schedules that do not fit, and rising until nothing is shared any more. Where sizes are
-/// multiples of an alignment, so are offsets.
+/// search passes through schedules that do not fit, and rising until nothing is shared any more. Where sizes,
+/// budget and the offsets given are multiples of an alignment, so are the offsets found.
 ///
 /// `starts`: valid schedules within the scope, at least one, with any offsets. They need not fit; one that does is
-/// never lost. Nothing where none that was met fits. Without a limit it ends after two long runs that brought nothing.
+/// never lost.  Without a limit it ends after two long runs that brought nothing.
 /// The same answer everywhere for a seed and a work limit. Throws std::logic_error without a start, and for graphs that
 /// it does not take.
-std::optional<PlacedSchedule> search_placed(const core::Graph& graph, const std::vector<PlacedSchedule>& starts,
-                                            const PlacedSearchOptions& options);
+PlacedSolution search_placed(const core::Graph& graph, const std::vector<PlacedSchedule>& starts,
+                             const PlacedSearchOptions& options);
 
 }  // namespace cairn::solvers

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -21,7 +22,12 @@ bool Placement::takes(const core::Graph& graph) {
 }
 
 Placement::Placement(const core::Graph& graph, std::int64_t capacity, std::uint64_t seed)
-    : graph_(graph), capacity_(capacity), random_(seed) {}
+    : graph_(graph), capacity_(capacity), random_(seed) {
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    for (std::int32_t k = 0; k < rect_count(v); ++k) unit_ = std::gcd(unit_, size(v, k));
+  }
+  unit_ = std::max<std::int64_t>(unit_, 1);
+}
 
 std::int32_t Placement::rect_count(NodeId v) const { return graph_.output_count(v) + (graph_.scratch(v) > 0 ? 1 : 0); }
 
@@ -87,7 +93,7 @@ void Placement::take(Rect r) {
 template <class Visit>
 void Placement::for_each_conflict(const Place& p, Rect but, const Visit& visit) const {
   const auto end = static_cast<std::size_t>((p.top - 1) / shelf_bytes_) + 1;
-  work_ += 2;
+  work_ += 2 + static_cast<std::int64_t>(end / 32);
   for (std::size_t i = 0; i < end; ++i) {
     if (shelves_[i].reach <= p.bottom) continue;
     for (const Item& item : shelves_[i].items) {
@@ -194,8 +200,7 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
     free = std::max(free, range.second);
   }
   if (fitting > 0) return found;
-  if (wide_count == 0)
-    return around_[below(static_cast<std::int64_t>(around_.size()))].first > capacity_ - bytes ? 0 : p.bottom;
+  if (wide_count == 0) return p.bottom;
   double least = -1;
   for (int k = 0; k < wide_count; ++k) {
     const double overlap = sum({p.first, p.last, wide[k].second, wide[k].second + bytes}, r).overlap;
@@ -260,7 +265,7 @@ void Placement::assign(const EditableSchedule& schedule, std::span<const std::in
   touched_list_.clear();
   for (Occurrence o = 0; o < schedule.occurrence_limit(); ++o) add_rects(schedule, o);
   const auto shelves = static_cast<std::int64_t>(owner_.size() / kItems + 1);
-  shelf_bytes_ = capacity_ / shelves + 1;
+  shelf_bytes_ = (capacity_ / shelves / unit_ + 1) * unit_;
   shelves_.assign(static_cast<std::size_t>(shelves), {});
   lay_out_keys(schedule);
   std::size_t next = 0;
@@ -386,6 +391,7 @@ void Placement::relocate(Rect r) {
 }
 
 bool Placement::straighten(bool from_top) {
+  work_ += straightening() / 2;
   line_.clear();
   for (const Shelf& shelf : shelves_) line_.insert(line_.end(), shelf.items.begin(), shelf.items.end());
   if (from_top) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "cairn/core/profile.h"
@@ -68,17 +69,18 @@ PlacedSchedule at_the_bottom(const Graph& graph, const Schedule& schedule) {
 TEST_CASE("a placement knows its conflicts after every stretch of moves, made and taken back") {
   int with = 0, without = 0, recomputed = 0;
   tests::for_each_seed(600, [&](Random& random) {
-    const Graph graph = random_graph(random, any_placed(random));
+    const std::int64_t unit = random.chance(50) ? 1 : 48;
+    const Graph graph = core::align_sizes(random_graph(random, any_placed(random)), unit);
     const Schedule start = random.chance(50) ? core::baseline_schedule(graph)
                                              : core::run_pinned_once(graph, random_schedule(random, graph));
     const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
-    const std::int64_t capacity = std::max(largest(graph), random.between(high / 2, 2 * high));
+    const std::int64_t capacity = std::max(largest(graph), random.between(high / 2, 2 * high)) / unit * unit;
     const auto seed = static_cast<std::uint64_t>(random.below(1000));
     Placement placement(graph, capacity, seed);
     Annealer annealer(graph, kAnySchedule, seed);
     std::vector<std::int64_t> offsets;
     for (const core::Buffer& buffer : plan_problem(graph, start).buffers)
-      offsets.push_back(random.below(capacity - buffer.size + 1));
+      offsets.push_back(random.below((capacity - buffer.size) / unit + 1) * unit);
     annealer.start(start.steps, placement, offsets);
     annealer.begin_run(20'000, 1.0, 0.02);
     for (int stretch = 0; stretch < 12 && !annealer.run_ended(); ++stretch) {
@@ -86,7 +88,7 @@ TEST_CASE("a placement knows its conflicts after every stretch of moves, made an
       REQUIRE(core::reference::valid(graph, core::run_pinned_once(graph, now)));
       const core::Plan plan = plan_of(graph, now, placement.offsets(annealer.schedule()));
       REQUIRE(plan.bytes <= capacity);
-      for (const core::Buffer& buffer : plan.buffers) REQUIRE(buffer.offset >= 0);
+      for (const core::Buffer& buffer : plan.buffers) REQUIRE((buffer.offset >= 0 && buffer.offset % unit == 0));
       REQUIRE(placement.conflicts() == conflicts_of(plan));
       REQUIRE((placement.overlap() > 0) == (placement.conflicts() > 0));
       (placement.conflicts() > 0 ? with : without) += 1;
@@ -141,7 +143,8 @@ TEST_CASE("schedules with addresses fit, are plans, and none is cheaper than the
     const std::int64_t budget = random.between(low, high);
     const Solution exact = find_solver("exact-remat").solve(graph, {.budget = budget});
     const auto placed =
-        search_placed(graph, {at_the_bottom(graph, start)}, {.budget = budget, .limit = {.work = 400'000}, .seed = 7});
+        search_placed(graph, {at_the_bottom(graph, start)}, {.budget = budget, .limit = {.work = 400'000}, .seed = 7})
+            .best;
     if (exact.status != Status::optimal) {
       REQUIRE(!placed);
       return;
@@ -173,7 +176,7 @@ TEST_CASE("schedules with addresses are the same for a seed and a work limit") {
     const Schedule start = core::baseline_schedule(graph);
     const std::int64_t budget = core::evaluate(graph, start).peak * 9 / 10;
     const auto once = [&] {
-      return search_placed(graph, {at_the_bottom(graph, start)}, {.budget = budget, .limit = {.work = 500'000}});
+      return search_placed(graph, {at_the_bottom(graph, start)}, {.budget = budget, .limit = {.work = 500'000}}).best;
     };
     const auto first = once(), second = once();
     REQUIRE(first.has_value() == second.has_value());
@@ -181,6 +184,38 @@ TEST_CASE("schedules with addresses are the same for a seed and a work limit") {
     REQUIRE(first->schedule.steps == second->schedule.steps);
     REQUIRE(first->offsets == second->offsets);
   });
+}
+
+TEST_CASE("a start that fits is known whatever the number of islands, and offsets of many values keep an alignment") {
+  constexpr std::int64_t kUnit = 64;
+  Random random(3);
+  core::GraphBuilder builder;
+  for (core::NodeId v = 0; v < 900; ++v) {
+    core::Node node{.name = std::to_string(v), .size = random.between(1, 100) * kUnit, .cost = 1};
+    for (int k = 0; k < 2 && v > 0; ++k)
+      node.inputs.emplace_back(static_cast<core::NodeId>(random.between(std::max(0, v - 60), v - 1)));
+    builder.add(node);
+  }
+  const Graph graph = builder.build();
+  const Schedule start = core::baseline_schedule(graph);
+  const core::Plan known = plan_memory(graph, start, {.alignment = kUnit, .limit = {.work = 3'000'000}});
+  PlacedSchedule fitting{start, {}, 0};
+  for (const core::Buffer& buffer : known.buffers) fitting.offsets.push_back(buffer.offset);
+  const auto search = [&](std::int64_t budget, std::int64_t work) {
+    return search_placed(graph, {at_the_bottom(graph, start), fitting},
+                         {.budget = budget, .limit = {.work = work}, .islands = 1})
+        .best;
+  };
+  const auto kept = search(known.bytes, 1000);
+  REQUIRE(kept);
+  CHECK(kept->cost == graph.node_count());
+  const std::int64_t tighter = core::evaluate(graph, start).peak * 97 / 100 / kUnit * kUnit;
+  const auto found = search(tighter, 30'000'000);
+  REQUIRE(found);
+  const core::Plan plan = plan_of(graph, found->schedule, found->offsets);
+  CHECK(plan.bytes <= tighter);
+  CHECK(conflicts_of(plan) == 0);
+  for (const std::int64_t offset : found->offsets) REQUIRE(offset % kUnit == 0);
 }
 
 TEST_CASE("what is wrong with a search of placed schedules is said") {
@@ -196,8 +231,9 @@ TEST_CASE("what is wrong with a search of placed schedules is said") {
   const Graph one = other.build();
   CHECK(can_search_placed(one));
   CHECK_THROWS_AS(search_placed(one, {}, {.budget = 8}), std::logic_error);
-  CHECK_FALSE(search_placed(one, {{core::baseline_schedule(one), {0}, 0}}, {.budget = 3}));
-  const auto there = search_placed(one, {{core::baseline_schedule(one), {9}, 0}}, {.budget = 4, .limit = {.work = 10}});
+  CHECK_FALSE(search_placed(one, {{core::baseline_schedule(one), {0}, 0}}, {.budget = 3}).best);
+  const auto there =
+      search_placed(one, {{core::baseline_schedule(one), {9}, 0}}, {.budget = 4, .limit = {.work = 10}}).best;
   REQUIRE(there);
   CHECK(there->offsets == std::vector<std::int64_t>{0});
 }

@@ -69,7 +69,7 @@ class Annealer {
   void count(const std::vector<core::NodeId>& steps);
   /// What is to become nothing: bytes and steps above the budget, or in conflict.
   double excess() const;
-  bool fits_now() const { return excess() == 0; }
+  bool fits_now() const { return placement_ ? placement_->conflicts() == 0 : schedule_.excess() == 0; }
   void keep_if_best();
   bool straighten();
   bool place_again(double cost_change, double excess_before);
@@ -111,6 +111,7 @@ class Annealer {
   std::int64_t moves_ = 0, run_length_ = 0, run_done_ = 0;
   std::int64_t fitting_ = 0;  ///< moves since the price was adapted after which it was within the budget
   double first_price_ = 1;
+  std::int64_t straightened_ = 0;  ///< the placement's work when that was last tried
   double hot_ = 1, cold_ = 1, temperature_ = 1;
   int allowed_ = 0;  ///< occurrences that an eviction may still insert
 };

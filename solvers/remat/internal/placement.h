@@ -14,7 +14,7 @@ namespace cairn::solvers {
 /// Where every value of an EditableSchedule lies in an arena of fixed height, while the schedule is edited: for
 /// searches over order, recomputation and addresses at once. Two values that are live at once and share bytes are a
 /// *conflict*; without any, the offsets are a plan. Values are found by their addresses, so that a changed lifetime
-/// costs a look at those that lie beside it, whatever their number.
+/// costs a look at those that lie beside it, and little for the others.
 ///
 /// A move is: note what is edited (inserted(), dropping(), relocate()), settle(), perhaps repair(), look at the
 /// conflicts, and then commit() or, after the schedule's edits were taken back, undo().
@@ -29,8 +29,8 @@ class Placement {
   /// A value that takes over another's storage has no place of its own: graphs with such nodes are not taken.
   static bool takes(const core::Graph& graph);
 
-  /// An arena of `capacity` bytes, which no single value exceeds; offsets are multiples of the alignment as long as
-  /// sizes are. The graph must outlive it.
+  /// An arena of `capacity` bytes, which no single value exceeds; offsets are multiples of whatever sizes, capacity and
+  /// the offsets that it is given are. The graph must outlive it.
   Placement(const core::Graph& graph, std::int64_t capacity, std::uint64_t seed);
 
   /// Begins anew with a schedule and, for each of its steps, the offsets of the outputs that have bytes and then of the
@@ -57,6 +57,11 @@ class Placement {
   /// Without conflicts: every value as low as those allow that lie below it now and are live at some time with it, or
   /// as high as those above. Whether that fits; then it is what is there. O(values^2), but fast.
   bool straighten(bool from_top);
+  /// The work of both ways.
+  std::int64_t straightening() const {
+    const auto values = static_cast<std::int64_t>(owner_.size());
+    return values * values / 16 + 1;
+  }
 
   std::int64_t conflicts() const { return conflicts_; }
   /// Sum over conflicts of shared bytes times shared steps; of the latter about.
@@ -134,7 +139,8 @@ class Placement {
   core::Random random_;
   double spacing_ = 1;  ///< of keys, in the mean
   std::vector<Shelf> shelves_;
-  std::int64_t shelf_bytes_ = 1;
+  std::int64_t unit_ = 0;         ///< what all sizes are multiples of, bytes
+  std::int64_t shelf_bytes_ = 1;  ///< a multiple of it, so that offsets stay multiples of an alignment
   // By rectangle.
   std::vector<Occurrence> owner_;
   std::vector<Slot> slots_;
