@@ -39,8 +39,8 @@ OPTIONS = {
     "transformer": TRANSFORMER,
     "transformer-big": {**TRANSFORMER, "width": 1024, "heads": 16, "ff": 4096, "dropout": 30},
     "gpt2": {"batch": 4, "seq": 1024, "layers": 12, "width": 768, "heads": 12, "vocab": 50257, "dropout": 0},
-    "mlp-mixer": {"batch": 32, "image": 224, "patch": 16, "layers": 8, "width": 512, "token_mlp": 256,
-                  "channel_mlp": 2048, "classes": 1000},
+    "mlp-mixer": {"batch": 32, "image": 224, "patch": 16, "layers": 8, "width": 512, "token-mlp": 256,
+                  "channel-mlp": 2048, "classes": 1000},
 }
 MODES = ("eager", "eager-graph", "checkpoint", "checkpoint-sqrt")
 SHARES = (100, 70, 50, 35)  # budgets, percent of Cairn's own baseline
@@ -119,7 +119,7 @@ def parse_arguments(arguments):
 def model_options(given):
     options = dict(OPTIONS[given.model])
     for name in {name for known in OPTIONS.values() for name in known}:
-        value = getattr(given, name)
+        value = getattr(given, name.replace("-", "_"))
         if value is None:
             continue
         if name not in options:

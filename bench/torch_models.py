@@ -389,8 +389,8 @@ class MixerBlock(nn.Module):
         super().__init__()
         width = o["width"]
         self.norm1, self.norm2 = nn.LayerNorm(width, EPS), nn.LayerNorm(width, EPS)
-        self.tokens1, self.tokens2 = linear(tokens, o["token_mlp"]), linear(o["token_mlp"], tokens)
-        self.channels1, self.channels2 = linear(width, o["channel_mlp"]), linear(o["channel_mlp"], width)
+        self.tokens1, self.tokens2 = linear(tokens, o["token-mlp"]), linear(o["token-mlp"], tokens)
+        self.channels1, self.channels2 = linear(width, o["channel-mlp"]), linear(o["channel-mlp"], width)
 
     def forward(self, x):
         y = self.norm1(x).transpose(1, 2)

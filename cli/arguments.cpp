@@ -9,6 +9,7 @@
 #include <functional>
 #include <utility>
 
+#include "cairn/cli/output.h"
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
@@ -33,6 +34,8 @@ std::map<std::string, std::string> model_option_help() {
   return helps;
 }
 
+constexpr std::string_view kStandard = "-";
+
 /// Throws InputError when `path` cannot be a file to write.
 void require_writable(const std::string& path) {
   namespace fs = std::filesystem;
@@ -49,7 +52,7 @@ void require_writable(const std::string& path) {
 
 bool same_file(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
-  if (a.empty() || b.empty()) return false;
+  if (a.empty() || b.empty() || a == kStandard || b == kStandard) return false;
   std::error_code error;
   const auto canonical = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path), error); };
   return canonical(a) == canonical(b);
@@ -114,7 +117,7 @@ void StartArgument::add_to(CLI::App& app) {
 std::optional<core::Schedule> StartArgument::load(const core::Graph& graph, const solvers::Scope& scope,
                                                   std::string_view or_fingerprint) const {
   if (path.empty()) return std::nullopt;
-  core::Schedule schedule = core::load_schedule(path, graph, or_fingerprint).schedule;
+  core::Schedule schedule = core::load_schedule(path, graph, or_fingerprint, reading(path)).schedule;
   if (!scope.contains(graph, schedule))
     throw core::InputError(fmt::format("--start '{}' is not {}; drop --start, --order or --max-occurrences", path,
                                        solvers::describe(scope)));
@@ -135,7 +138,8 @@ OpenedAids SearchAids::open(const core::Graph& searched) const {
   if (opened.accelerator) opened.simulator = pipeline::open_simulator(backend, searched);
   if (!td.empty())
     opened.decomposition = std::make_unique<solvers::TreeDecomposition>(
-        solvers::parse_td(core::read_file(td), td, searched, {.stop = &catch_interrupt()}));
+        solvers::parse_td(core::read_file(td, reading(td)), core::input_name(td), searched,
+                          {.stop = &catch_interrupt()}));
   return opened;
 }
 
@@ -179,9 +183,16 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
   for (const auto& [option, help] : model_option_help()) {
     const std::string flag = "--" + option;
     if (app.get_option_no_throw(flag) != nullptr) continue;
-    app.add_option_function<std::int64_t>(
-           flag, [this, option = option](const std::int64_t& value) { model_options[option] = value; }, help)
-        ->group(group);
+    const auto add = [&](const std::string& spelling, const std::string& in_group) {
+      app.add_option_function<std::int64_t>(
+             spelling, [this, option = option](const std::int64_t& value) { model_options[option] = value; }, help)
+          ->group(in_group);
+    };
+    add(flag, group);
+    // Read until version 0.2, which drops them: the spelling with a _. An option without a group is not listed.
+    std::string old = option;
+    std::replace(old.begin(), old.end(), '-', '_');
+    if (old != option) add("--" + old, "");
   }
   app.add_option("--weight-grads", weight_grads, "where weight gradients live: arena or resident (default)")
       ->group(group);
@@ -198,6 +209,7 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
 pipeline::GraphSource GraphArguments::model() const {
   pipeline::GraphSource source;
   source.name = name;
+  source.reading = reading(name);
   source.forward = forward;
   source.unit_cost = unit_cost;
   source.options.values = model_options;
@@ -275,8 +287,29 @@ solvers::SolveOptions SolverArguments::options() const {
 }
 
 void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs) {
+  std::string_view reader;
+  for (const NamedPath& input : inputs) {
+    if (input.path != kStandard) continue;
+    if (!reader.empty())
+      throw core::InputError(
+          fmt::format("{} and {} both are -, but standard input can be read once; give one of them a file", reader,
+                      input.option));
+    reader = input.option;
+  }
   for (auto output = outputs.begin(); output != outputs.end(); ++output) {
     if (output->path.empty()) continue;
+    if (output->path == kStandard) {
+      std::string_view& writer = streams().stdout_option;
+      if (streams().json)
+        throw core::InputError(fmt::format("{} - and --json both write to standard output; give {} a file",
+                                           output->option, output->option));
+      if (!writer.empty() && writer != output->option)
+        throw core::InputError(
+            fmt::format("{} and {} both are -, but standard output can be written once; give one of them a file", writer,
+                        output->option));
+      writer = output->option;
+      continue;
+    }
     require_writable(output->path);
     for (const auto& input : inputs) {
       if (same_file(output->path, input.path))
@@ -305,6 +338,8 @@ void GraphOutputs::write(const core::Graph& graph) const {
   if (!gr.empty()) core::write_file(gr, core::graph_to_gr(graph));
 }
 
-std::string written_to(const std::string& path) { return path.empty() ? "nowhere (give -o g.json)" : path; }
+std::string written_to(const std::string& path) {
+  return path.empty() ? "nowhere (give -o g.json)" : core::output_name(path);
+}
 
 }  // namespace cairn::cli

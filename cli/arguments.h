@@ -99,7 +99,8 @@ core::Limit from_start(core::Limit limit);
 std::int64_t parse_size(std::string_view option, const std::string& text);
 
 /// Throws InputError, before any work is done, where an output cannot be a file to write, would overwrite an input, or
-/// is named twice.
+/// is named twice; where `-` stands for standard input twice, or for standard output twice or beside --json. With an
+/// output `-` the table goes to stderr.
 void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
 /// A graph named on the command line: a file, or a model with its options.
@@ -115,7 +116,7 @@ struct GraphArguments {
   /// Adds the positional `GRAPH` and the options of every model. Call it after the subcommand's own options: those go
   /// before a model option of the same name.
   void add_to(CLI::App& app, const std::string& positional = "GRAPH");
-  /// Throws InputError on an option with a value that it cannot have.
+  /// Throws InputError on an option with a value that it cannot have. What it loads is read as reading() says.
   pipeline::GraphSource model() const;
   /// The same, and on an option of models with a file.
   pipeline::GraphSource source() const;

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "cairn/cli/output.h"
+#include "cairn/core/text.h"
 #include "cairn/pipeline/problem.h"
 
 namespace cairn::cli {
@@ -64,7 +65,8 @@ int print_failure(const Failure& failure, bool json) {
 
 void print_error(const std::string& message) {
   const bool colour = stderr_is_terminal() && std::getenv("NO_COLOR") == nullptr;
-  std::cerr << (colour ? "cairn: \033[31merror:\033[0m " : "cairn: error: ") << message << std::endl;
+  std::cerr << (stderr_is_terminal() ? "\r\033[K" : "")  // a progress line may stand there
+            << (colour ? "cairn: \033[31merror:\033[0m " : "cairn: error: ") << core::printable(message) << std::endl;
 }
 
 }  // namespace cairn::cli

@@ -117,6 +117,8 @@ std::string cost_text(const pipeline::Problem& problem, const Verdict& verdict) 
 /// Writes the best decomposition found within the limit.
 solvers::Treewidth write_decomposition(const InfoArguments& arguments, const core::Graph& graph) {
   const solvers::SolveOptions options = arguments.search.options();
+  ProgressLine line(arguments.console);
+  line.name_phase("decomposing the graph");
   solvers::Treewidth found = solvers::find_treewidth(graph, {.limit = options.limit, .seed = options.seed});
   core::write_file(arguments.td, solvers::td_text(found.decomposition, graph.node_count()));
   return found;

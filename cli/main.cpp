@@ -2,9 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
 #include <iostream>
+#include <limits>
 
 #include "cairn/cli/command.h"
+#include "cairn/cli/output.h"
 #include "cairn/core/text.h"
 #include "cairn/core/version.h"
 
@@ -43,7 +48,7 @@ std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>&
   const std::string& word = extras.front();
   if (word[0] == '-')
     return fmt::format("cairn has no option {}{}; see 'cairn --help'", word, suggestion(word, option_names(root)));
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"help"};
   for (const auto& subcommand : subcommands) names.push_back(subcommand.app->get_name());
   return fmt::format("cairn has no subcommand '{}'{}; see 'cairn --help'", word, suggestion(word, names));
 }
@@ -52,7 +57,7 @@ std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>&
 std::string help(const CLI::App& root) {
   constexpr std::size_t kFirst = 3;
   std::string text = fmt::format(
-      "{}\n\nUsage: cairn COMMAND [OPTIONS]     'cairn COMMAND --help' says what it takes\n\n", root.get_description());
+      "{}\n\nUsage: cairn COMMAND [OPTIONS]     'cairn help COMMAND' says what it takes\n\n", root.get_description());
   const auto subcommands = root.get_subcommands([](const CLI::App*) { return true; });
   for (std::size_t i = 0; i < subcommands.size(); ++i) {
     if (i == 0) text += "Start with:\n";
@@ -64,6 +69,7 @@ std::string help(const CLI::App& root) {
          "  cairn info resnet50 --batch 8\n"
          "  cairn solve resnet50 --batch 8 --budget 60% -o s.json\n"
          "  cairn run gpt2 --layers 4 --seq 128 --batch 8 --budget 50% --report gpt2.html\n"
+         "A file - is standard input or output; compressed files (gzip) are read as they are.\n"
          "Exit codes: 0 done, 2 bad usage or input, 3 proved infeasible, 4 nothing found within the limits,\n"
          "5 device missing or out of memory, 130 interrupted.\n";
 }
@@ -88,9 +94,78 @@ std::string describe_empty_values(int argc, char** argv) {
   return {};
 }
 
+/// What is wrong with the number that a word is to be, in words; empty where nothing is. A whole one then stands in
+/// `word` in plain digits: CLI11 would read 010 as octal, and -1 as the largest number there is.
+std::string read_number(std::string_view type, std::string& word) {
+  if (type.starts_with("FLOAT")) {
+    double value = 0;
+    const char* const end = word.data() + word.size();
+    const bool good = std::from_chars(word.data(), end, value) == std::from_chars_result{end, {}};
+    return good && std::isfinite(value) ? "" : "is no number";
+  }
+  const bool is_unsigned = type.starts_with("UINT");
+  std::int64_t value = 0;
+  const core::NumberFault fault = core::parse_whole(word, value);
+  if (fault == core::NumberFault::no_number || fault == core::NumberFault::fraction)
+    return fmt::format("is no whole number{}", is_unsigned ? " from 0 on" : "");
+  if (is_unsigned && word.front() == '-' && value != 0) return "is negative; give a whole number from 0 on";
+  if (fault == core::NumberFault::none) {
+    word = std::to_string(value);
+    return "";
+  }
+  std::uint64_t large = 0;
+  const char* const end = word.data() + word.size();
+  if (is_unsigned && std::from_chars(word.data(), end, large) == std::from_chars_result{end, {}}) return "";
+  if (word.front() == '-')
+    return fmt::format("is too small; the least is {}", std::numeric_limits<std::int64_t>::min());
+  return fmt::format("is too large; the most is {}", is_unsigned ? std::numeric_limits<std::uint64_t>::max()
+                                                                 : std::numeric_limits<std::int64_t>::max());
+}
+
+/// Checks what is given to every option with numbers before anything else looks at it.
+void check_numbers(const std::vector<Subcommand>& subcommands) {
+  for (const auto& subcommand : subcommands) {
+    for (CLI::Option* option : subcommand.app->get_options()) {
+      const std::string type = option->get_type_name();
+      if (!type.starts_with("INT") && !type.starts_with("UINT") && !type.starts_with("FLOAT")) continue;
+      if (type.starts_with("INT|")) continue;  // or a word
+      option->transform(CLI::Validator(
+          [option, type](std::string& word) -> std::string {
+            const std::string typed = word, fault = read_number(type, word);
+            if (!fault.empty()) throw core::InputError(fmt::format("{} {} {}", option->get_name(), typed, fault));
+            return {};
+          },
+          ""));
+    }
+  }
+}
+
+/// The words as CLI11 is to read them: `help` alone, `help COMMAND` and `COMMAND help` ask for help, and so does nothing.
+std::vector<std::string> read_words(int argc, char** argv, const std::vector<Subcommand>& subcommands) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const std::string help = "--help";
+  const auto is_command = [&](const std::string& word) {
+    return std::any_of(subcommands.begin(), subcommands.end(),
+                       [&](const Subcommand& subcommand) { return subcommand.app->get_name() == word; });
+  };
+  if (words.empty()) return {help};
+  if (words[0] == "help") {
+    words.erase(words.begin());
+    if (words.empty() || words[0] == "help") return {help};
+    if (is_command(words[0])) return {words[0], help};
+  } else if (words.size() == 2 && words[1] == "help" && !std::filesystem::exists("help") && is_command(words[0])) {
+    words[1] = help;
+  }
+  return words;
+}
+
 int main_guarded(int argc, char** argv) {
-  const bool json =
-      std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  const auto given = [&](std::string_view option) {
+    return std::any_of(argv + 1, argv + argc, [&](const char* word) { return word == option; });
+  };
+  const bool json = given("--json");
+  streams().json = json;
+  streams().quiet = given("--quiet") || given("-q");
   CLI::App app{
       "Cairn decides in which order a computation graph runs, what it throws away and computes again, and\n"
       "where every tensor lives, so that it fits into a memory budget; and it runs that decision.",
@@ -104,10 +179,28 @@ int main_guarded(int argc, char** argv) {
   app.formatter_fn([](const CLI::App* root, const std::string&, CLI::AppFormatMode) { return help(*root); });
   const std::string empty_values = describe_empty_values(argc, argv);
   if (!empty_values.empty()) return fail(kBadInput, empty_values, json);
+  check_numbers(subcommands);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = read_words(argc, argv, subcommands);
+    std::reverse(words.begin(), words.end());  // CLI11's order
+    app.parse(words);
   } catch (const CLI::Success& success) {  // --help and --version
-    return app.exit(success);
+    const int code = app.exit(success);
+    // A script that builds the command of what is empty is to notice.
+    return argc > 1 ? code : kBadInput;
+  } catch (const core::InputError& error) {
+    return fail(kBadInput, error.what(), json);
+  } catch (const CLI::ConversionError& error) {
+    // Numbers are numbers by now: those that remain do not fit into what holds them.
+    constexpr std::string_view kBefore = "Could not convert: ";
+    const std::string what = error.what();
+    const std::size_t equals = what.find(" = ");
+    const bool known = what.starts_with(kBefore) && equals != std::string::npos;
+    return fail(kBadInput,
+                known ? fmt::format("{} {} is out of its range; see --help",
+                                    what.substr(kBefore.size(), equals - kBefore.size()), what.substr(equals + 3))
+                      : what + "; see --help",
+                json);
   } catch (const CLI::ParseError& error) {
     const std::string extras = describe_extras(app, subcommands);
     return fail(kBadInput, extras.empty() ? fmt::format("{}; see --help", error.what()) : extras, json);

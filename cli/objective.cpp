@@ -59,8 +59,8 @@ std::string proved_text(const pipeline::Task& task, const pipeline::Answer& answ
   }
   if (gap.value == task.problem.baseline.cost)
     return "no schedule costs less, whatever memory it has; one of this cost may have a lower peak";
-  return fmt::format("no schedule{} whose plan fits into {} bytes costs less", scope,
-                     answer.curve->points[*answer.curve->knee].budget);
+  return fmt::format("no schedule{} whose plan fits into {} costs less", scope,
+                     bytes_text(answer.curve->points[*answer.curve->knee].budget));
 }
 
 std::string gap_text(const pipeline::Task& task, const pipeline::Answer& answer) {
@@ -70,11 +70,12 @@ std::string gap_text(const pipeline::Task& task, const pipeline::Answer& answer)
     return fmt::format("{} at most {:.2f}% above the optimum: no schedule{}", of, gap.pct(), bound);
   };
   if (gap.of_peak)
-    return text("peak", fmt::format("{}{} has a peak below {} bytes", scope,
+    return text("peak", fmt::format("{}{} has a peak below {}", scope,
                                     task.max_cost ? fmt::format(" that costs no more than {}", *task.max_cost) : "",
-                                    gap.bound.value));
+                                    bytes_text(gap.bound.value)));
   const std::string within =
-      answer.curve ? fmt::format(" whose plan fits into {} bytes", answer.curve->points[*answer.curve->knee].budget)
+      answer.curve ? fmt::format(" whose plan fits into {}",
+                                 bytes_text(answer.curve->points[*answer.curve->knee].budget))
                    : " within the budget";
   return text("cost", fmt::format("{}{} costs less than {}", within, scope, gap.bound.value));
 }
@@ -176,13 +177,14 @@ Failure failure_of(const pipeline::Task& task, const SolverArguments& search, co
   std::string message = not_found_text(problem, least, solution.stop);
   if (answer.plan_alone_misses(problem.budget)) {
     message = fmt::format(
-        "found no schedule of '{}' whose plan fits into {} bytes{}: the lowest plan needs {} bytes; {}; raise --budget "
-        "or --time-limit{}",
-        problem.name, *problem.budget, rounding_text(problem), answer.plan->bytes, ended, other);
+        "found no schedule of '{}' whose plan fits into {}{}: the lowest plan needs {}, and {}; {}; raise --budget or "
+        "--time-limit{}",
+        problem.name, share_text(problem, *problem.budget, true), rounding_text(problem),
+        share_text(problem, answer.plan->bytes), bound_text(problem), ended, other);
   } else if (answer.plan) {
-    message += fmt::format("; the best so far is planned with {} bytes", answer.plan->bytes);
+    message += fmt::format("; the best so far is planned with {}", share_text(problem, answer.plan->bytes));
   }
-  if (answer.plan && !output.empty()) message += fmt::format("; the best so far was written to '{}'", output);
+  if (answer.plan && !output.empty()) message += fmt::format("; the best so far was written to '{}'", core::output_name(output));
   return {kNotFound, message, std::move(json)};
 }
 

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "cairn/cli/command.h"
+#include "cairn/core/formats/files.h"
 #include "cairn/pipeline/pareto.h"
 #include "cairn/pipeline/problem.h"
 #include "cairn/pipeline/solve.h"
@@ -21,17 +27,34 @@ struct Console {
   bool quiet = false;
 
   void add_to(CLI::App& app);
-  /// With --json the object, else the table (unless --quiet). Tables are on stdout and carry no colours.
+  /// With --json the object, else the table (unless --quiet). Tables carry no colours, and names in them no control
+  /// characters; they are on stdout, or on stderr where an output file is `-`.
   void print(const Json& object, const std::string& table) const;
 };
+
+/// The same options as the process was given them, for what has no Console at hand. main sets it before it parses.
+struct Streams {
+  bool json = false, quiet = false;
+  std::string_view stdout_option;  ///< the option whose file is `-`; empty: none
+};
+Streams& streams();
+
+/// What was noticed while reading, for --json; print_warning adds to it.
+Json warnings_json();
+/// One line on stderr, unless --quiet.
+void print_warning(const core::ReadWarning& warning);
+/// How the command reads a file: Ctrl-C ends it, warnings are printed, and a long read shows how far it is.
+core::ReadOptions reading(const std::string& path);
 
 /// What tables are printed from; the first cell of a row names it.
 using Rows = std::vector<std::vector<std::string>>;
 /// Rows of cells in aligned columns; the first row is underlined when `header` is set.
 std::string format_table(const Rows& rows, bool header = false);
 
-/// "1.50 KiB (1536 bytes)".
+/// "1.50 KiB (1536 bytes)", "20 bytes".
 std::string bytes_text(std::int64_t bytes);
+/// The same with its share: "1.50 KiB (1536 bytes, 75.0% of the baseline peak)", or shorter "(1536 bytes, 75.0%)".
+std::string share_text(const pipeline::Problem& problem, std::int64_t bytes, bool in_full = false);
 /// 100 * (value - base) / base; 0 where base is 0.
 double increase_pct(std::int64_t value, std::int64_t base);
 
@@ -51,10 +74,13 @@ std::string lower_bound_reason(const pipeline::Problem& problem);
 
 bool stderr_is_terminal();
 
-/// A line on stderr that is written over and over while that is a terminal; erases itself when it ends.
+/// A line on stderr that is written over and over while that is a terminal, cut to the terminal's width as it is at the
+/// time; erases itself when it ends. Not to be moved once it shows something.
 class ProgressLine {
  public:
   explicit ProgressLine(const Console& console) : active_(stderr_is_terminal() && !console.quiet) {}
+  /// As the process's options want it.
+  ProgressLine() : active_(stderr_is_terminal() && !streams().quiet) {}
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -62,6 +88,11 @@ class ProgressLine {
   /// Whether anything is shown.
   bool active() const { return active_; }
   void show(const std::string& text);
+  /// Until something else is to be shown: what `text` says of the seconds since this call, several times a second. It
+  /// is called by a thread of the line's own, and no more once the line ends.
+  void keep_showing(std::function<std::string(double seconds)> text);
+  /// For a phase that tells nothing of itself: "planning: 3.2 s", from half a second on.
+  void name_phase(const std::string& phase);
   /// A bar, `share` of which, from 0 to 1, is full.
   static std::string bar(double share);
   /// For SolveOptions::progress; empty where nothing is to be shown.
@@ -70,11 +101,22 @@ class ProgressLine {
   std::function<void(const pipeline::CurveProgress&)> of_curve(double limit_seconds);
 
  private:
+  void draw(const std::string& text);
+
   bool active_, shown_ = false;
+  std::mutex mutex_;  ///< of what follows, and of stderr
+  std::condition_variable wake_;
+  std::function<std::string(double)> text_;
+  std::chrono::steady_clock::time_point since_;
+  bool ended_ = false;
+  std::thread ticker_;
 };
 
 /// " with sizes rounded up to --alignment 256" where the problem was and that changed its figures.
 std::string rounding_text(const pipeline::Problem& problem);
+
+/// "the lower bound is 1.50 KiB (1536 bytes, 75.0%), set by 'conv1'".
+std::string bound_text(const pipeline::Problem& problem);
 
 /// Why a search came back, in words.
 std::string stop_text(solvers::Stop stop);

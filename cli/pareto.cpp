@@ -141,11 +141,12 @@ std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const 
   const bool proved = curve.points.front().status == solvers::Status::infeasible;
   throw Failure(
       proved ? kInfeasible : kNotFound,
-      fmt::format("{} '{}' {} {} bytes, the largest of the budgets: the lower bound is {} bytes, and {} bytes "
-                  "are known to do; {}raise --budgets{}",
+      fmt::format("{} '{}' {} {}, the largest of the budgets: the lower bound is {}, and {} are known to do; {}raise "
+                  "--budgets{}",
                   proved ? "no schedule of" : "found no schedule of", problem.name,
-                  proved || arguments.peak_only ? "fits into" : "whose plan fits into", most, curve.peak_bound.value,
-                  curve.least_memory, proved ? "" : fmt::format("the search ended {}; ", stop_text(curve.stop)),
+                  proved || arguments.peak_only ? "fits into" : "whose plan fits into",
+                  share_text(problem, most, true), share_text(problem, curve.peak_bound.value),
+                  share_text(problem, curve.least_memory), proved ? "" : fmt::format("the search ended {}; ", stop_text(curve.stop)),
                   proved ? "" : " or --time-limit"),
       std::move(json));
 }

@@ -81,7 +81,7 @@ Space parse_space(const PlanArguments& arguments) {
 /// Offsets of an earlier plan, by id.
 void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
   std::unordered_map<std::string, std::int64_t> offsets;
-  for (const core::BufferSpec& spec : core::load_minimalloc_csv(path, {.stop = &catch_interrupt()})) {
+  for (const core::BufferSpec& spec : core::load_minimalloc_csv(path, reading(path))) {
     if (spec.offset) offsets.emplace(spec.id, *spec.offset);
   }
   if (offsets.empty())
@@ -144,8 +144,8 @@ Rows rows_of(const Planned& result) {
 
 [[noreturn]] void fail_interrupted(const core::Plan& plan, const std::string& output, Json json) {
   throw Failure(kInterrupted,
-                fmt::format("interrupted; the best plan so far needs {} bytes{}", plan.bytes,
-                            output.empty() ? std::string() : fmt::format(" and is in {}", output)),
+                fmt::format("interrupted; the best plan so far needs {}{}", bytes_text(plan.bytes),
+                            output.empty() ? std::string() : fmt::format(" and is in {}", core::output_name(output))),
                 std::move(json));
 }
 
@@ -161,14 +161,24 @@ pipeline::PlanReport report_of(const Planned& result, std::string name) {
   return report;
 }
 
+/// What `work` returns; its time is shown meanwhile.
+template <class Work>
+auto planned(const PlanArguments& arguments, const char* phase, const Work& work) {
+  ProgressLine line(arguments.console);
+  line.name_phase(phase);
+  return work();
+}
+
 // --- the two forms ---------------------------------------------------------------------------------------------------
 
 int plan_schedule(const PlanArguments& arguments) {
   const solvers::PlanOptions options = arguments.options();
   const core::Graph graph = arguments.source.source().load({.stop = &catch_interrupt()});
-  const auto file = core::load_schedule(arguments.schedule, graph);
+  const auto file = core::load_schedule(arguments.schedule, graph, {}, reading(arguments.schedule));
   const core::Stopwatch watch(options.limit);
-  Planned result{pipeline::checked_plan(graph, file.schedule, options), watch.seconds(), {}};
+  Planned result{planned(arguments, "planning", [&] { return pipeline::checked_plan(graph, file.schedule, options); }),
+                 watch.seconds(),
+                 {}};
   const core::Plan& plan = result.found.plan;
   if (!arguments.output.empty()) core::write_file(arguments.output, core::plan_to_json(graph, plan));
   if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
@@ -204,26 +214,30 @@ std::string conflict_text(const std::vector<std::string>& ids) {
 int plan_csv(const PlanArguments& arguments) {
   const Space space = parse_space(arguments);
   solvers::PlanOptions options = arguments.options();
-  auto specs = core::load_minimalloc_csv(arguments.buffers, {.stop = &catch_interrupt()});
+  auto specs = core::load_minimalloc_csv(arguments.buffers, reading(arguments.buffers));
   if (!arguments.hints.empty()) take_hints(specs, arguments.hints);
   const std::string contradiction =
       core::check_fixed_offsets(specs, space.forbidden, arguments.alignment, space.capacity);
-  if (!contradiction.empty()) throw core::InputError(fmt::format("{}: {}", arguments.buffers, contradiction));
+  if (!contradiction.empty()) throw core::InputError(fmt::format("{}: {}", core::input_name(arguments.buffers), contradiction));
 
   const core::Stopwatch watch(options.limit);
   if (!arguments.minimize) options.capacity = space.capacity;
-  Planned result{pipeline::checked_plan(specs, space.forbidden, options), 0, space.capacity};
+  Planned result{
+      planned(arguments, "planning", [&] { return pipeline::checked_plan(specs, space.forbidden, options); }), 0,
+      space.capacity};
   solvers::PlanConflict conflict;
   if (result.status() == solvers::Status::infeasible) {
     solvers::PlanProblem problem = solvers::plan_problem(specs);
     problem.forbidden = space.forbidden;
     options.capacity = space.capacity;
     options.limit = watch.rest();
-    conflict = solvers::irreducible_conflict(problem, options);
+    conflict = planned(arguments, "looking for what does not fit",
+                       [&] { return solvers::irreducible_conflict(problem, options); });
     if (!arguments.minimize) {  // so that the least capacity known to do can be named
       options.capacity.reset();
       options.limit = watch.rest();
-      solvers::PlanSolution lowest = pipeline::checked_plan(specs, space.forbidden, options);
+      solvers::PlanSolution lowest = planned(
+          arguments, "planning", [&] { return pipeline::checked_plan(specs, space.forbidden, options); });
       lowest.lower_bound = std::max(lowest.lower_bound, result.found.lower_bound);
       if (lowest.plan.bytes <= result.found.plan.bytes) result.found = std::move(lowest);
     }
@@ -249,11 +263,12 @@ int plan_csv(const PlanArguments& arguments) {
   if (result.status() == solvers::Status::infeasible)
     throw Failure(
         kInfeasible,
-        fmt::format("no plan of '{}' fits into {} bytes: {}{}; {} bytes are known to do", arguments.buffers,
-                    *space.capacity,
-                    plan.lower_bound > *space.capacity ? fmt::format("{} bytes are live at once", plan.lower_bound)
-                                                       : fmt::format("{} bytes are needed", result.found.lower_bound),
-                    conflict_text(ids), plan.bytes),
+        fmt::format("no plan of '{}' fits into {}: {}{}; {} are known to do", core::input_name(arguments.buffers),
+                    bytes_text(*space.capacity),
+                    plan.lower_bound > *space.capacity
+                        ? fmt::format("{} are live at once", bytes_text(plan.lower_bound))
+                        : fmt::format("{} are needed", bytes_text(result.found.lower_bound)),
+                    conflict_text(ids), bytes_text(plan.bytes)),
         std::move(json));
   const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
   if (!output.empty() && (result.fits() || catch_interrupt())) {
@@ -265,9 +280,10 @@ int plan_csv(const PlanArguments& arguments) {
   if (catch_interrupt()) fail_interrupted(plan, output, std::move(json));
   if (!result.fits())
     throw Failure(kNotFound,
-                  fmt::format("found no plan of '{}' within {} bytes, and none is excluded (lower bound {} bytes); {} "
-                              "bytes are known to do",
-                              arguments.buffers, *space.capacity, result.found.lower_bound, plan.bytes),
+                  fmt::format("found no plan of '{}' within {}, and none is excluded: the lower bound is {}; {} are known "
+                              "to do",
+                              core::input_name(arguments.buffers), bytes_text(*space.capacity),
+                              bytes_text(result.found.lower_bound), bytes_text(plan.bytes)),
                   std::move(json));
   arguments.console.print(json, format_table(rows_of(result)));
   return kDone;

@@ -108,11 +108,13 @@ void check(const SimulateArguments& arguments, const CLI::App& app, const Proces
     throw core::InputError(fmt::format("--on-bad-line '{}' must be stop or skip", arguments.on_bad_line));
   if (arguments.schedules == "-" && processes.count() > 1)
     throw core::InputError("--schedules - reads stdin, which only one process has; give a file that all can read");
+  if (arguments.checkpoint == "-")
+    throw core::InputError("--checkpoint is read and replaced again and again; give it a file instead of -");
   require_outputs({{"-o", arguments.output},
                    {"--best", arguments.best},
                    {"--report", arguments.report},
                    {"--checkpoint", arguments.checkpoint}},
-                  {arguments.graph.input(), {"--schedules", arguments.schedules == "-" ? "" : arguments.schedules}});
+                  {arguments.graph.input(), {"--schedules", arguments.schedules}});
 }
 
 /// What a sweep needs.
@@ -400,7 +402,7 @@ Subcommand add_simulate(CLI::App& root) {
   a.console.add_to(*app);
   const auto between = [](std::int64_t low, std::int64_t high) { return CLI::Range(low, high); };
   app->add_option("--random", a.random, "how many random schedules, as 100k, 10M or 5G");
-  app->add_option("--schedules", a.schedules, "file with one schedule a line, or - for stdin");
+  app->add_option("--schedules", a.schedules, "file with one schedule a line");
   app->add_option("--seed", a.seed, "of the random schedules")->capture_default_str();
   app->add_option("--recompute", a.moves, "most recomputed steps of a random schedule")
       ->capture_default_str()

@@ -13,8 +13,11 @@ namespace cairn::cli {
 int write_tw_curve(const Console& console, const pipeline::Problem& problem, const solvers::SolveOptions& options,
                    const std::string& path) {
   constexpr std::int32_t kMostPoints = 64;
-  const std::vector<solvers::TwPoint> points =
-      solvers::tw_sweep(problem.graph, solvers::tw_options(options), kMostPoints);
+  const std::vector<solvers::TwPoint> points = [&] {
+    ProgressLine line(console);
+    line.name_phase("decomposing the graph and running TWRemat(k)");
+    return solvers::tw_sweep(problem.graph, solvers::tw_options(options), kMostPoints);
+  }();
   core::write_file(path, pipeline::tw_curve_csv(points));
   Json list = Json::array();
   Rows rows{{"k", "steps", "% of nodes", "peak", "cost", "cleaned up: steps", "cost"}};
@@ -60,6 +63,8 @@ int stream_tw_schedule(const Console& console, const pipeline::Problem& problem,
   if (tw.k == 0) throw core::InputError("--stream writes one TWRemat(k): give --option k=K");
   if (path.empty()) throw core::InputError("--stream needs a file to write: give -o FILE");
   const solvers::TwPoint point = [&] {
+    ProgressLine line(console);
+    line.name_phase("decomposing the graph and writing the schedule");
     try {
       return pipeline::stream_tw_schedule(problem.graph, tw, path);
     } catch (const core::InterruptedError& error) {

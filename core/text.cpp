@@ -110,6 +110,85 @@ std::optional<std::int64_t> unit_bytes(std::string_view unit) {
   return std::nullopt;
 }
 
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 1;
+  bool valid = false;  ///< else one byte that begins no UTF-8 sequence
+};
+
+/// The first character of a text that is not empty.
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return {first, 1, true};
+  const std::size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || bytes > text.size()) return {first, 1, false};
+  char32_t code = first & (0xFFU >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {first, 1, false};
+    code = code << 6 | (byte(i) & 0x3F);
+  }
+  constexpr std::array<char32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (code < kLeast[bytes] || code > 0x10FFFF || surrogate) return {first, 1, false};
+  return {code, bytes, true};
+}
+
+struct CodeRange {
+  char32_t first, last;
+};
+
+template <std::size_t N>
+bool contains(const std::array<CodeRange, N>& ranges, char32_t code) {
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), code,
+                                      [](char32_t c, const CodeRange& range) { return c < range.first; });
+  return after != ranges.begin() && code <= std::prev(after)->last;
+}
+
+/// Of Unicode's East Asian Width the wide and full-width characters, blocks that have few others taken whole.
+constexpr std::array<CodeRange, 29> kWide{{{0x1100, 0x115F},   {0x231A, 0x231B},   {0x2329, 0x232A},   {0x23E9, 0x23EC},
+                                           {0x23F0, 0x23F0},   {0x23F3, 0x23F3},   {0x25FD, 0x25FE},   {0x2614, 0x2615},
+                                           {0x2648, 0x2653},   {0x26A1, 0x26A1},   {0x2705, 0x2705},   {0x2728, 0x2728},
+                                           {0x274C, 0x274C},   {0x2753, 0x2757},   {0x2B50, 0x2B55},   {0x2E80, 0x303E},
+                                           {0x3041, 0xA4CF},   {0xA960, 0xA97C},   {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},
+                                           {0xFE10, 0xFE19},   {0xFE30, 0xFE6F},   {0xFF01, 0xFF60},   {0xFFE0, 0xFFE6},
+                                           {0x16FE0, 0x1B2FF}, {0x1F004, 0x1F0CF}, {0x1F18E, 0x1F265}, {0x1F300, 0x1FAFF},
+                                           {0x20000, 0x3FFFD}}};
+constexpr std::array<CodeRange, 11> kCombining{{{0x0300, 0x036F},
+                                                {0x0483, 0x0489},
+                                                {0x0591, 0x05BD},
+                                                {0x0610, 0x061A},
+                                                {0x064B, 0x065F},
+                                                {0x1AB0, 0x1AFF},
+                                                {0x1DC0, 0x1DFF},
+                                                {0x200B, 0x200F},
+                                                {0x20D0, 0x20FF},
+                                                {0xFE00, 0xFE0F},
+                                                {0xE0100, 0xE01EF}}};
+/// Controls, and what changes how the text around it is shown.
+constexpr std::array<CodeRange, 8> kUnseen{{{0x00, 0x1F},
+                                            {0x7F, 0x9F},
+                                            {0x200B, 0x200B},
+                                            {0x200E, 0x200F},
+                                            {0x2028, 0x202E},
+                                            {0x2060, 0x2069},
+                                            {0xFEFF, 0xFEFF},
+                                            {0xFFF9, 0xFFFB}}};
+
+/// Of a character that is not escaped.
+std::size_t columns_of(const Character& character) {
+  if (character.code < 0x300) return 1;
+  if (contains(kCombining, character.code)) return 0;
+  return contains(kWide, character.code) ? 2 : 1;
+}
+
+/// The length of the sequence `ESC [ ... m` that the text begins with; 0: none.
+std::size_t colour_bytes(std::string_view text) {
+  if (!text.starts_with("\033[")) return 0;
+  const std::size_t end = text.find_first_not_of("0123456789;", 2);
+  return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
+}
+
 [[noreturn]] void bad_budget(std::string_view text, std::string_view why) {
   throw InputError(fmt::format(
       "budget '{}' {}; accepted are bytes (12345), a size (1.5GiB, 200MB) or a share of the baseline peak (80%)", text,
@@ -149,10 +228,116 @@ std::string format_bytes(std::int64_t bytes) {
   return fmt::format("{:.2f} {}", value, kUnits[unit]);
 }
 
+std::string printable(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    const std::string_view bytes = text.substr(0, character.bytes);
+    text.remove_prefix(character.bytes);
+    if (character.valid && !contains(kUnseen, character.code)) {
+      shown += bytes;
+    } else if (bytes == "\n" || bytes == "\t" || bytes == "\r") {
+      shown += bytes == "\n" ? "\\n" : bytes == "\t" ? "\\t" : "\\r";
+    } else {
+      const auto code = static_cast<std::uint32_t>(character.code);
+      shown += code < 0x100 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
+    }
+  }
+  return shown;
+}
+
+std::size_t display_width(std::string_view text) {
+  std::size_t columns = 0;
+  while (!text.empty()) {
+    const std::size_t colour = colour_bytes(text);
+    const Character character = first_character(text);
+    if (colour == 0) columns += columns_of(character);
+    text.remove_prefix(colour > 0 ? colour : character.bytes);
+  }
+  return columns;
+}
+
+std::string cut_to_width(std::string_view text, std::size_t columns) {
+  constexpr std::string_view kPlain = "\033[0m";
+  std::string cut;
+  bool coloured = false;
+  while (!text.empty()) {
+    if (const std::size_t colour = colour_bytes(text); colour > 0) {
+      coloured = text.substr(0, colour) != kPlain;
+      cut += text.substr(0, colour);
+      text.remove_prefix(colour);
+      continue;
+    }
+    const Character character = first_character(text);
+    const std::size_t needed = columns_of(character);
+    if (needed > columns) break;
+    columns -= needed;
+    cut += text.substr(0, character.bytes);
+    text.remove_prefix(character.bytes);
+  }
+  if (coloured) cut += kPlain;
+  return cut;
+}
+
+NumberFault parse_whole(std::string_view text, std::int64_t& value) {
+  const char* const end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, value) == std::from_chars_result{end, {}}) return NumberFault::none;
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  const std::size_t mantissa_end = std::min(text.find_first_not_of("0123456789."), text.size());
+  std::string_view digits = text.substr(0, mantissa_end), rest = text.substr(mantissa_end);
+  const std::size_t point = digits.find('.');
+  if (digits.find_first_of("0123456789") == std::string_view::npos ||
+      (point != std::string_view::npos && digits.find('.', point + 1) != std::string_view::npos))
+    return NumberFault::no_number;
+  // The value is the digits, without the point, times ten to this power.
+  std::int64_t power = point == std::string_view::npos ? 0 : -static_cast<std::int64_t>(digits.size() - point - 1);
+  if (!rest.empty()) {
+    if (rest.front() != 'e' && rest.front() != 'E') return NumberFault::no_number;
+    rest.remove_prefix(1);
+    const bool plus = rest.starts_with('+');
+    if (plus) rest.remove_prefix(1);
+    const std::string_view figures = rest.substr(rest.starts_with('-') && !plus ? 1 : 0);
+    if (figures.empty() || figures.find_first_not_of("0123456789") != std::string_view::npos)
+      return NumberFault::no_number;
+    constexpr std::int64_t kFarAway = std::numeric_limits<std::int32_t>::max();
+    std::int64_t exponent = 0;
+    const bool near = std::from_chars(rest.data(), rest.data() + rest.size(), exponent).ec == std::errc();
+    exponent = near ? std::clamp(exponent, -kFarAway, kFarAway) : rest.front() == '-' ? -kFarAway : kFarAway;
+    power += exponent;
+  }
+  std::string figures;
+  for (const char c : digits) {
+    if (c != '.' && (c != '0' || !figures.empty())) figures += c;
+  }
+  while (!figures.empty() && figures.back() == '0') {
+    figures.pop_back();
+    ++power;
+  }
+  value = 0;
+  if (figures.empty()) return NumberFault::none;
+  if (power < 0) return NumberFault::fraction;
+  if (static_cast<std::int64_t>(figures.size()) + power > static_cast<std::int64_t>(kMaxDigits))
+    return NumberFault::too_large;
+  figures.append(static_cast<std::size_t>(power), '0');
+  if (negative) figures.insert(0, 1, '-');
+  const char* const last = figures.data() + figures.size();
+  const bool fits = std::from_chars(figures.data(), last, value) == std::from_chars_result{last, {}};
+  return fits ? NumberFault::none : NumberFault::too_large;
+}
+
 std::int64_t parse_budget(std::string_view text, std::int64_t baseline_peak) {
   const std::string_view trimmed = trim(text);
   if (!trimmed.empty() && trimmed.front() == '-') bad_budget(trimmed, "is negative");
-  const std::optional<Decimal> value = parse_decimal(trimmed);
+  std::optional<Decimal> value = parse_decimal(trimmed);
+  if (value && !value->rest.empty() && (value->rest[0] == 'e' || value->rest[0] == 'E')) {
+    std::int64_t whole = 0;
+    const NumberFault fault = parse_whole(trimmed, whole);
+    if (fault == NumberFault::fraction) bad_budget(trimmed, "is no whole number of bytes");
+    if (fault == NumberFault::too_large) bad_budget(trimmed, "is too large");
+    if (fault == NumberFault::none) value = Decimal{.digits = static_cast<Wide>(whole), .rest = {}};
+  }
   if (!value) bad_budget(trimmed, "is not a number of bytes");
 
   Wide numerator = value->digits;

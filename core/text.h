@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -17,7 +18,23 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 /// 1536 -> "1.50 KiB".
 std::string format_bytes(std::int64_t bytes);
 
-/// A memory budget as people write it: `1.5GiB`, `200MB`, `12345` (bytes), or `80%` of `baseline_peak`, rounded up (0
+/// The text as it can be shown anywhere: control characters, those that steer the direction of writing or take no room,
+/// and bytes that are no UTF-8 become `\n`, `\x1b`, `\u202e`. O(bytes).
+std::string printable(std::string_view text);
+
+/// Columns that UTF-8 text takes in a terminal: wide characters (East Asian ones, emoji) two, combining ones none, the
+/// sequences that set colours none. O(bytes).
+std::size_t display_width(std::string_view text);
+/// As much of its beginning as fits into `columns`, never half a character; colours that are cut off end.
+std::string cut_to_width(std::string_view text, std::size_t columns);
+
+/// What keeps a text from being a whole number in [-2^63, 2^63).
+enum class NumberFault : std::uint8_t { none, no_number, fraction, too_large };
+/// Reads "4096", "-7", "+3", "4.0", "1e3" or "12.50e1" exactly, whatever its digits; `value` is set where nothing is
+/// wrong. O(characters).
+NumberFault parse_whole(std::string_view text, std::int64_t& value);
+
+/// A memory budget as people write it: `1.5GiB`, `200MB`, `12345` or `1e9` (bytes), or `80%` of `baseline_peak`, rounded up (0
 /// where that is 0). Throws InputError, saying what is accepted, on anything else and on what is not positive.
 std::int64_t parse_budget(std::string_view text, std::int64_t baseline_peak);
 

@@ -16,8 +16,8 @@ constexpr std::array<ModelOption, 8> kOptions{{
     {"patch", 16, 1, "pixels of a patch's side"},
     {"layers", 8, 1, "mixer blocks"},
     {"width", 512, 1, "channels of a patch"},
-    {"token_mlp", 256, 1, "units of the token-mixing layer"},
-    {"channel_mlp", 2048, 1, "units of the channel-mixing layer"},
+    {"token-mlp", 256, 1, "units of the token-mixing layer"},
+    {"channel-mlp", 2048, 1, "units of the channel-mixing layer"},
     {"classes", 1000, 1, "classes"},
 }};
 
@@ -50,9 +50,9 @@ core::Graph build_mlp_mixer(const BuildOptions& options) {
   for (std::int64_t i = 0; i < value["layers"]; ++i) {
     const std::string name = fmt::format("block{}", i);
     Tensor y = layer_norm(model, name + ".norm1", x);
-    x = model.add(name + ".add1", x, mix_tokens(model, name + ".tokens", y, value["token_mlp"]));
+    x = model.add(name + ".add1", x, mix_tokens(model, name + ".tokens", y, value["token-mlp"]));
     y = layer_norm(model, name + ".norm2", x);
-    x = model.add(name + ".add2", x, mix_channels(model, name + ".channels", y, value["channel_mlp"]));
+    x = model.add(name + ".add2", x, mix_channels(model, name + ".channels", y, value["channel-mlp"]));
   }
   x = model.mean_pool("avgpool", layer_norm(model, "norm", x));
   x = linear(model, "head", x, value["classes"]);

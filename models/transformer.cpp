@@ -24,8 +24,8 @@ constexpr Options options_of_size(std::int64_t width, std::int64_t heads, std::i
       {"ff", ff, 1, "units of the feed-forward layer"},
       {"vocab", 37000, 1, "tokens, shared by source and target"},
       {"dropout", dropout, 0, "percent of each sublayer's output that is dropped"},
-      {"attention_dropout", 0, 0, "percent of the attention weights that is dropped"},
-      {"relu_dropout", 0, 0, "percent of the feed-forward layer's units that is dropped"},
+      {"attention-dropout", 0, 0, "percent of the attention weights that is dropped"},
+      {"relu-dropout", 0, 0, "percent of the feed-forward layer's units that is dropped"},
   }};
 }
 constexpr Options kBase = options_of_size(512, 8, 2048, 10);
@@ -86,12 +86,12 @@ class Transformer {
     return add_and_norm(
         name, x,
         attention(model_, name, x, memory,
-                  {.heads = value_["heads"], .causal = causal, .dropout = value_.probability("attention_dropout")}));
+                  {.heads = value_["heads"], .causal = causal, .dropout = value_.probability("attention-dropout")}));
   }
 
   Tensor feed_forward(const std::string& name, const Tensor& x) {
     Tensor hidden = model_.relu(name + ".relu", linear(model_, name + ".linear1", x, value_["ff"]));
-    hidden = model_.dropout(name + ".relu.dropout", hidden, value_.probability("relu_dropout"));
+    hidden = model_.dropout(name + ".relu.dropout", hidden, value_.probability("relu-dropout"));
     return add_and_norm(name, x, linear(model_, name + ".linear2", hidden, x.channels()));
   }
 

@@ -27,7 +27,7 @@ bool GraphSource::is_model() const {
 }
 
 bool GraphSource::is_file() const {
-  return !is_model() && (std::filesystem::exists(name) || name.find_first_of("./\\") != std::string::npos);
+  return !is_model() && (name == "-" || std::filesystem::exists(name) || name.find_first_of("./\\") != std::string::npos);
 }
 
 core::Graph GraphSource::build() const { return as_asked(models::build_model(name, options)); }
@@ -37,7 +37,10 @@ core::Graph GraphSource::load(const core::Limit& limit) const {
   if (!is_file())
     throw core::InputError(fmt::format("'{}' is neither a file nor a model{}; 'cairn models' lists the models", name,
                                        core::did_you_mean(name, model_names())));
-  return as_asked(core::load_graph(name, limit));
+  core::ReadOptions how = reading;
+  how.limit = limit;
+  if (how.limit.stop == nullptr) how.limit.stop = reading.limit.stop;
+  return as_asked(core::load_graph(name, how));
 }
 
 core::Graph GraphSource::as_asked(core::Graph graph) const {
@@ -57,7 +60,7 @@ core::Graph GraphSource::stored_as(const core::Graph& loaded, core::Precision pr
 Problem::Problem(core::Graph graph_in, std::string_view budget_text, std::string_view fallback_name,
                  std::int64_t alignment)
     : graph(std::move(graph_in)),
-      name(graph.name().empty() ? fallback_name : graph.name()),
+      name(graph.name().empty() ? core::input_name(std::string(fallback_name)) : graph.name()),
       baseline(core::evaluate(graph, core::baseline_schedule(graph))),
       lower_bound(core::peak_lower_bound(graph)) {
   if (budget_text.empty()) return;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/precision.h"
@@ -22,12 +23,14 @@ class DefectError : public core::Error {
   using Error::Error;
 };
 
-/// A graph by its name: a file in any format that can be read, or one of models::registry() with its options.
+/// A graph by its name: a file in any format that can be read, `-` for standard input, or one of models::registry() with
+/// its options.
 struct GraphSource {
   std::string name;
   models::BuildOptions options;  ///< of models; files have none
   bool forward = false;          ///< the graph without its backward nodes: core::forward_part
   bool unit_cost = false;        ///< every node costs 1
+  core::ReadOptions reading;     ///< of files; load() has a limit of its own
 
   bool is_model() const;
   /// Whether load() would look for a file: one of that name exists, or the name looks like a path.

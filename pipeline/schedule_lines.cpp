@@ -1,15 +1,9 @@
 #include "cairn/pipeline/internal/schedule_lines.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -106,41 +100,16 @@ std::vector<LineBatch::Line> LineBatch::schedules() const {
   return lines;
 }
 
-ScheduleLines::ScheduleLines(std::string path, std::int64_t most_lines, const std::atomic<bool>* stop)
-    : path_(std::move(path)), most_lines_(most_lines), stop_(stop) {
-  std::error_code ignored;
-  if (path_ == "-") {
-    file_ = STDIN_FILENO;
-    path_ = "stdin";
-  } else if (std::filesystem::is_directory(path_, ignored)) {
-    throw core::InputError(fmt::format("{}: is a folder, not a file", path_));
-  } else if (file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC); file_ < 0) {
-    throw core::InputError(fmt::format("{}: cannot be opened: {}", path_, std::strerror(errno)));
-  }
-}
-
-ScheduleLines::~ScheduleLines() {
-  if (file_ > STDIN_FILENO) ::close(file_);
-}
+ScheduleLines::ScheduleLines(const std::string& path, std::int64_t most_lines, const std::atomic<bool>* stop)
+    : file_(path, {.stop = stop}), most_lines_(most_lines) {}
 
 bool ScheduleLines::read_more() {
-  constexpr std::size_t kPiece = std::size_t{1} << 20;
-  constexpr int kLookMs = 100;
   if (ended_) return false;
-  // A pipe may stay silent for long: the stop flag is looked at meanwhile.
-  pollfd ready{file_, POLLIN, 0};
-  while (::poll(&ready, 1, kLookMs) <= 0) {
-    if (stop_ != nullptr && *stop_) {
-      ended_ = true;
-      return false;
-    }
+  try {
+    ended_ = !file_.read(pending_);
+  } catch (const core::InterruptedError&) {
+    ended_ = true;
   }
-  const std::size_t size = pending_.size();
-  pending_.resize(size + kPiece);
-  const ssize_t count = ::read(file_, pending_.data() + size, kPiece);
-  if (count < 0) throw core::InputError(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
-  pending_.resize(size + static_cast<std::size_t>(count));
-  ended_ = count == 0;
   return !ended_;
 }
 
@@ -151,7 +120,7 @@ std::size_t ScheduleLines::line_end(std::size_t begin) {
     from = pending_.size();
     if (from - begin > kMostLineBytes)
       throw core::InputError(fmt::format(
-          "{}: line {}: is longer than 256 MiB; give one schedule a line", path_,
+          "{}: line {}: is longer than 256 MiB; give one schedule a line", file_.name(),
           line_ + std::count(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(begin), '\n')));
     if (!read_more()) return pending_.size();
   }
@@ -180,7 +149,7 @@ bool ScheduleLines::next(LineBatch& batch) {
   while (batch.one_object || (lines < most_lines_ && end < kBatchBytes)) {
     const std::size_t next = line_end(end);
     if (next == end) break;
-    if (next > kMostLineBytes) throw core::InputError(fmt::format("{}: the schedule is longer than 256 MiB", path_));
+    if (next > kMostLineBytes) throw core::InputError(fmt::format("{}: the schedule is longer than 256 MiB", file_.name()));
     end = next;
     ++lines;
   }

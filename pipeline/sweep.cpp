@@ -185,7 +185,7 @@ Swept sweep_file(const Problem& problem, sim::Simulator& simulator, const Schedu
     }
     if (const auto worst = std::min_element(all_bad.begin(), all_bad.end()); worst != all_bad.end())
       swept.failure = fmt::format("{}: line {}: {}; mend the line, or leave such lines out with --on-bad-line skip",
-                                  file.path == "-" ? "stdin" : file.path, worst->first, worst->second);
+                                  core::input_name(file.path), worst->first, worst->second);
     for (const std::string& text : ranks.gather(rows)) {
       if (csv) csv->write(text);
     }

@@ -5,7 +5,7 @@
 #   scripts/install_deps.sh --command    what the command alone needs
 set -eu
 
-packages='g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libopenblas-dev libboost-dev'
+packages='g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libopenblas-dev libboost-dev zlib1g-dev'
 case ${1:-} in
   '') packages="$packages git python3 clang-format catch2 libbenchmark-dev libopenmpi-dev openmpi-bin" ;;
   --command) ;;

@@ -2,12 +2,13 @@
 //   "residents": [{"name", "role", "type", "shape", "init", "scale", "gradient_of": index of a resident}]
 //   a node's "op": {"kind", "shape", "type", "args": ["n3", "n3.1", "r0"], "writes": index of a resident, attributes by
 //   their names}
-// where n3 is node 3 and r0 resident 0. Keys at their default values are left out; unknown keys are ignored.
+// where n3 is node 3 and r0 resident 0. Keys at their default values are left out; unknown keys are noticed and ignored.
 // Version 2 adds "pin": true, "outputs": [{"size", "keep", "inplace", "name"}] in place of a node's "size", "keep" and
 // "inplace", and outputs named [node, output] in "inputs" and "inplace". It is written where a graph needs it.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -24,6 +25,19 @@ namespace {
 constexpr std::array<std::string_view, 5> kRoles{"weight", "weight_grad", "optimizer", "data", "constant"};
 constexpr std::array<std::string_view, 3> kTypes{"f32", "i32", "bf16"};
 constexpr std::array<std::string_view, 6> kInits{"zeros", "ones", "normal", "uniform", "norm_params", "sinusoid"};
+
+// The keys of the file's objects, ascending.
+constexpr std::array<std::string_view, 7> kFileKeys{"format", "name",           "nodes",  "order",
+                                                    "resident_bytes", "residents", "version"};
+static_assert(std::ranges::is_sorted(kFileKeys));
+constexpr std::array<std::string_view, 7> kResidentKeys{"gradient_of", "init", "name", "role",
+                                                        "scale",       "shape", "type"};
+static_assert(std::ranges::is_sorted(kResidentKeys));
+constexpr std::array<std::string_view, 12> kNodeKeys{"backward", "cost", "forward", "inplace", "inputs",  "keep",
+                                                     "name",     "op",   "outputs", "pin",     "scratch", "size"};
+static_assert(std::ranges::is_sorted(kNodeKeys));
+constexpr std::array<std::string_view, 4> kOutputKeys{"inplace", "keep", "name", "size"};
+static_assert(std::ranges::is_sorted(kOutputKeys));
 
 // Resident bytes stay in the range in which the graph can add them up.
 constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
@@ -50,6 +64,17 @@ void for_each_attr(Attrs& attrs, const Visit& visit) {
   visit("seed", attrs.seed);
   visit("stream", attrs.stream);
   visit("perm", attrs.perm);
+}
+
+const std::vector<std::string_view>& op_keys() {
+  static const std::vector<std::string_view> keys = [] {
+    std::vector<std::string_view> all{"args", "kind", "shape", "type", "writes"};
+    OpAttrs attrs;
+    for_each_attr(attrs, [&](const char* key, const auto&) { all.emplace_back(key); });
+    std::sort(all.begin(), all.end());
+    return all;
+  }();
+  return keys;
 }
 
 // --- reading -------------------------------------------------------------------------------------------------------
@@ -119,6 +144,7 @@ Operand read_operand(const Json& value, std::int64_t node_count, std::int64_t re
 
 Op read_op(const Json& json, std::int64_t node_count, std::int64_t resident_count, const Place& place) {
   if (!json.is_object()) place.fail(fmt::format("\"op\" must be an object, not {}", describe(json)));
+  place.check_keys(json, op_keys(), "op.");
   Op op;
   require(json, "kind", place);
   try {
@@ -137,12 +163,13 @@ Op read_op(const Json& json, std::int64_t node_count, std::int64_t resident_coun
   return op;
 }
 
-Resident read_resident(const Json& json, std::int64_t index, std::int64_t count, std::string_view origin) {
-  Place place{.origin = origin, .list = "resident", .index = index};
+Resident read_resident(const Json& json, std::int64_t index, std::int64_t count, const Place& top) {
+  Place place{.origin = top.origin, .list = "resident", .index = index, .notices = top.notices};
   if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
   Resident resident;
   resident.name = string_or(json, "name", place, "");
   place.name = resident.name;
+  place.check_keys(json, kResidentKeys);
   resident.role = static_cast<Resident::Role>(read_name(json, "role", kRoles, place));
   resident.type = static_cast<Resident::Type>(read_name(json, "type", kTypes, place));
   resident.init = static_cast<Resident::Init>(read_name(json, "init", kInits, place));
@@ -166,7 +193,7 @@ std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place
   std::int64_t bytes = 0;
   const auto count = static_cast<std::int64_t>(list->size());
   for (std::int64_t i = 0; i < count; ++i) {
-    Resident resident = read_resident((*list)[static_cast<std::size_t>(i)], i, count, top.origin);
+    Resident resident = read_resident((*list)[static_cast<std::size_t>(i)], i, count, top);
     if (resident.bytes() > kBytesLimit - bytes)
       top.fail(fmt::format("the residents up to {} are more than 2^62 bytes", i));
     bytes += resident.bytes();
@@ -190,6 +217,7 @@ std::vector<Output> read_outputs(const Json& list, const Counts& counts, const P
   std::vector<Output> outputs;
   for (const Json& json : list) {
     if (!json.is_object()) place.fail(fmt::format("\"outputs\" must list objects, not {}", describe(json)));
+    place.check_keys(json, kOutputKeys, "outputs.");
     Output& output = outputs.emplace_back();
     output.size = require_int(json, "size", place);
     output.keep = bool_or(json, "keep", place, false);
@@ -199,12 +227,13 @@ std::vector<Output> read_outputs(const Json& list, const Counts& counts, const P
   return outputs;
 }
 
-Node read_node(const Json& json, std::int64_t index, const Counts& counts, std::string_view origin) {
-  Place place{.origin = origin, .list = "node", .index = index};
+Node read_node(const Json& json, std::int64_t index, const Counts& counts, Costs& costs, const Place& top) {
+  Place place{.origin = top.origin, .list = "node", .index = index, .notices = top.notices};
   if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
   Node node;
   node.name = string_or(json, "name", place, "");
   place.name = node.name;
+  place.check_keys(json, kNodeKeys);
   const Json* outputs = find_array(json, "outputs", place);
   if (counts.version == 1 && (outputs != nullptr || find(json, "pin") != nullptr)) {
     place.fail(fmt::format("\"{}\" needs \"version\": 2 at the top", outputs != nullptr ? "outputs" : "pin"));
@@ -218,7 +247,9 @@ Node read_node(const Json& json, std::int64_t index, const Counts& counts, std::
   } else {
     node.size = require_int(json, "size", place);
   }
-  node.cost = int_or(json, "cost", place, 0);
+  if (const Json* cost = find(json, "cost")) {
+    node.cost = costs.read(*cost, "cost", place, static_cast<NodeId>(index));
+  }
   node.scratch = int_or(json, "scratch", place, 0);
   node.keep = bool_or(json, "keep", place, false);
   node.backward = bool_or(json, "backward", place, false);
@@ -291,9 +322,10 @@ OrderedJson node_to_json(const Graph& graph, NodeId v) {
 
 }  // namespace
 
-Graph graph_from_cairn_json(const Json& file, std::string_view origin) {
-  const Place top{.origin = origin};
+Graph graph_from_cairn_json(const Json& file, std::string_view origin, Notices& notices) {
+  const Place top{.origin = origin, .notices = &notices};
   const std::int64_t version = check_header(file, "cairn.graph", top, nullptr, {}, 2);
+  top.check_keys(file, kFileKeys);
   GraphBuilder builder(string_or(file, "name", top, ""));
 
   const std::int64_t listed_bytes = read_residents(file, builder, top);
@@ -311,9 +343,11 @@ Graph graph_from_cairn_json(const Json& file, std::string_view origin) {
   const Json& nodes = require_array(file, "nodes", top);
   const auto node_count = static_cast<std::int64_t>(nodes.size());
   const Counts counts{version, node_count, resident_count};
+  Costs costs;
   for (std::int64_t v = 0; v < node_count; ++v) {
-    builder.add(read_node(nodes[static_cast<std::size_t>(v)], v, counts, origin));
+    builder.add(read_node(nodes[static_cast<std::size_t>(v)], v, counts, costs, top));
   }
+  costs.scale(builder, top);
   if (const Json* order = find_array(file, "order", top)) {
     std::vector<NodeId> steps;
     steps.reserve(order->size());

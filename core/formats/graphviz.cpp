@@ -6,12 +6,12 @@
 namespace cairn::core {
 namespace {
 
-/// As the inside of a quoted DOT string.
+/// As the inside of a quoted DOT string, in which a backslash is one.
 std::string escaped(std::string_view text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     if (c == '"' || c == '\\') safe += '\\';
-    safe += c == '\n' || c == '\r' ? ' ' : c;
+    safe += c;
   }
   return safe;
 }

@@ -3,14 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <optional>
 
 #include "cairn/core/error.h"
+#include "cairn/core/text.h"
 
-namespace cairn::core::formats {
+namespace cairn::core {
+namespace formats {
 
 std::string Place::text() const {
   if (list.empty()) return std::string(origin);
@@ -20,27 +26,32 @@ std::string Place::text() const {
 
 void Place::fail(std::string_view message) const { throw InputError(fmt::format("{}: {}", text(), message)); }
 
-void check_depth(std::string_view text, std::string_view origin) {
-  constexpr int kMostDepth = 256;
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (in_string) {
-      if (text[i] == '\\') {
-        ++i;  // whatever is escaped does not end the string
-      } else if (text[i] == '"') {
-        in_string = false;
-      }
-      continue;
-    }
-    if (text[i] == '"') in_string = true;
-    if (text[i] == '[' || text[i] == '{') ++depth;
-    if (text[i] == ']' || text[i] == '}') --depth;
-    if (depth > kMostDepth) {
-      throw InputError(
-          fmt::format("{}: the JSON is nested more than {} deep, as no file of a known format is", origin, kMostDepth));
-    }
+void Place::check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix) const {
+  if (notices == nullptr || !notices->wanted()) return;
+  auto next = known.begin();
+  for (auto entry = object.begin(); entry != object.end(); ++entry) {  // ascending, too
+    const std::string& key = entry.key();
+    while (next != known.end() && *next < key) ++next;
+    if (next != known.end() && *next == key) continue;
+    notices->add(ReadWarning::Kind::unknown_key, fmt::format("{}/{}{}", list, prefix, key), [&] {
+      return fmt::format("{}: the key \"{}{}\" is unknown and ignored{}", text(), prefix, printable(key),
+                         did_you_mean(key, known));
+    });
   }
+}
+
+void Notices::tell() const {
+  if (!warn_) return;
+  std::int64_t told = 0;
+  for (ReadWarning warning : warnings_) {
+    told += warning.count;
+    if (warning.count > 1 && warning.kind != ReadWarning::Kind::scaled_costs)
+      warning.text += fmt::format(" (in {} places)", warning.count);
+    warn_(warning);
+  }
+  if (told < count_)
+    warn_({ReadWarning::Kind::unknown_key,
+           fmt::format("{} more places have other keys that are unknown or stand twice", count_ - told), count_ - told});
 }
 
 namespace {
@@ -53,6 +64,112 @@ std::string parser_reason(std::string_view what) {
   const std::string_view reason = what.substr(dash + 3);
   return fmt::format(" ({})", reason.substr(0, reason.find("; last read:")));
 }
+
+/// Builds the document from the parser's events, as the library's own builder does, and sees what that one does not:
+/// keys that stand twice, whole numbers that are written as fractions or with an exponent, and the depth.
+class DocumentBuilder {
+ public:
+  DocumentBuilder(std::string_view origin, Notices* notices) : origin_(origin), notices_(notices) {}
+
+  struct Fault {
+    std::size_t byte = 0;  ///< from 1
+    std::string what;
+    bool number = false;  ///< beyond double precision
+  };
+  Json document;
+  std::optional<Fault> fault;
+
+  bool null() { return put(nullptr); }
+  bool boolean(bool value) { return put(value); }
+  bool number_integer(std::int64_t value) { return put(value); }
+  bool number_unsigned(std::uint64_t value) { return put(value); }
+  bool number_float(double value, const std::string& text) {
+    std::int64_t whole = 0;
+    if (parse_whole(text, whole) != NumberFault::none) return put(value);
+    return whole < 0 ? put(whole) : put(static_cast<std::uint64_t>(whole));
+  }
+  bool string(std::string& value) { return put(std::move(value)); }
+  bool binary(Json::binary_t&) { return false; }
+  bool start_object(std::size_t) { return open(Json::value_t::object); }
+  bool start_array(std::size_t) { return open(Json::value_t::array); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string& name) {
+    Level& level = levels_.back();
+    const auto [entry, added] = level.object->try_emplace(std::move(name));
+    if (!added) note_duplicate(entry->first);
+    level.key = &entry->first;
+    level.value = &entry->second;
+    return true;
+  }
+  bool parse_error(std::size_t byte, const std::string&, const Json::exception& error) {
+    constexpr int kNumberOverflow = 406;
+    fault = {byte, error.what(), error.id == kNumberOverflow};
+    return false;
+  }
+
+ private:
+  /// An object or a list that is open.
+  struct Level {
+    Json::object_t* object = nullptr;
+    Json::array_t* array = nullptr;
+    const std::string* key = nullptr;  ///< of the object's value that comes next, which stands at `value`
+    Json* value = nullptr;
+  };
+
+  template <class Value>
+  Json& place(Value&& value) {
+    if (levels_.empty()) return document = Json(std::forward<Value>(value));
+    Level& level = levels_.back();
+    if (level.array != nullptr) return level.array->emplace_back(std::forward<Value>(value));
+    return *level.value = Json(std::forward<Value>(value));
+  }
+  template <class Value>
+  bool put(Value&& value) {
+    place(std::forward<Value>(value));
+    return true;
+  }
+  bool open(Json::value_t type) {
+    constexpr std::size_t kMostDepth = 256;
+    if (levels_.size() == kMostDepth)
+      throw InputError(fmt::format("{}: the JSON is nested more than {} deep, as no file of a known format is", origin_,
+                                   kMostDepth));
+    Json& opened = place(type);
+    Level level;
+    level.object = opened.get_ptr<Json::object_t*>();
+    level.array = opened.get_ptr<Json::array_t*>();
+    levels_.push_back(level);
+    return true;
+  }
+  bool close() {
+    levels_.pop_back();
+    return true;
+  }
+
+  /// "nodes[3].size", or with `numbers` false "nodes[].size".
+  std::string path(std::string_view key, bool numbers) const {
+    std::string path;
+    for (std::size_t i = 0; i + 1 < levels_.size(); ++i) {
+      const Level& level = levels_[i];
+      if (level.array != nullptr) {
+        path += numbers ? fmt::format("[{}]", level.array->size() - 1) : "[]";
+      } else {
+        path += (path.empty() ? "" : ".") + *level.key;
+      }
+    }
+    return fmt::format("{}{}{}", path, path.empty() ? "" : ".", key);
+  }
+  void note_duplicate(const std::string& key) {
+    if (notices_ == nullptr || !notices_->wanted()) return;
+    notices_->add(ReadWarning::Kind::duplicate_key, path(key, false), [&] {
+      return fmt::format("{}: {} stands twice in one object; the last one counts", origin_, printable(path(key, true)));
+    });
+  }
+
+  std::string_view origin_;
+  Notices* notices_;
+  std::vector<Level> levels_;
+};
 
 /// The text as the parser reads it, with a look at the watch every 64 KiB.
 class WatchedText {
@@ -82,34 +199,50 @@ class WatchedText {
 }  // namespace
 
 void ReadWatch::read(std::size_t position) {
+  if (progress_) progress_(static_cast<std::int64_t>(position), static_cast<std::int64_t>(total_));
   watch_.charge(static_cast<std::int64_t>(position) - watch_.work());
   if (!watch_.expired()) return;
   throw InterruptedError(watch_.interrupted() ? fmt::format("{}: reading it was interrupted", origin_)
                                               : fmt::format("{}: not read within the limit; raise it", origin_));
 }
 
-Json parse_json(std::string_view text, std::string_view origin, const Limit& limit) {
-  check_depth(text, origin);
+Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options, Notices* notices) {
   // The parser takes it for the end of the text.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
     throw InputError(fmt::format("{}: byte {} is 0, which no JSON holds; is it a binary file?", origin, zero));
-  try {
-    ReadWatch watch(limit, origin);
-    return Json::parse(WatchedText(text.data(), text.data(), watch),
-                       WatchedText(text.data() + text.size(), text.data(), watch));
-  } catch (const Json::parse_error& error) {
-    // `byte` counts from 1 and points behind the end where the text stops too early.
-    const std::size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
-    const std::string_view before = text.substr(0, at);
-    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-    const std::size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-    throw InputError(fmt::format("{}: line {}, column {}: {}", origin, line, at - line_begin + 1,
-                                 at == text.size() ? "the JSON ends too early; is the file truncated?"
-                                                   : "this is not valid JSON" + parser_reason(error.what())));
-  } catch (const Json::exception&) {
+  ReadWatch watch(options, origin, text.size());
+  DocumentBuilder builder(origin, notices);
+  Json::sax_parse(WatchedText(text.data(), text.data(), watch),
+                  WatchedText(text.data() + text.size(), text.data(), watch), &builder);
+  if (!builder.fault) return std::move(builder.document);
+  if (builder.fault->number)
     throw InputError(fmt::format("{}: the JSON holds a number beyond double precision", origin));
-  }
+  // `byte` counts from 1 and points behind the end where the text stops too early.
+  const std::size_t at = std::min(builder.fault->byte > 0 ? builder.fault->byte - 1 : 0, text.size());
+  const std::string_view before = text.substr(0, at);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  throw InputError(fmt::format("{}: line {}, column {}: {}", origin, line, at - line_begin + 1,
+                               at == text.size() ? "the JSON ends too early; is the file truncated?"
+                                                 : "this is not valid JSON" + parser_reason(builder.fault->what)));
 }
+
+Json parse_json_line(std::string_view line, const Place& place) {
+  const std::string where = place.text();
+  DocumentBuilder builder(where, place.notices);
+  Json::sax_parse(line.begin(), line.end(), &builder);
+  if (builder.fault) return Json(Json::value_t::discarded);
+  return std::move(builder.document);
+}
+
+}  // namespace formats
+
+std::string_view to_string(ReadWarning::Kind kind) {
+  constexpr std::array<std::string_view, 3> kNames{"unknown_key", "duplicate_key", "scaled_costs"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+namespace formats {
 
 std::string dump(const OrderedJson& value) { return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
@@ -134,13 +267,119 @@ const Json& require(const Json& object, const char* key, const Place& place) {
   return *value;
 }
 
+namespace {
+
+constexpr double kTwoTo63 = 9223372036854775808.0;
+
+/// The shortest decimal number that reads as a value >= 0: mantissa times ten to the power.
+struct Decimal10 {
+  std::int64_t mantissa = 0;
+  int power = 0;
+};
+Decimal10 shortest_decimal(double value) {
+  std::array<char, 32> text{};
+  const char* const end = std::to_chars(text.begin(), text.end(), value, std::chars_format::scientific).ptr;
+  Decimal10 decimal;
+  const char* at = text.data();
+  bool fraction = false;
+  for (; at != end && *at != 'e'; ++at) {
+    if (*at == '.') {
+      fraction = true;
+      continue;
+    }
+    decimal.mantissa = decimal.mantissa * 10 + (*at - '0');
+    decimal.power -= fraction ? 1 : 0;
+  }
+  if (at != end) ++at;                      // e
+  if (at != end && *at == '+') ++at;        // which from_chars does not take
+  int exponent = 0;
+  std::from_chars(at, end, exponent);
+  decimal.power += exponent;
+  return decimal;
+}
+
+constexpr int kMostPlaces = 18;
+constexpr std::int64_t power_of_ten(int exponent) {
+  std::int64_t power = 1;
+  for (; exponent > 0; --exponent) power *= 10;
+  return power;
+}
+
+using Wide = __int128;
+constexpr Wide kTooMuch = Wide{1} << 100;
+
+/// The decimal times 10^places, rounded half up; kTooMuch where it is larger than any cost.
+Wide scaled(const Decimal10& decimal, int places) {
+  const int power = decimal.power + places;
+  if (power > kMostPlaces) return decimal.mantissa == 0 ? 0 : kTooMuch;
+  if (power >= 0) return Wide{decimal.mantissa} * power_of_ten(power);
+  if (-power > kMostPlaces) return 0;
+  const std::int64_t divisor = power_of_ten(-power);
+  return decimal.mantissa / divisor + (decimal.mantissa % divisor >= divisor - divisor / 2 ? 1 : 0);
+}
+
+}  // namespace
+
+std::int64_t Costs::read(const Json& value, const char* key, const Place& place, NodeId node) {
+  if (!value.is_number_float()) return to_int(value, key, place);
+  const auto cost = value.get<double>();
+  if (cost < 0) place.fail(fmt::format("\"{}\" is {}, but must not be negative", key, describe(value)));
+  if (!(cost < kTwoTo63)) place.fail(fmt::format("\"{}\" is {}, which does not fit into 64 bits", key, describe(value)));
+  fractions_.emplace_back(node, cost);
+  return 0;
+}
+
+void Costs::scale(GraphBuilder& builder, const Place& top) const {
+  if (fractions_.empty()) return;
+  // Sums up to here are exact in doubles, too, with which engines calculate.
+  constexpr Wide kMostSum = Wide{1} << 53;
+  std::vector<Decimal10> decimals;
+  int exact = 0;
+  for (const auto& [node, cost] : fractions_) {
+    decimals.push_back(shortest_decimal(cost));
+    exact = std::max(exact, -decimals.back().power);
+  }
+  Wide whole = 0;
+  for (NodeId v = 0; v < builder.node_count(); ++v) whole += std::max<std::int64_t>(builder.node(v).cost, 0);
+  const auto fits = [&](int places) {
+    Wide sum = whole > kMostSum ? kTooMuch : whole * power_of_ten(places);
+    for (const Decimal10& decimal : decimals) {
+      if (sum > kMostSum) return false;
+      sum += scaled(decimal, places);
+    }
+    return sum <= kMostSum;
+  };
+  int places = std::min(exact, kMostPlaces);
+  while (places > 0 && !fits(places)) --places;
+  const std::int64_t factor = power_of_ten(places);
+  if (factor > 1) {
+    for (NodeId v = 0; v < builder.node_count(); ++v) {
+      if (builder.node(v).cost > 0) builder.node(v).cost *= factor;
+    }
+  }
+  for (std::size_t i = 0; i < decimals.size(); ++i) {
+    const Wide cost = scaled(decimals[i], places);
+    builder.node(fractions_[i].first).cost = static_cast<std::int64_t>(std::min(cost, Wide{1} << 62));
+  }
+  if (top.notices == nullptr || !top.notices->wanted()) return;
+  const std::string how = factor == 1     ? "they were rounded to whole numbers"
+                          : places == exact ? fmt::format("all costs were multiplied by {} to be whole numbers", factor)
+                                            : fmt::format("all costs were multiplied by {} and rounded", factor);
+  top.notices->add_scaled(fmt::format("{}: {} of the costs {}; {}", top.text(), fractions_.size(),
+                                      fractions_.size() == 1 ? "is a fraction" : "are fractions", how),
+                          static_cast<std::int64_t>(fractions_.size()), factor);
+}
+
 std::int64_t to_int(const Json& value, const char* key, const Place& place) {
   if (value.is_number_unsigned() &&
       value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     place.fail(fmt::format("\"{}\" is {}, which does not fit into 64 bits", key, describe(value)));
   }
+  if (value.is_number_float() && std::abs(value.get<double>()) >= kTwoTo63) {
+    place.fail(fmt::format("\"{}\" is {}, which does not fit into 64 bits", key, describe(value)));
+  }
   if (!value.is_number_integer()) {
-    place.fail(fmt::format("\"{}\" must be an integer of at most 63 bits, not {}", key, describe(value)));
+    place.fail(fmt::format("\"{}\" must be a whole number, not {}", key, describe(value)));
   }
   return value.get<std::int64_t>();
 }
@@ -238,4 +477,5 @@ Graph build_graph(GraphBuilder& builder, std::string_view origin) {
   }
 }
 
-}  // namespace cairn::core::formats
+}  // namespace formats
+}  // namespace cairn::core

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <optional>
 #include <set>
@@ -110,11 +109,18 @@ class CsvReader {
 /// Which field of a row is which column, and under which name.
 class Columns {
  public:
-  Columns(const Row& header, const std::string& origin) : origin_(origin) {
+  Columns(const Row& header, const std::string& origin, formats::Notices& notices) : origin_(origin) {
     at_.fill(kNone);
     for (std::size_t field = 0; field < header.fields.size(); ++field) {
       const auto [column, name] = column_of(header.fields[field]);
-      if (column == kColumnCount) continue;
+      if (column == kColumnCount) {
+        const std::string& unknown = header.fields[field];
+        notices.add(ReadWarning::Kind::unknown_key, unknown, [&] {
+          return fmt::format("{}: line {}: the column '{}' is unknown and ignored{}", origin, header.line,
+                             printable(unknown), did_you_mean(unknown, kColumns));
+        });
+        continue;
+      }
       if (at_[column] != kNone) {
         fail(origin, header.line,
              name == names_[column]
@@ -205,10 +211,11 @@ class Columns {
 
   std::int64_t number(const Row& row, std::string_view what, std::string_view text) const {
     std::int64_t value = 0;
-    const char* end = text.data() + text.size();
-    if (text.empty() || std::from_chars(text.data(), end, value) != std::from_chars_result{end, std::errc()}) {
-      fail(origin_, row.line, fmt::format("{} must be an integer of at most 63 bits, not '{}'", what, text));
-    }
+    const NumberFault fault = parse_whole(text, value);
+    if (fault == NumberFault::too_large)
+      fail(origin_, row.line, fmt::format("{} is {}, which does not fit into 64 bits", what, text));
+    if (fault != NumberFault::none)
+      fail(origin_, row.line, fmt::format("{} must be a whole number, not '{}'", what, text));
     return value;
   }
 
@@ -240,16 +247,18 @@ constexpr std::int64_t kMostAlignment = std::int64_t{1} << 30;
 
 }  // namespace
 
-std::vector<BufferSpec> load_minimalloc_csv(const std::string& path, const Limit& limit) {
-  return parse_minimalloc_csv(read_file(path), path, limit);
+std::vector<BufferSpec> load_minimalloc_csv(const std::string& path, const ReadOptions& options) {
+  return parse_minimalloc_csv(read_file(path, options), input_name(path), options);
 }
 
-std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin, const Limit& limit) {
-  formats::ReadWatch watch(limit, origin);
+std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::string& origin,
+                                             const ReadOptions& options) {
+  formats::Notices notices(options.warn);
+  formats::ReadWatch watch(options, origin, text.size());
   CsvReader reader(text, origin);
   Row row;
   if (!reader.next(row)) throw InputError(fmt::format("{}: is empty", origin));
-  const Columns columns(row, origin);
+  const Columns columns(row, origin, notices);
   const std::size_t width = row.fields.size();
 
   std::vector<BufferSpec> specs;
@@ -281,6 +290,7 @@ std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::s
     if (!ids.insert(spec.id).second) refuse(fmt::format("the id '{}' stands twice; give each buffer its own", spec.id));
     specs.push_back(std::move(spec));
   }
+  notices.tell();
   return specs;
 }
 

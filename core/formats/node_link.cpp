@@ -2,12 +2,12 @@
 //   Checkmate/MOCCASIN   nodes {"id", "name", "cost_ram" bytes, "cost_cpu", "backward"}, edges {"source", "target"}
 //   random layered       nodes {"name" (their id), "out_cost" bytes, "duration"}, edges {"0", "1"}
 // Edges stand under "links" or "edges". Ids are integers or strings. Sizes must be whole numbers; costs that are not
-// are rounded to the nearest. "graph" may hold "name" and "order" (ids); self-loops are errors, repeated edges are one.
+// are scaled with all others. "graph" may hold "name" and "order" (ids); self-loops are errors, repeated edges are one.
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <limits>
+#include <algorithm>
+#include <array>
 #include <unordered_map>
 #include <utility>
 
@@ -32,27 +32,22 @@ std::string id_text(const Json& id, const char* key, const Place& place) {
   return id.dump();
 }
 
-/// An integer, or a float within int64 that is rounded; `whole`: only if it has no fraction.
-std::int64_t to_rounded(const Json& object, const char* key, const Place& place, bool whole) {
-  const Json& value = require(object, key, place);
-  if (!value.is_number_float()) return to_int(value, key, place);
-  const double rounded = std::round(value.get<double>());
-  // 2^63 itself is a double, so the comparison is exact.
-  constexpr double kLimit = 9223372036854775808.0;
-  if (!(std::abs(rounded) < kLimit)) {
-    place.fail(fmt::format("\"{}\" is {}, which does not fit into 64 bits", key, describe(value)));
-  }
-  if (whole && rounded != value.get<double>()) {
-    place.fail(fmt::format("\"{}\" must be a whole number of bytes, not {}", key, describe(value)));
-  }
-  return static_cast<std::int64_t>(rounded);
-}
+// What the published files hold, ascending.
+constexpr std::array<std::string_view, 6> kFileKeys{"directed", "edges", "graph", "links", "multigraph", "nodes"};
+static_assert(std::ranges::is_sorted(kFileKeys));
+constexpr std::array<std::string_view, 8> kNodeKeys{"backward", "cost_cpu", "cost_ram", "duration",
+                                                    "id",       "name",     "out_cost", "param_cost"};
+static_assert(std::ranges::is_sorted(kNodeKeys));
+constexpr std::array<std::string_view, 5> kEdgeKeys{"0", "1", "key", "source", "target"};
+static_assert(std::ranges::is_sorted(kEdgeKeys));
 
 class NodeLinkReader {
  public:
-  NodeLinkReader(const Json& file, std::string_view origin) : file_(file), top_{.origin = origin} {}
+  NodeLinkReader(const Json& file, std::string_view origin, Notices& notices)
+      : file_(file), top_{.origin = origin, .notices = &notices} {}
 
   Graph read() {
+    top_.check_keys(file_, kFileKeys);
     const Json* header = find(file_, "graph");
     if (header != nullptr && header->is_object()) {
       if (const Json* name = find(*header, "name"); name != nullptr && name->is_string()) {
@@ -73,18 +68,20 @@ class NodeLinkReader {
     const bool layered = !nodes.empty() && nodes[0].is_object() && nodes[0].contains(kLayered.size);
     const Dialect& dialect = layered ? kLayered : kCheckmate;
     for (std::size_t v = 0; v < nodes.size(); ++v) read_node(nodes[v], static_cast<std::int64_t>(v), dialect);
+    costs_.scale(builder_, top_);
   }
 
   void read_node(const Json& json, std::int64_t index, const Dialect& dialect) {
-    Place place{.origin = top_.origin, .list = "node", .index = index};
+    Place place{.origin = top_.origin, .list = "node", .index = index, .notices = top_.notices};
     if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
     const char* id_key = json.contains("id") ? "id" : dialect.id;
     const std::string id = id_text(require(json, id_key, place), id_key, place);
     place.name = id;
+    place.check_keys(json, kNodeKeys);
 
     Node node;
-    node.size = to_rounded(json, dialect.size, place, true);
-    node.cost = to_rounded(json, dialect.cost, place, false);
+    node.size = require_int(json, dialect.size, place);
+    node.cost = costs_.read(require(json, dialect.cost, place), dialect.cost, place, builder_.node_count());
     const Json* name = find(json, "name");
     if (name == nullptr || !name->is_string()) name = &json[id_key];
     node.name = name->is_string() ? name->get<std::string>() : id;
@@ -99,8 +96,12 @@ class NodeLinkReader {
     const char* key = file_.contains("links") ? "links" : "edges";
     const Json& edges = require_array(file_, key, top_);
     for (std::size_t e = 0; e < edges.size(); ++e) {
-      const Place place{.origin = top_.origin, .list = "edge", .index = static_cast<std::int64_t>(e)};
+      const Place place{.origin = top_.origin,
+                        .list = "edge",
+                        .index = static_cast<std::int64_t>(e),
+                        .notices = top_.notices};
       if (!edges[e].is_object()) place.fail(fmt::format("must be an object, not {}", describe(edges[e])));
+      place.check_keys(edges[e], kEdgeKeys);
       const bool numbered = edges[e].contains("0");
       const NodeId from = find_node(edges[e], numbered ? "0" : "source", place);
       builder_.add_input(find_node(edges[e], numbered ? "1" : "target", place), from);
@@ -133,11 +134,14 @@ class NodeLinkReader {
   const Json& file_;
   Place top_;
   GraphBuilder builder_;
+  Costs costs_;
   std::unordered_map<std::string, NodeId> ids_;
 };
 
 }  // namespace
 
-Graph graph_from_node_link(const Json& file, std::string_view origin) { return NodeLinkReader(file, origin).read(); }
+Graph graph_from_node_link(const Json& file, std::string_view origin, Notices& notices) {
+  return NodeLinkReader(file, origin, notices).read();
+}
 
 }  // namespace cairn::core::formats

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "cairn/core/formats/files.h"
 #include "cairn/core/formats/internal/json.h"
 
@@ -7,6 +10,14 @@ namespace cairn::core {
 namespace {
 
 using namespace formats;
+
+// Ascending.
+constexpr std::array<std::string_view, 7> kPlanKeys{"alignment", "buffers",     "bytes",  "format",
+                                                    "graph",     "lower_bound", "version"};
+static_assert(std::ranges::is_sorted(kPlanKeys));
+constexpr std::array<std::string_view, 8> kBufferKeys{"alias_of", "first",   "last",    "node",
+                                                      "offset",   "output", "scratch", "size"};
+static_assert(std::ranges::is_sorted(kBufferKeys));
 
 OrderedJson buffer_to_json(const Buffer& buffer) {
   OrderedJson json{{"node", buffer.node},
@@ -22,6 +33,7 @@ OrderedJson buffer_to_json(const Buffer& buffer) {
 
 Buffer read_buffer(const Json& json, const Place& place, const Graph& graph) {
   if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
+  place.check_keys(json, kBufferKeys);
   Buffer buffer;
   buffer.node = to_index(require(json, "node", place), graph.node_count(), "node", place);
   if (const Json* output = find(json, "output")) {
@@ -68,13 +80,17 @@ std::string plan_to_json(const Graph& graph, const Plan& plan) {
   return text + "]}\n";
 }
 
-Plan load_plan(const std::string& path, const Graph& graph) { return parse_plan(read_file(path), path, graph); }
+Plan load_plan(const std::string& path, const Graph& graph, const ReadOptions& options) {
+  return parse_plan(read_file(path, options), input_name(path), graph, options);
+}
 
-Plan parse_plan(std::string_view text, const std::string& origin, const Graph& graph) {
-  const Place top{.origin = origin};
+Plan parse_plan(std::string_view text, const std::string& origin, const Graph& graph, const ReadOptions& options) {
+  Notices notices(options.warn);
+  const Place top{.origin = origin, .notices = &notices};
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) top.fail("is empty");
-  const Json json = parse_json(text, origin);
+  const Json json = parse_json(text, origin, options, &notices);
   check_header(json, "cairn.plan", top, &graph);
+  top.check_keys(json, kPlanKeys);
 
   Plan plan;
   plan.bytes = require_int(json, "bytes", top);
@@ -85,9 +101,11 @@ Plan parse_plan(std::string_view text, const std::string& origin, const Graph& g
   const Json& buffers = require_array(json, "buffers", top);
   plan.buffers.reserve(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const Place place{.origin = origin, .list = "buffer", .index = static_cast<std::int64_t>(i)};
+    const Place place{
+        .origin = origin, .list = "buffer", .index = static_cast<std::int64_t>(i), .notices = &notices};
     plan.buffers.push_back(read_buffer(buffers[i], place, graph));
   }
+  notices.tell();
   return plan;
 }
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -42,17 +44,23 @@ void ScheduleWriter::commit(std::int64_t peak_bytes, std::int64_t cost) {
   file_.commit();
 }
 
-ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint) {
-  return parse_schedule(read_file(path), path, graph, or_fingerprint);
+ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::string_view or_fingerprint,
+                           const ReadOptions& options) {
+  return parse_schedule(read_file(path, options), input_name(path), graph, or_fingerprint, options);
 }
 
 ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,
-                            std::string_view or_fingerprint) {
+                            std::string_view or_fingerprint, const ReadOptions& options) {
   using namespace formats;
-  const Place place{.origin = origin};
+  static constexpr std::array<std::string_view, 7> kKeys{"cost",   "format", "graph",  "peak_bytes",
+                                                         "solver", "steps",  "version"};
+static_assert(std::ranges::is_sorted(kKeys));
+  Notices notices(options.warn);
+  const Place place{.origin = origin, .notices = &notices};
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) place.fail("is empty");
-  const Json json = parse_json(text, origin);
+  const Json json = parse_json(text, origin, options, &notices);
   check_header(json, "cairn.schedule", place, &graph, or_fingerprint);
+  place.check_keys(json, kKeys);
 
   ScheduleFile file;
   file.graph = graph.fingerprint();
@@ -68,6 +76,7 @@ ScheduleFile parse_schedule(std::string_view text, const std::string& origin, co
   if (!measured.valid()) place.fail(describe(graph, measured.defect));
   file.peak_bytes = measured.peak;
   file.cost = measured.cost;
+  notices.tell();
   return file;
 }
 

@@ -12,21 +12,26 @@
 //   tensors read the new version. scratch = -size of the old versions that only this node reads; where others read one,
 //   too, both versions count. A mutated constant is a kept output of size 0: it writes resident memory.
 // - COPY and COPY_FROM add a reference, RELEASE drops one. What is referenced at the end is kept.
-// - Cost = TIME (ns). BACKWARD marks where the backward pass begins. The order is the trace's.
+// - Cost = TIME (whole ns). BACKWARD marks where the backward pass begins. The order is the trace's.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/internal/json.h"
+#include "cairn/core/text.h"
 
 namespace cairn::core::formats {
 namespace {
+
+constexpr std::array<std::string_view, 11> kKeys{"ALIAS",  "ANNOTATION", "ARGS",   "DST", "INSTRUCTION", "MEMORY",
+                                                 "MUTATE", "NAME",       "RESULT", "SRC", "TIME"};
+static_assert(std::ranges::is_sorted(kKeys));
 
 using StorageId = std::int32_t;
 constexpr StorageId kNoStorage = -1;
@@ -59,8 +64,10 @@ struct Trace {
 /// First pass: lines to operations on storages, with references counted to the end of the trace.
 class TraceReader {
  public:
-  TraceReader(std::string_view text, std::string_view origin, const Limit& limit)
-      : text_(text), place_{.origin = origin, .list = "line"}, watch_(limit, origin) {}
+  TraceReader(std::string_view text, std::string_view origin, const ReadOptions& options, Notices& notices)
+      : text_(text),
+        place_{.origin = origin, .list = "line", .notices = &notices},
+        watch_(options, origin, text.size()) {}
 
   Trace read() {
     // Without the annotation the whole file is the step.
@@ -85,10 +92,10 @@ class TraceReader {
   };
 
   void read_line(std::string_view line) {
-    check_depth(line, place_.text());
-    line_ = Json::parse(line.begin(), line.end(), nullptr, false);
+    line_ = parse_json_line(line, place_);
     if (line_.is_discarded()) place_.fail("this is not a valid JSON object; is the trace truncated?");
     if (!line_.is_object()) place_.fail(fmt::format("must be an object, not {}", describe(line_)));
+    place_.check_keys(line_, kKeys);
     const std::string instruction = text("INSTRUCTION");
     if (instruction == "CONSTANT") {
       define(text("NAME"), add_storage(true));
@@ -235,11 +242,12 @@ class TraceReader {
     const Json& value = require(line_, key, place_);
     if (!value.is_string()) return to_int(value, key, place_);
     const auto& digits = value.get_ref<const std::string&>();
-    const char* end = digits.data() + digits.size();
     std::int64_t number = 0;
-    if (std::from_chars(digits.data(), end, number) != std::from_chars_result{end, std::errc()}) {
-      place_.fail(fmt::format("\"{}\" must be an integer, not {}", key, describe(value)));
-    }
+    const NumberFault fault = parse_whole(digits, number);
+    if (fault == NumberFault::too_large)
+      place_.fail(fmt::format("\"{}\" is {}, which does not fit into 64 bits", key, describe(value)));
+    if (fault != NumberFault::none)
+      place_.fail(fmt::format("\"{}\" must be a whole number, not {}", key, describe(value)));
     return number;
   }
 
@@ -368,8 +376,8 @@ class TraceToGraph {
 
 }  // namespace
 
-Graph graph_from_simrd(std::string_view text, std::string_view origin, const Limit& limit) {
-  Graph graph = TraceToGraph(TraceReader(text, origin, limit).read(), origin).convert();
+Graph graph_from_simrd(std::string_view text, std::string_view origin, const ReadOptions& options, Notices& notices) {
+  Graph graph = TraceToGraph(TraceReader(text, origin, options, notices).read(), origin).convert();
   if (graph.node_count() == 0) {
     throw InputError(fmt::format("{}: the trace ends before any operation of its step; is it truncated?", origin));
   }

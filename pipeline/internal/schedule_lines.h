@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cairn/core/formats/files.h"
 #include "cairn/core/graph.h"
 
 namespace cairn::pipeline {
@@ -28,11 +29,8 @@ struct LineBatch {
 /// the whole file: it begins with a line that has no } at its end. Memory stays bounded.
 class ScheduleLines {
  public:
-  /// A path, or - for stdin; `most_lines` >= 1 in a batch. Throws InputError.
-  ScheduleLines(std::string path, std::int64_t most_lines, const std::atomic<bool>* stop);
-  ~ScheduleLines();
-  ScheduleLines(const ScheduleLines&) = delete;
-  ScheduleLines& operator=(const ScheduleLines&) = delete;
+  /// A path, compressed or not, or - for stdin; `most_lines` >= 1 in a batch. Throws InputError.
+  ScheduleLines(const std::string& path, std::int64_t most_lines, const std::atomic<bool>* stop);
 
   /// The next lines; false at the end, and where `stop` is raised while waiting for input. Throws InputError where the
   /// file cannot be read, and on a line too long to be a schedule.
@@ -45,10 +43,8 @@ class ScheduleLines {
   std::size_t line_end(std::size_t begin);
   bool begins_object_over_lines();
 
-  std::string path_;
+  core::FileReader file_;
   std::int64_t most_lines_;
-  const std::atomic<bool>* stop_;
-  int file_ = -1;
   std::string pending_;    ///< read and not handed out yet
   std::int64_t line_ = 1;  ///< the first of pending_
   bool started_ = false, ended_ = false;

@@ -35,8 +35,8 @@ const std::vector<Words> kTinyModels = {
     {"transformer", "--batch", "1", "--seq", "4", "--layers", "1", "--width", "8", "--heads", "2", "--ff", "16",
      "--vocab", "11"},
     {"gpt2", "--batch", "1", "--layers", "2", "--width", "8", "--heads", "2", "--seq", "4", "--vocab", "11"},
-    {"mlp-mixer", "--batch", "2", "--image", "16", "--patch", "4", "--layers", "2", "--width", "8", "--token_mlp", "8",
-     "--channel_mlp", "16", "--classes", "3"},
+    {"mlp-mixer", "--batch", "2", "--image", "16", "--patch", "4", "--layers", "2", "--width", "8", "--token-mlp", "8",
+     "--channel-mlp", "16", "--classes", "3"},
 };
 
 }  // namespace

@@ -162,15 +162,15 @@ TEST_CASE("long reads end when they are told to, with the file's name", "[format
   for (const Limit& limit : {Limit{.stop = &stop}, Limit{.work = 10'000}, Limit{.seconds = -1}}) {
     for (const std::string& text : {json, trace}) {
       try {
-        parse_graph(text, "long.file", limit);
+        parse_graph(text, "long.file", {.limit = limit});
         FAIL("was read to its end");
       } catch (const InterruptedError& error) {
         CHECK(std::string(error.what()).starts_with("long.file: "));
       }
     }
-    CHECK_THROWS_AS(parse_minimalloc_csv(csv, "b.csv", limit), InterruptedError);
+    CHECK_THROWS_AS(parse_minimalloc_csv(csv, "b.csv", {.limit = limit}), InterruptedError);
   }
-  CHECK(parse_graph(json, "long.file", {.work = 1 << 20}).node_count() == 0);
+  CHECK(parse_graph(json, "long.file", {.limit = {.work = 1 << 20}}).node_count() == 0);
   CHECK(parse_minimalloc_csv(csv, "b.csv").size() == 20'000);
 }
 

@@ -77,7 +77,7 @@ class Messages(unittest.TestCase):
     def test_help_says_what_is_compared(self):
         run = self.run_script("--help")
         self.assertEqual(run.returncode, 0)
-        for words in ["What is compared", "bf16", "channels-last", "--token_mlp", "Activations"]:
+        for words in ["What is compared", "bf16", "channels-last", "--token-mlp", "Activations"]:
             self.assertIn(words, run.stdout)
 
 

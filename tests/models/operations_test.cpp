@@ -68,7 +68,7 @@ TEST_CASE("graphs of operations are of the sizes and widths of Kumar et al., Tab
   const std::vector<Row> rows{{"resnet200", {}, 17705, 27312, 11},
                               {"ffn", {{"layers", 100}}, 3217, 4447, 6},
                               {"transformer", {}, 15842, 21771, 18},
-                              {"transformer", {{"attention_dropout", 10}, {"relu_dropout", 10}}, 15842, 21771, 18}};
+                              {"transformer", {{"attention-dropout", 10}, {"relu-dropout", 10}}, 15842, 21771, 18}};
   for (const auto& [name, values, nodes, edges, width] : rows) {
     INFO(name);
     const core::Graph graph = operations_of(name, values);

@@ -55,8 +55,8 @@ inline std::vector<TinyModel> tiny_models() {
                          {"patch", 2},
                          {"layers", 2},
                          {"width", 4},
-                         {"token_mlp", 5},
-                         {"channel_mlp", 7},
+                         {"token-mlp", 5},
+                         {"channel-mlp", 7},
                          {"classes", 3}}),
   };
 }

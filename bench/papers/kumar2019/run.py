@@ -26,7 +26,7 @@ GIB = 2.0**30
 FFN = ["ffn", "--batch", "4096"]
 # The official implementation's hyperparameters: sequences of 256 tokens, 2048 of them a batch for the base model and
 # 4096 for the big one, 33708 tokens in the vocabulary, three kinds of dropout.
-OFFICIAL = ["--seq", "256", "--vocab", "33708", "--attention_dropout", "10", "--relu_dropout", "10"]
+OFFICIAL = ["--seq", "256", "--vocab", "33708", "--attention-dropout", "10", "--relu-dropout", "10"]
 TRANSFORMERS = {
     "Transformer Base": ["transformer", "--batch", "8", *OFFICIAL],
     "Transformer Big": ["transformer-big", "--batch", "16", *OFFICIAL],

@@ -3,10 +3,15 @@
 // Private to the library: what its JSON readers share. Not installed; no public header includes it.
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "cairn/core/formats/files.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 
@@ -15,35 +20,79 @@ namespace cairn::core::formats {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
+/// Collects what a reader notices, so that each kind of thing is told once.
+class Notices {
+ public:
+  explicit Notices(const std::function<void(const ReadWarning&)>& warn) : warn_(warn) {}
+
+  /// Whether anybody wants to know.
+  bool wanted() const { return static_cast<bool>(warn_); }
+  /// One more place of what `group` names; `text` makes the line of the first.
+  template <class Text>
+  void add(ReadWarning::Kind kind, const std::string& group, const Text& text) {
+    ++count_;
+    const auto known = places_.find(group);
+    if (known != places_.end()) {
+      ++warnings_[known->second].count;
+    } else if (warnings_.size() < kMost) {
+      places_.emplace(group, warnings_.size());
+      warnings_.push_back({kind, text()});
+    }
+  }
+  void add_scaled(std::string text, std::int64_t count, std::int64_t factor) {
+    count_ += count;
+    warnings_.push_back({ReadWarning::Kind::scaled_costs, std::move(text), count, factor});
+  }
+  /// Hands all of it over, with the numbers of places.
+  void tell() const;
+
+ private:
+  static constexpr std::size_t kMost = 20;
+
+  const std::function<void(const ReadWarning&)>& warn_;
+  std::vector<ReadWarning> warnings_;
+  std::map<std::string, std::size_t> places_;
+  std::int64_t count_ = 0;
+};
+
 /// Where in a file a value stands, for errors: "g.json: node 3 ('conv1')". Costs nothing until it is printed.
 struct Place {
   std::string_view origin;
   std::string_view list = {};  ///< "node", "buffer", ...; empty: the file's top level
   std::int64_t index = -1;
   std::string_view name = {};
+  Notices* notices = nullptr;  ///< of the file's reader
 
   std::string text() const;
   /// Throws InputError "<text()>: <message>".
   [[noreturn]] void fail(std::string_view message) const;
+  /// Notices the keys of the object that are not among `known`, which ascend. `prefix` stands before them: "op.".
+  void check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix = {}) const;
 };
-
-/// Throws InputError where brackets nest so deep that walking the document would exhaust the stack. O(bytes).
-void check_depth(std::string_view text, std::string_view origin);
 
 /// Ends a long read.
 class ReadWatch {
  public:
-  ReadWatch(const Limit& limit, std::string_view origin) : watch_(limit), origin_(origin) {}
+  /// `total`: bytes in all, for the progress.
+  ReadWatch(const ReadOptions& options, std::string_view origin, std::size_t total)
+      : watch_(options.limit), progress_(options.progress), origin_(origin), total_(total) {}
   /// Takes note that `position` bytes have been read in all. Throws InterruptedError once the limit is reached.
   void read(std::size_t position);
 
  private:
   Stopwatch watch_;
+  const std::function<void(std::int64_t, std::int64_t)>& progress_;
   std::string_view origin_;
+  std::size_t total_;
 };
 
-/// Throws InputError that gives line and column where `text` is no JSON, InterruptedError where the limit ends it.
-Json parse_json(std::string_view text, std::string_view origin, const Limit& limit = {});
+/// Numbers are integers where their value is whole and fits. Throws InputError that gives line and column where `text`
+/// is no JSON, and where it nests so deep that walking it would exhaust the stack; InterruptedError where the limit ends
+/// it. Keys that stand twice in an object go to `notices`.
+Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options = {},
+                Notices* notices = nullptr);
+/// The same for one line of a file, which `place` names in errors; no limit ends it.
+Json parse_json_line(std::string_view line, const Place& place);
 
 /// One line, invalid UTF-8 replaced.
 std::string dump(const OrderedJson& value);
@@ -66,6 +115,18 @@ const Json& require_array(const Json& object, const char* key, const Place& plac
 /// nullptr where it is missing.
 const Json* find_array(const Json& object, const char* key, const Place& place);
 
+/// Costs of nodes, of which some may be fractions: those are put in when all are known, on a common scale.
+class Costs {
+ public:
+  /// Of the node that is added next. Throws InputError where it is negative, no number or beyond 64 bits.
+  std::int64_t read(const Json& value, const char* key, const Place& place, NodeId node);
+  /// Multiplies the costs of all nodes and says so; does nothing where all are whole.
+  void scale(GraphBuilder& builder, const Place& top) const;
+
+ private:
+  std::vector<std::pair<NodeId, double>> fractions_;
+};
+
 std::int64_t to_int(const Json& value, const char* key, const Place& place);
 /// An index in [0, count).
 std::int32_t to_index(const Json& value, std::int64_t count, const char* key, const Place& place);
@@ -83,9 +144,10 @@ std::int64_t check_header(const Json& file, std::string_view format, const Place
 /// builder.build() with the file's name before every message.
 Graph build_graph(GraphBuilder& builder, std::string_view origin);
 
-Graph graph_from_cairn_json(const Json& file, std::string_view origin);
-Graph graph_from_node_link(const Json& file, std::string_view origin);
-Graph graph_from_simrd(std::string_view text, std::string_view origin, const Limit& limit);
-Graph graph_from_gr(std::string_view text, std::string_view origin, const Limit& limit);
+Graph read_graph(std::string_view text, std::string_view origin, const ReadOptions& options, Notices& notices);
+Graph graph_from_cairn_json(const Json& file, std::string_view origin, Notices& notices);
+Graph graph_from_node_link(const Json& file, std::string_view origin, Notices& notices);
+Graph graph_from_simrd(std::string_view text, std::string_view origin, const ReadOptions& options, Notices& notices);
+Graph graph_from_gr(std::string_view text, std::string_view origin, const ReadOptions& options);
 
 }  // namespace cairn::core::formats

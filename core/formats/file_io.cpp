@@ -1,0 +1,257 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
+
+namespace cairn::core {
+namespace {
+
+constexpr std::string_view kStandard = "-";
+constexpr std::string_view kGzipMagic = "\x1f\x8b";
+constexpr std::size_t kPiece = std::size_t{1} << 20;
+
+/// /proc/self/fd/1, to which /dev/stdout links: whoever opened it goes on writing to it.
+bool is_descriptor(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::weakly_canonical(path.parent_path(), ignored).string().starts_with("/proc/");
+}
+
+/// A file that is read whole takes a multiple of its size as a graph.
+std::int64_t most_input_bytes() {
+  constexpr std::int64_t kMost = std::int64_t{2} << 30;
+  const char* given = std::getenv("CAIRN_MAX_INPUT");
+  if (given == nullptr || *given == '\0') return kMost;
+  try {
+    return parse_budget(given, 0);
+  } catch (const InputError&) {
+  }
+  throw InputError(fmt::format("CAIRN_MAX_INPUT '{}' is no size; give bytes above 0 or a size (8GiB)", given));
+}
+
+}  // namespace
+
+std::string input_name(const std::string& path) { return path == kStandard ? "stdin" : path; }
+std::string output_name(const std::string& path) { return path == kStandard ? "stdout" : path; }
+
+// --- reading -------------------------------------------------------------------------------------------------------
+
+/// The state of one expansion: gzip members one after the other, and zeros behind them, as tapes pad with.
+class FileReader::Gunzip {
+ public:
+  /// `begun`: what was read of the file already.
+  explicit Gunzip(std::string begun) : input_(std::move(begun)) {
+    constexpr int kGzipOnly = 15 + 16;  // the largest window
+    if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
+    offer();
+  }
+  ~Gunzip() { inflateEnd(&stream_); }
+  Gunzip(const Gunzip&) = delete;
+  Gunzip& operator=(const Gunzip&) = delete;
+
+  /// Appends at least one byte; false at the end.
+  bool read(FileReader& file, std::string& text) {
+    while (true) {
+      if (stream_.avail_in == 0 && !ended_) refill(file);
+      if (between_ && !begin_member(file)) return false;
+      if (between_) continue;
+      const std::size_t size = text.size();
+      text.resize(size + kPiece);
+      stream_.next_out = reinterpret_cast<Bytef*>(text.data() + size);
+      stream_.avail_out = kPiece;
+      const int result = inflate(&stream_, Z_NO_FLUSH);
+      text.resize(size + kPiece - stream_.avail_out);
+      between_ = result == Z_STREAM_END;
+      if (text.size() > size) return true;
+      if (between_) continue;
+      if (result != Z_OK && result != Z_BUF_ERROR)
+        file.fail(fmt::format("the compressed data is damaged{}",
+                              stream_.msg == nullptr ? "" : fmt::format(" ({})", stream_.msg)));
+      if (stream_.avail_in == 0 && ended_) file.fail("the compressed data ends too early; is the file truncated?");
+    }
+  }
+
+ private:
+  void offer() {
+    stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
+    stream_.avail_in = static_cast<uInt>(input_.size());
+  }
+  void refill(FileReader& file) {
+    input_.resize(kPiece);
+    input_.resize(file.take(input_.data(), kPiece));
+    ended_ = input_.empty();
+    offer();
+  }
+  /// Between two members; false at the end of the file.
+  bool begin_member(FileReader& file) {
+    for (; stream_.avail_in > 0 && *stream_.next_in == 0; ++stream_.next_in) --stream_.avail_in;
+    if (stream_.avail_in == 0) return !ended_;
+    if (*stream_.next_in != static_cast<unsigned char>(kGzipMagic[0]))
+      file.fail("there is something behind the compressed data; remove it, or expand the file yourself");
+    inflateReset(&stream_);
+    between_ = false;
+    return true;
+  }
+
+  z_stream stream_{};
+  std::string input_;
+  bool ended_ = false;    ///< the file, not what is left of input_
+  bool between_ = false;  ///< behind one member, before the next
+};
+
+FileReader::FileReader(const std::string& path, const Limit& limit) : name_(input_name(path)), watch_(limit) {
+  // Not blocking, so that opening a pipe that nobody writes to can be ended.
+  file_ = path == kStandard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", name_, std::strerror(errno)));
+  struct stat status {};
+  const bool known = ::fstat(file_, &status) == 0;
+  if (known && S_ISDIR(status.st_mode)) {
+    if (file_ != STDIN_FILENO) ::close(file_);
+    throw InputError(fmt::format("{}: is a folder, not a file", name_));
+  }
+  if (known && S_ISREG(status.st_mode)) size_ = status.st_size;
+}
+
+FileReader::~FileReader() {
+  if (file_ > STDIN_FILENO) ::close(file_);
+}
+
+void FileReader::fail(std::string_view message) const { throw InputError(fmt::format("{}: {}", name_, message)); }
+
+std::size_t FileReader::take(char* into, std::size_t most) {
+  constexpr int kLookMs = 100;
+  while (true) {
+    if (watch_.passed())
+      throw InterruptedError(watch_.interrupted() ? fmt::format("{}: reading it was interrupted", name_)
+                                                  : fmt::format("{}: not read within the limit; raise it", name_));
+    pollfd ready{file_, POLLIN, 0};
+    if (::poll(&ready, 1, kLookMs) <= 0) continue;
+    const ssize_t count = (ready.revents & POLLNVAL) != 0 ? (errno = EBADF, -1) : ::read(file_, into, most);
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno != EAGAIN && errno != EINTR) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+  }
+}
+
+bool FileReader::read_piece(std::string& text) {
+  if (gunzip_) return gunzip_->read(*this, text);
+  const std::size_t size = text.size();
+  text.resize(size + kPiece);
+  std::size_t end = size + take(text.data() + size, kPiece);
+  if (!started_) {
+    started_ = true;
+    // A pipe may give the two bytes one by one.
+    if (end == size + 1 && text[size] == kGzipMagic[0]) end += take(text.data() + end, kPiece - 1);
+    if (std::string_view(text).substr(size, end - size).starts_with(kGzipMagic)) {
+      gunzip_ = std::make_unique<Gunzip>(text.substr(size, end - size));
+      text.resize(size);
+      return gunzip_->read(*this, text);
+    }
+  }
+  text.resize(end);
+  return end > size;
+}
+
+bool FileReader::read(std::string& text) {
+  const std::size_t size = text.size();
+  const bool more = read_piece(text);
+  if (const std::size_t zero = text.find('\0', size); zero != std::string::npos)
+    fail(fmt::format("byte {} is 0, which no text holds; is it a binary file?",
+                     done_ + static_cast<std::int64_t>(zero - size)));
+  done_ += static_cast<std::int64_t>(text.size() - size);
+  return more;
+}
+
+std::string read_file(const std::string& path, const ReadOptions& options) {
+  FileReader reader(path, options.limit);
+  const std::int64_t most = most_input_bytes();
+  const auto require_room = [&](std::int64_t bytes) {
+    if (bytes > most)
+      throw InputError(fmt::format("{}: has more than the {} bytes ({}) that are read of one file; CAIRN_MAX_INPUT=8GiB "
+                                   "in the environment raises that",
+                                   reader.name(), most, format_bytes(most)));
+  };
+  require_room(reader.size());
+  std::string text;
+  text.reserve(static_cast<std::size_t>(reader.size()) + kPiece);
+  while (reader.read(text)) {
+    require_room(static_cast<std::int64_t>(text.size()));
+    if (options.progress) options.progress(static_cast<std::int64_t>(text.size()), 0);
+  }
+  return text;
+}
+
+// --- writing -------------------------------------------------------------------------------------------------------
+
+FileWriter::FileWriter(const std::string& path) : path_(output_name(path)), target_(path) {
+  if (path == kStandard) {
+    part_ = target_;
+    file_ = stdout;
+    return;
+  }
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  bool in_place = (fs::exists(status) && !fs::is_regular_file(status)) || is_descriptor(path);
+  // What a link points to is replaced, not the link, even where it does not exist yet.
+  fs::path file_path = path;
+  constexpr int kMostLinks = 40;
+  for (int links = 0; !in_place && links < kMostLinks && fs::is_symlink(fs::symlink_status(file_path, ignored));
+       ++links) {
+    file_path = file_path.parent_path() / fs::read_symlink(file_path, ignored);
+    in_place = is_descriptor(file_path);
+  }
+  if (!in_place) target_ = file_path.string();
+  part_ = in_place ? path : fmt::format("{}.part{}", target_, ::getpid());
+  if (!in_place && fs::is_symlink(fs::symlink_status(file_path, ignored))) fail(ELOOP);
+  file_ = std::fopen(part_.c_str(), in_place ? "ab" : "wb");
+  if (file_ == nullptr) fail(errno);
+}
+
+FileWriter::~FileWriter() {
+  if (file_ == nullptr || file_ == stdout) return;
+  std::fclose(file_);
+  if (part_ != target_) std::remove(part_.c_str());
+}
+
+void FileWriter::fail(int error) {
+  if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+  file_ = nullptr;
+  if (part_ != target_) std::remove(part_.c_str());
+  throw InputError(fmt::format("{}: cannot be written: {}; choose another output path", path_, std::strerror(error)));
+}
+
+void FileWriter::write(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail(errno);
+}
+
+void FileWriter::commit() {
+  namespace fs = std::filesystem;
+  std::FILE* const file = std::exchange(file_, nullptr);
+  if ((file == stdout ? std::fflush(file) : std::fclose(file)) != 0) fail(errno);
+  if (part_ == target_) return;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(target_, ignored);
+  if (fs::exists(status)) fs::permissions(part_, status.permissions(), ignored);
+  if (std::rename(part_.c_str(), target_.c_str()) != 0) fail(errno);
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  FileWriter file(path);
+  file.write(content);
+  file.commit();
+}
+
+}  // namespace cairn::core
