@@ -21,7 +21,7 @@ namespace formats {
 std::string Place::text() const {
   if (list.empty()) return std::string(origin);
   if (name.empty()) return fmt::format("{}: {} {}", origin, list, index);
-  return fmt::format("{}: {} {} ('{}')", origin, list, index, name);
+  return fmt::format("{}: {} {} ('{}')", origin, list, index, printable(name));
 }
 
 void Place::fail(std::string_view message) const { throw InputError(fmt::format("{}: {}", text(), message)); }

@@ -104,9 +104,9 @@ TEST_CASE("where nothing was found it says why the search ended, and what would 
     // More time is of no use to a solver that has nothing left to try.
     const auto ended = run_command({command, graph, "--budget", "55", "--solver", "none"});
     check_error(ended, 4,
-                {"found no schedule", "none is excluded (lower bound 50 bytes)",
+                {"found no schedule", "none is excluded: the lower bound is 50 bytes (83.3%), set by 'd'",
                  "the search ended as the solver had nothing left to try",
-                 "the least budget known feasible is 50 bytes, with --solver greedy",
+                 "the least budget known feasible is 50 bytes (83.3%), with --solver greedy",
                  "raise --budget, or try another --solver"});
     CHECK(ended.err.find("--time-limit") == std::string::npos);
   }
@@ -161,8 +161,9 @@ TEST_CASE("each of the engines' solvers says why no schedule meets a budget") {
     // Below what one node needs: of no schedule at all, whatever the solver's own class is.
     const Words words = {"solve", ffn, "--solver", solver, "--budget", "12287", "--time-limit", "2s"};
     check_error(run_command(words), 3,
-                {"no schedule of 'ffn' fits into 12287 bytes: the lower bound is 12288 bytes: 'layer",
-                 "in memory together; the least budget known feasible is ", " bytes, with --solver "});
+                {"no schedule of 'ffn' fits into 12.00 KiB (12287 bytes, ", " of the baseline peak)",
+                 ": the lower bound is 12.00 KiB (12288 bytes, ", "%): 'layer",
+                 "in memory together; the least budget known feasible is ", "%), with --solver "});
     check_reason(run_json(words, 3));
   }
 }
@@ -192,7 +193,7 @@ TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
               {"(input order kept, without recomputation) fits", "which --order or --max-occurrences leaves out",
                "is 60 bytes"});
   check_error(run_command({"solve", graph, "--solver", "order", "--budget", "55"}), 3,
-              {"without recomputation", "feasible is 50 bytes, with --solver greedy", "try --solver auto"});
+              {"without recomputation", "feasible is 50 bytes (83.3%), with --solver greedy", "try --solver auto"});
 }
 
 TEST_CASE("the least budget known is met by the solver that is named") {

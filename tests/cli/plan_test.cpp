@@ -71,7 +71,7 @@ TEST_CASE("plan says how good a plan is") {
   CHECK(json["capacity_bytes"] == 12);
   CHECK(json["fits"] == true);
   const test::Outcome table = run_command({"plan", "--buffers", csv});
-  CHECK(table.out.find("12 B (12 bytes): proved least") != std::string::npos);
+  CHECK(table.out.find("12 bytes: proved least") != std::string::npos);
 
   for (const Words& words : {Words{"--minimize"},
                              {"--minimize", "--capacity", "20"},

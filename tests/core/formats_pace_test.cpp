@@ -71,7 +71,7 @@ TEST_CASE("a limit ends the reading of a .gr file", "[formats]") {
   std::string text = "p tw 2 100000\n";
   for (int i = 0; i < 100'000; ++i) text += "1 2\n";
   CHECK(parse_graph(text, "g.gr").edge_count() == 1);
-  CHECK_THROWS_AS(parse_graph(text, "g.gr", {.work = 5000}), InterruptedError);
+  CHECK_THROWS_AS(parse_graph(text, "g.gr", {.limit = {.work = 5000}}), InterruptedError);
 }
 
 }  // namespace

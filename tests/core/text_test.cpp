@@ -2,9 +2,11 @@
 
 #include <array>
 #include <limits>
+#include <string>
 
 #include "cairn/core/error.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
 
 using namespace cairn::core;
 
@@ -57,6 +59,8 @@ TEST_CASE("parse_budget reads bytes, sizes and shares exactly", "[text]") {
   CHECK(parse_budget("5.KiB", 0) == 5120);
   CHECK(parse_budget("0.0001KiB", 0) == 1);
   CHECK(parse_budget("1.00000000000000000000000KiB", 0) == 1024);
+  CHECK(parse_budget("1e9", 0) == 1'000'000'000);
+  CHECK(parse_budget("1.5E3", 0) == 1500);
 }
 
 TEST_CASE("parse_budget rounds a share of the baseline up, without floating point", "[text]") {
@@ -86,7 +90,10 @@ TEST_CASE("parse_budget refuses everything else and says what is accepted", "[te
                                      "1.2.3",
                                      ".",
                                      "%",
-                                     "1e9",
+                                     "1e-1",
+                                     "1e19",
+                                     "1e",
+                                     "1e9GiB",
                                      "+5",
                                      "nan",
                                      "inf",
@@ -115,5 +122,86 @@ TEST_CASE("parse_seconds reads durations", "[text]") {
   for (const std::string_view bad : {"", "s", "-1s", "ten", "10x", "nan", "inf", "1e999", "10s20", "0x5"}) {
     INFO(bad);
     CHECK_THROWS_AS(parse_seconds(bad), InputError);
+  }
+}
+
+TEST_CASE("parse_whole reads whole numbers in any spelling, exactly", "[text]") {
+  const auto whole = [](std::string_view text) {
+    std::int64_t value = -1;
+    INFO(text);
+    REQUIRE(parse_whole(text, value) == NumberFault::none);
+    return value;
+  };
+  CHECK(whole("4096") == 4096);
+  CHECK(whole("-7") == -7);
+  CHECK(whole("+3") == 3);
+  CHECK(whole("4.0") == 4);
+  CHECK(whole("1e3") == 1000);
+  CHECK(whole("12.50e1") == 125);
+  CHECK(whole("1200e-2") == 12);
+  CHECK(whole("-0.0") == 0);
+  CHECK(whole("0e99999999999999999999") == 0);
+  CHECK(whole("9007199254740993.0") == 9007199254740993);  // no double
+  CHECK(whole("9223372036854775807.000") == std::numeric_limits<std::int64_t>::max());
+  CHECK(whole("-9.223372036854775808e18") == std::numeric_limits<std::int64_t>::min());
+
+  const auto fault = [](std::string_view text) {
+    std::int64_t value = 0;
+    return parse_whole(text, value);
+  };
+  for (const std::string_view text : {"4.5", "1e-1", "-0.1", "15e-1", "1e-99999999999999999999"})
+    CHECK(fault(text) == NumberFault::fraction);
+  for (const std::string_view text : {"9223372036854775808", "1e19", "-9223372036854775809", "99999999999999999999",
+                                      "9223372036854775807.0e1", "1e99999999999999999999"})
+    CHECK(fault(text) == NumberFault::too_large);
+  for (const std::string_view text :
+       {"", "-", ".", "x", "1x", "1e", "1e+", "1e+-2", "1..2", "1.2.3", "0x10", "nan", "inf", " 1", "1 ", "--1", "e3"})
+    CHECK(fault(text) == NumberFault::no_number);
+}
+
+TEST_CASE("printable shows control characters and nothing but them differently", "[text]") {
+  CHECK(printable("conv1 (3x3), größer 网络 🙂") == "conv1 (3x3), größer 网络 🙂");
+  CHECK(printable("a\nb\tc\rd") == "a\\nb\\tc\\rd");
+  CHECK(printable("\x1b[31mred\x7f") == "\\x1b[31mred\\x7f");
+  CHECK(printable(std::string_view("\0x", 2)) == "\\x00x");
+  CHECK(printable("\xc2\x9b") == "\\x9b");                     // CSI as one character
+  CHECK(printable("a\u202eb\u2028") == "a\\u202eb\\u2028");    // right to left; line separator
+  CHECK(printable("\xff\xc3") == "\\xff\\xc3");               // no UTF-8
+  CHECK(printable("\xc0\x8a\xed\xa0\x80") == "\\xc0\\x8a\\xed\\xa0\\x80");  // overlong; half of a pair
+  cairn::tests::Random random(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::string text;
+    for (std::int64_t n = random.between(0, 12); n > 0; --n) text += static_cast<char>(random.below(256));
+    const std::string shown = printable(text);
+    for (const char c : shown) CHECK((static_cast<unsigned char>(c) >= ' ' && c != '\x7f'));
+    CHECK(printable(shown) == shown);
+  }
+}
+
+TEST_CASE("display_width counts columns, and cut_to_width cuts whole characters", "[text]") {
+  CHECK(display_width("conv1") == 5);
+  CHECK(display_width("größe") == 5);
+  CHECK(display_width("网络") == 4);
+  CHECK(display_width("e\u0301") == 1);
+  CHECK(display_width("🙂") == 2);
+  CHECK(display_width("\033[32m##\033[0m") == 2);
+  CHECK(cut_to_width("网络", 3) == "网");
+  CHECK(cut_to_width("网络", 4) == "网络");
+  CHECK(cut_to_width("größe", 3) == "grö");
+  CHECK(cut_to_width("\033[32m####\033[0m", 2) == "\033[32m##\033[0m");
+  CHECK(cut_to_width("abc", 0).empty());
+  cairn::tests::Random random(2);
+  constexpr std::array<std::string_view, 6> kPieces{"a", "网", "e\u0301", "🙂", "\033[1m", "\033[0m"};
+  for (int i = 0; i < 500; ++i) {
+    std::string text;
+    for (std::int64_t n = random.between(0, 20); n > 0; --n)
+      text += kPieces[static_cast<std::size_t>(random.below(kPieces.size()))];
+    for (std::size_t columns = 0; columns < 24; ++columns) {
+      const std::size_t width = display_width(cut_to_width(text, columns));
+      CHECK(width <= columns);
+      // Only a wide character may leave a column free.
+      if (display_width(text) > columns) CHECK(width + 1 >= columns);
+      if (display_width(text) <= columns) CHECK(width == display_width(text));
+    }
   }
 }
