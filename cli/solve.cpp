@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cairn/cli/arguments.h"
+#include "cairn/cli/batch.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/cli/tw_curve.h"
@@ -199,10 +200,8 @@ int solve(const SolveArguments& arguments) {
   const pipeline::Problem failed = problem_of_failure(task, answer);
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
-  solvers::SolveOptions quick = arguments.search.options();
-  quick.limit.seconds = watch.rest().seconds;
-  const pipeline::LeastBudget least =
-      pipeline::least_feasible(answer.success ? task.problem : failed, solver, answer.found.solution, quick);
+  options.limit = watch.rest();
+  const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, solver, options);
   Json json = to_json(task, arguments, answer, least);
   if (catch_interrupt()) {
     const std::int64_t peak = core::evaluate(failed.graph, answer.found.solution.schedule).peak;
@@ -249,7 +248,7 @@ Subcommand add_solve(CLI::App& root) {
               "  cairn solve graph.json --budget 80% --start s.json -o s.json     from there on\n"
               "  cairn solve graph.json --max-cost 5%\n"
               "  cairn solve resnet50 --batch 8 --solver tw --budget 1.5GiB --time-limit 30s --json");
-  return {app, [arguments] { return solve(*arguments); }};
+  return {app, [arguments] { return solve(with_batch(*arguments)); }};
 }
 
 }  // namespace cairn::cli
