@@ -215,6 +215,7 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
 }
 
 pipeline::GraphSource GraphArguments::model() const {
+  if (batch_auto) throw core::InputError("--batch auto is for info, solve and run; give a number");
   pipeline::GraphSource source;
   source.name = name;
   source.forward = forward;
@@ -241,10 +242,7 @@ pipeline::GraphSource GraphArguments::source() const {
   return model();
 }
 
-core::Graph GraphArguments::load() const {
-  if (batch_auto) throw core::InputError("--batch auto is for info, solve and run; give a number");
-  return source().load({.stop = &catch_interrupt()});
-}
+core::Graph GraphArguments::load() const { return source().load({.stop = &catch_interrupt()}); }
 
 pipeline::Problem GraphArguments::problem(const std::string& budget, const AlignmentChoice& alignment) const {
   core::Graph graph = load();

@@ -34,7 +34,9 @@ pipeline::LargestBatch largest_batch(const GraphArguments& graph, const Objectiv
   options.least.search.limit = limit;
   ProgressLine line(console);
   options.progress = [&](std::int64_t batch) { line.show(fmt::format("looking for the largest batch: {}", batch)); };
-  return pipeline::find_largest_batch(graph.model(), search.find(), options);
+  GraphArguments any = graph;
+  any.batch_auto = false;
+  return pipeline::find_largest_batch(any.model(), search.find(), options);
 }
 
 Json to_json(const pipeline::LargestBatch& found) {

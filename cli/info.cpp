@@ -201,7 +201,7 @@ std::string least_text(const pipeline::Task& task, const pipeline::LeastBudget& 
                                  100 + increase_pct(least.bytes, task.problem.baseline.peak), least.solver);
   if (least.evaluation.recomputed > 0)
     text += fmt::format(", cost {:+.2f}% or less", increase_pct(least.evaluation.cost, task.problem.baseline.cost));
-  return text + (least.proved() ? "; proved least" : "");
+  return text + (least.proved() ? fmt::format("; proved least{}", scope_text(least.bound.scope)) : "");
 }
 
 /// What helps where a device is too small: the least device, and the largest batch.
@@ -259,6 +259,7 @@ int show_info(const InfoArguments& arguments) {
   json["cost_at_least_budget"] = least.evaluation.cost;
   json["least_budget"] = reached_json(problem, least);
   json["least_budget"]["proved"] = least.proved();
+  json["least_budget"]["proved_scope"] = solvers::describe(least.bound.scope);
   if (verdict) add_verdict(json, problem, *verdict);
   if (share) json["device"] = to_json(*share);
   if (treewidth) {

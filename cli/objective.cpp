@@ -55,7 +55,9 @@ std::string proved_text(const pipeline::Task& task, const pipeline::Answer& answ
                          solution.stop == solvers::Stop::proved ? ", and none of this peak costs less"
                                                                 : "; its cost is not proved least");
     case Objective::least_budget:
-      return fmt::format("no schedule{} has a lower plan; its cost is not proved least", scope);
+      return fmt::format("no schedule{} has a lower plan{}", scope,
+                         solution.stop == solvers::Stop::proved ? ", and none that fits into it costs less"
+                                                                : "; its cost is not proved least");
     case Objective::knee:
       break;
   }

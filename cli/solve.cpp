@@ -128,7 +128,7 @@ std::string table(const pipeline::Task& task, const SolveArguments& arguments, c
   if (answer.curve) {
     const Sides sides = sides_of(*answer.curve);
     rows.push_back({"knee", side_text(problem, &answer.curve->points[*answer.curve->knee], "") +
-                                ": no budget was given; --budget min is the least peak"});
+                                ": no budget was given; --budget min is the least there is"});
     rows.push_back({"beside it", fmt::format("{}; {}", side_text(problem, sides.more_memory, "nothing is cheaper"),
                                              side_text(problem, sides.less_memory, "nothing lower is known"))});
   }

@@ -192,9 +192,12 @@ LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, co
 LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                         std::optional<LeastBudget> known, const LeastBudgetOptions& options) {
   const core::Stopwatch watch(options.search.limit);
-  LeastBudget least = known ? *std::move(known) : find_least_budget(problem, rounded, solver, options);
   const solvers::SolverInfo& all = solvers::find_solver("auto");
-  const bool enough = least.proved() || !problem.budget || least.bytes <= *problem.budget;
+  LeastBudgetOptions own = options;
+  if (solver.name != all.name) own.search.limit = watch.share(0.5);
+  LeastBudget least = known ? *std::move(known) : find_least_budget(problem, rounded, solver, own);
+  const bool proved = least.proved() && least.bound.scope.contains(options.search.scope);
+  const bool enough = proved || !problem.budget || least.bytes <= *problem.budget;
   if (enough || solver.name == all.name || !all.honours(options.search.scope)) return least;
   LeastBudgetOptions others = options;
   others.search.own.clear();

@@ -131,7 +131,8 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
     fitting.secure_work = 0;
     Fit fit = fit_to_budget(within, task.rounded, solver, fitting);
     solution.work += fit.solution.work;
-    solution.stop = fit.solution.stop;
+    // A proof of the cost is none of the memory.
+    if (least.proved() || fit.solution.stop != solvers::Stop::proved) solution.stop = fit.solution.stop;
     solution.timed_out = fit.solution.timed_out;
     solution.tradeoffs = std::move(fit.solution.tradeoffs);
     if (fit.fits() && fit.solution.cost < solution.cost) {
