@@ -26,7 +26,7 @@ std::string reason_of(const core::Graph& graph, const core::PeakBound& needs, st
 }
 
 std::string least_text(const pipeline::Problem& problem, const pipeline::LeastBudget& least) {
-  return fmt::format("the least budget known feasible is {}, with --solver {}", share_text(problem, least.bytes),
+  return fmt::format("the least budget known feasible is {}, with --solver {}", baseline_share_text(problem, least.bytes),
                      least.solver);
 }
 
@@ -137,7 +137,7 @@ std::string bytes_text(std::int64_t bytes) {
   return fmt::format("{} ({} bytes)", core::format_bytes(bytes), bytes);
 }
 
-std::string share_text(const pipeline::Problem& problem, std::int64_t bytes, bool in_full) {
+std::string baseline_share_text(const pipeline::Problem& problem, std::int64_t bytes, bool in_full) {
   std::string text = bytes_text(bytes);
   if (problem.baseline.peak == 0) return text;
   const std::string share = fmt::format("{:.1f}%{}", 100 + increase_pct(bytes, problem.baseline.peak),
@@ -308,7 +308,7 @@ std::string bound_text(const pipeline::Problem& problem) {
                          : needs.node == core::kNoNode
                              ? ", set by what is kept"
                              : fmt::format(", set by '{}'", problem.graph.name(needs.node));
-  return fmt::format("the lower bound is {}{}", share_text(problem, problem.lower_bound), by);
+  return fmt::format("the lower bound is {}{}", baseline_share_text(problem, problem.lower_bound), by);
 }
 
 std::string rounding_text(const pipeline::Problem& problem) {
@@ -354,8 +354,8 @@ Failure infeasible_failure(const pipeline::Problem& problem, const solvers::Solv
   }
   return {kInfeasible,
           fmt::format("no schedule of '{}'{} fits into {}{}: the lower bound is {}: {}; {}{}", problem.name,
-                      scope_text(bound.scope), share_text(problem, budget, true), rounding_text(problem),
-                      share_text(problem, bound.value), reason_of(problem.graph, needs, bound.value),
+                      scope_text(bound.scope), baseline_share_text(problem, budget, true), rounding_text(problem),
+                      baseline_share_text(problem, bound.value), reason_of(problem.graph, needs, bound.value),
                       least_text(problem, least), others),
           std::move(details)};
 }
@@ -367,7 +367,7 @@ std::string not_found_text(const pipeline::Problem& problem, const pipeline::Lea
   const bool time_helps = stop == solvers::Stop::limit || stop == solvers::Stop::stagnated;
   return fmt::format(
       "found no schedule of '{}' within {}{}, and none is excluded: {}; {}; {}; raise --budget{}", problem.name,
-      share_text(problem, *problem.budget, true), rounding_text(problem), bound_text(problem), ended,
+      baseline_share_text(problem, *problem.budget, true), rounding_text(problem), bound_text(problem), ended,
       least_text(problem, least),
       time_helps ? " or --time-limit, or try another --solver" : ", or try another --solver");
 }
@@ -375,8 +375,8 @@ std::string not_found_text(const pipeline::Problem& problem, const pipeline::Lea
 std::string best_so_far(const pipeline::Problem& problem, std::int64_t peak, const std::string& output) {
   const bool above = problem.budget && peak > *problem.budget;
   return fmt::format(
-      "the best schedule so far has peak {}{}{}{}", share_text(problem, peak, true), rounding_text(problem),
-      above ? fmt::format(", above the budget of {}", share_text(problem, *problem.budget)) : "",
+      "the best schedule so far has peak {}{}{}{}", baseline_share_text(problem, peak, true), rounding_text(problem),
+      above ? fmt::format(", above the budget of {}", baseline_share_text(problem, *problem.budget)) : "",
       output.empty() ? "; give -o s.json to have it written"
                      : fmt::format(", and was written to '{}'", core::output_name(output)));
 }

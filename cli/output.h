@@ -54,7 +54,7 @@ std::string format_table(const Rows& rows, bool header = false);
 /// "1.50 KiB (1536 bytes)", "20 bytes".
 std::string bytes_text(std::int64_t bytes);
 /// The same with its share: "1.50 KiB (1536 bytes, 75.0% of the baseline peak)", or shorter "(1536 bytes, 75.0%)".
-std::string share_text(const pipeline::Problem& problem, std::int64_t bytes, bool in_full = false);
+std::string baseline_share_text(const pipeline::Problem& problem, std::int64_t bytes, bool in_full = false);
 /// 100 * (value - base) / base; 0 where base is 0.
 double increase_pct(std::int64_t value, std::int64_t base);
 
