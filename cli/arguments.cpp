@@ -137,9 +137,8 @@ OpenedAids SearchAids::open(const core::Graph& searched) const {
   opened.accelerator = pipeline::open_accelerator(backend);
   if (opened.accelerator) opened.simulator = pipeline::open_simulator(backend, searched);
   if (!td.empty())
-    opened.decomposition = std::make_unique<solvers::TreeDecomposition>(
-        solvers::parse_td(core::read_file(td, reading(td)), core::input_name(td), searched,
-                          {.stop = &catch_interrupt()}));
+    opened.decomposition = std::make_unique<solvers::TreeDecomposition>(solvers::parse_td(
+        core::read_file(td, reading(td)), core::input_name(td), searched, {.stop = &catch_interrupt()}));
   return opened;
 }
 
@@ -182,8 +181,9 @@ void GraphArguments::add_batch(CLI::App& app, const std::string& help, const std
            std::int64_t value = 0;
            const core::NumberFault fault = batch_auto ? core::NumberFault::none : core::parse_whole(text, value);
            if (fault != core::NumberFault::none)
-             throw core::InputError(fmt::format("--batch {} is {}; give a number, or auto", text,
-                                                fault == core::NumberFault::too_large ? "too large" : "no whole number"));
+             throw core::InputError(
+                 fmt::format("--batch {} is {}; give a number, or auto", text,
+                             fault == core::NumberFault::too_large ? "too large" : "no whole number"));
            if (!batch_auto) model_options["batch"] = value;
          },
          help + "; auto: the largest that fits into --device-memory or --budget")
@@ -313,9 +313,8 @@ void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<Na
   for (const NamedPath& input : inputs) {
     if (input.path != kStandard) continue;
     if (!reader.empty())
-      throw core::InputError(
-          fmt::format("{} and {} both are -, but standard input can be read once; give one of them a file", reader,
-                      input.option));
+      throw core::InputError(fmt::format(
+          "{} and {} both are -, but standard input can be read once; give one of them a file", reader, input.option));
     reader = input.option;
   }
   for (auto output = outputs.begin(); output != outputs.end(); ++output) {
@@ -327,8 +326,8 @@ void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<Na
                                            output->option, output->option));
       if (!writer.empty() && writer != output->option)
         throw core::InputError(
-            fmt::format("{} and {} both are -, but standard output can be written once; give one of them a file", writer,
-                        output->option));
+            fmt::format("{} and {} both are -, but standard output can be written once; give one of them a file",
+                        writer, output->option));
       writer = output->option;
       continue;
     }

@@ -56,8 +56,8 @@ std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>&
 /// One screen: where people start, then what else there is.
 std::string help(const CLI::App& root) {
   constexpr std::size_t kFirst = 3;
-  std::string text = fmt::format(
-      "{}\n\nUsage: cairn COMMAND [OPTIONS]     'cairn help COMMAND' says what it takes\n\n", root.get_description());
+  std::string text = fmt::format("{}\n\nUsage: cairn COMMAND [OPTIONS]     'cairn help COMMAND' says what it takes\n\n",
+                                 root.get_description());
   const auto subcommands = root.get_subcommands([](const CLI::App*) { return true; });
   for (std::size_t i = 0; i < subcommands.size(); ++i) {
     if (i == 0) text += "Start with:\n";
@@ -140,7 +140,8 @@ void check_numbers(const std::vector<Subcommand>& subcommands) {
   }
 }
 
-/// The words as CLI11 is to read them: `help` alone, `help COMMAND` and `COMMAND help` ask for help, and so does nothing.
+/// The words as CLI11 is to read them: `help` alone, `help COMMAND` and `COMMAND help` ask for help, and so does
+/// nothing.
 std::vector<std::string> read_words(int argc, char** argv, const std::vector<Subcommand>& subcommands) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const std::string help = "--help";

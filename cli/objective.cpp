@@ -79,10 +79,9 @@ std::string gap_text(const pipeline::Task& task, const pipeline::Answer& answer)
     return text("peak", fmt::format("{}{} has a peak below {}", scope,
                                     task.max_cost ? fmt::format(" that costs no more than {}", *task.max_cost) : "",
                                     bytes_text(gap.bound.value)));
-  const std::string within =
-      answer.curve ? fmt::format(" whose plan fits into {}",
-                                 bytes_text(answer.curve->points[*answer.curve->knee].budget))
-                   : " within the budget";
+  const std::string within = answer.curve ? fmt::format(" whose plan fits into {}",
+                                                        bytes_text(answer.curve->points[*answer.curve->knee].budget))
+                                          : " within the budget";
   return text("cost", fmt::format("{}{} costs less than {}", within, scope, gap.bound.value));
 }
 
@@ -197,7 +196,8 @@ Failure failure_of(const pipeline::Task& task, const SolverArguments& search, co
   } else if (answer.plan) {
     message += fmt::format("; the best so far is planned with {}", baseline_share_text(problem, answer.plan->bytes));
   }
-  if (answer.plan && !output.empty()) message += fmt::format("; the best so far was written to '{}'", core::output_name(output));
+  if (answer.plan && !output.empty())
+    message += fmt::format("; the best so far was written to '{}'", core::output_name(output));
   return {kNotFound, message, std::move(json)};
 }
 

@@ -26,8 +26,8 @@ std::string reason_of(const core::Graph& graph, const core::PeakBound& needs, st
 }
 
 std::string least_text(const pipeline::Problem& problem, const pipeline::LeastBudget& least) {
-  return fmt::format("the least budget known feasible is {}, with --solver {}", baseline_share_text(problem, least.bytes),
-                     least.solver);
+  return fmt::format("the least budget known feasible is {}, with --solver {}",
+                     baseline_share_text(problem, least.bytes), least.solver);
 }
 
 /// Of the terminal that stderr is.
@@ -98,9 +98,9 @@ core::ReadOptions reading(const std::string& path) {
     constexpr std::int64_t kEvery = std::int64_t{4} << 20;
     if (done / kEvery == shown) return;
     shown = done / kEvery;
-    line->show(fmt::format("reading {}: {}{}", name,
+    line->show(fmt::format("{}reading {}: {}",
                            total > 0 ? ProgressLine::bar(static_cast<double>(done) / static_cast<double>(total)) : "",
-                           core::format_bytes(done)));
+                           name, core::format_bytes(done)));
   };
   return options;
 }
@@ -244,9 +244,9 @@ void ProgressLine::name_phase(const std::string& phase) {
 }
 
 std::string ProgressLine::bar(double share) {
-  constexpr int kWidth = 24;
-  const int filled = static_cast<int>(kWidth * std::clamp(share, 0.0, 1.0));
-  return fmt::format("[\033[32m{:#<{}}\033[0m{:.<{}}] ", "", filled, "", kWidth - filled);
+  const int width = std::clamp(static_cast<int>(terminal_columns()) / 4, 4, 24);
+  const int filled = static_cast<int>(width * std::clamp(share, 0.0, 1.0));
+  return fmt::format("[\033[32m{:#<{}}\033[0m{:.<{}}] ", "", filled, "", width - filled);
 }
 
 namespace {
@@ -305,9 +305,8 @@ std::function<void(const pipeline::CurveProgress&)> ProgressLine::of_curve(doubl
 std::string bound_text(const pipeline::Problem& problem) {
   const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
   const std::string by = needs.bytes < problem.lower_bound ? ", as the search proved"
-                         : needs.node == core::kNoNode
-                             ? ", set by what is kept"
-                             : fmt::format(", set by '{}'", problem.graph.name(needs.node));
+                         : needs.node == core::kNoNode     ? ", set by what is kept"
+                                                       : fmt::format(", set by '{}'", problem.graph.name(needs.node));
   return fmt::format("the lower bound is {}{}", baseline_share_text(problem, problem.lower_bound), by);
 }
 
@@ -365,11 +364,10 @@ std::string not_found_text(const pipeline::Problem& problem, const pipeline::Lea
   if (!problem.budget)
     return fmt::format("found no schedule of '{}' within the limit; {}; raise --time-limit", problem.name, ended);
   const bool time_helps = stop == solvers::Stop::limit || stop == solvers::Stop::stagnated;
-  return fmt::format(
-      "found no schedule of '{}' within {}{}, and none is excluded: {}; {}; {}; raise --budget{}", problem.name,
-      baseline_share_text(problem, *problem.budget, true), rounding_text(problem), bound_text(problem), ended,
-      least_text(problem, least),
-      time_helps ? " or --time-limit, or try another --solver" : ", or try another --solver");
+  return fmt::format("found no schedule of '{}' within {}{}, and none is excluded: {}; {}; {}; raise --budget{}",
+                     problem.name, baseline_share_text(problem, *problem.budget, true), rounding_text(problem),
+                     bound_text(problem), ended, least_text(problem, least),
+                     time_helps ? " or --time-limit, or try another --solver" : ", or try another --solver");
 }
 
 std::string best_so_far(const pipeline::Problem& problem, std::int64_t peak, const std::string& output) {

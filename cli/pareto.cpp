@@ -146,7 +146,8 @@ std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const 
                   proved ? "no schedule of" : "found no schedule of", problem.name,
                   proved || arguments.peak_only ? "fits into" : "whose plan fits into",
                   baseline_share_text(problem, most, true), baseline_share_text(problem, curve.peak_bound.value),
-                  baseline_share_text(problem, curve.least_memory), proved ? "" : fmt::format("the search ended {}; ", stop_text(curve.stop)),
+                  baseline_share_text(problem, curve.least_memory),
+                  proved ? "" : fmt::format("the search ended {}; ", stop_text(curve.stop)),
                   proved ? "" : " or --time-limit"),
       std::move(json));
 }

@@ -218,7 +218,8 @@ int plan_csv(const PlanArguments& arguments) {
   if (!arguments.hints.empty()) take_hints(specs, arguments.hints);
   const std::string contradiction =
       core::check_fixed_offsets(specs, space.forbidden, arguments.alignment, space.capacity);
-  if (!contradiction.empty()) throw core::InputError(fmt::format("{}: {}", core::input_name(arguments.buffers), contradiction));
+  if (!contradiction.empty())
+    throw core::InputError(fmt::format("{}: {}", core::input_name(arguments.buffers), contradiction));
 
   const core::Stopwatch watch(options.limit);
   if (!arguments.minimize) options.capacity = space.capacity;
@@ -236,8 +237,8 @@ int plan_csv(const PlanArguments& arguments) {
     if (!arguments.minimize) {  // so that the least capacity known to do can be named
       options.capacity.reset();
       options.limit = watch.rest();
-      solvers::PlanSolution lowest = planned(
-          arguments, "planning", [&] { return pipeline::checked_plan(specs, space.forbidden, options); });
+      solvers::PlanSolution lowest =
+          planned(arguments, "planning", [&] { return pipeline::checked_plan(specs, space.forbidden, options); });
       lowest.lower_bound = std::max(lowest.lower_bound, result.found.lower_bound);
       if (lowest.plan.bytes <= result.found.plan.bytes) result.found = std::move(lowest);
     }
@@ -261,15 +262,14 @@ int plan_csv(const PlanArguments& arguments) {
     core::write_file(arguments.report, pipeline::plan_report(report, specs));
   }
   if (result.status() == solvers::Status::infeasible)
-    throw Failure(
-        kInfeasible,
-        fmt::format("no plan of '{}' fits into {}: {}{}; {} are known to do", core::input_name(arguments.buffers),
-                    bytes_text(*space.capacity),
-                    plan.lower_bound > *space.capacity
-                        ? fmt::format("{} are live at once", bytes_text(plan.lower_bound))
-                        : fmt::format("{} are needed", bytes_text(result.found.lower_bound)),
-                    conflict_text(ids), bytes_text(plan.bytes)),
-        std::move(json));
+    throw Failure(kInfeasible,
+                  fmt::format("no plan of '{}' fits into {}: {}{}; {} are known to do",
+                              core::input_name(arguments.buffers), bytes_text(*space.capacity),
+                              plan.lower_bound > *space.capacity
+                                  ? fmt::format("{} are live at once", bytes_text(plan.lower_bound))
+                                  : fmt::format("{} are needed", bytes_text(result.found.lower_bound)),
+                              conflict_text(ids), bytes_text(plan.bytes)),
+                  std::move(json));
   const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
   if (!output.empty() && (result.fits() || catch_interrupt())) {
     const std::string text = core::minimalloc_csv(specs, plan);
@@ -279,12 +279,13 @@ int plan_csv(const PlanArguments& arguments) {
   }
   if (catch_interrupt()) fail_interrupted(plan, output, std::move(json));
   if (!result.fits())
-    throw Failure(kNotFound,
-                  fmt::format("found no plan of '{}' within {}, and none is excluded: the lower bound is {}; {} are known "
-                              "to do",
-                              core::input_name(arguments.buffers), bytes_text(*space.capacity),
-                              bytes_text(result.found.lower_bound), bytes_text(plan.bytes)),
-                  std::move(json));
+    throw Failure(
+        kNotFound,
+        fmt::format("found no plan of '{}' within {}, and none is excluded: the lower bound is {}; {} are known "
+                    "to do",
+                    core::input_name(arguments.buffers), bytes_text(*space.capacity),
+                    bytes_text(result.found.lower_bound), bytes_text(plan.bytes)),
+        std::move(json));
   arguments.console.print(json, format_table(rows_of(result)));
   return kDone;
 }

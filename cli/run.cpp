@@ -62,17 +62,15 @@ void write_schedule(const core::Graph& given, const RunArguments& arguments, con
 
 /// A schedule made for the graph as it was given, or as this backend executes it, which may differ in scratch.
 Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
-  auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(),
-                                  reading(arguments.schedule));
+  auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(), reading(arguments.schedule));
   Choice choice{pipeline::decide_on(problem.graph, file.solver.empty() ? "unknown" : file.solver,
                                     std::move(file.schedule), arguments.plan_options(problem.graph)),
                 {}};
   if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
-    throw Failure(kNotFound,
-                  fmt::format("'{}' needs {} as planned, more than the budget of {}; {}; raise --budget",
-                              core::input_name(arguments.schedule),
-                              baseline_share_text(problem, choice.decision.budgeted_bytes, true),
-                              baseline_share_text(problem, *problem.budget), bound_text(problem)));
+    throw Failure(kNotFound, fmt::format("'{}' needs {} as planned, more than the budget of {}; {}; raise --budget",
+                                         core::input_name(arguments.schedule),
+                                         baseline_share_text(problem, choice.decision.budgeted_bytes, true),
+                                         baseline_share_text(problem, *problem.budget), bound_text(problem)));
   return choice;
 }
 

@@ -27,7 +27,8 @@ bool GraphSource::is_model() const {
 }
 
 bool GraphSource::is_file() const {
-  return !is_model() && (name == "-" || std::filesystem::exists(name) || name.find_first_of("./\\") != std::string::npos);
+  return !is_model() &&
+         (name == "-" || std::filesystem::exists(name) || name.find_first_of("./\\") != std::string::npos);
 }
 
 core::Graph GraphSource::build() const { return as_asked(models::build_model(name, options)); }

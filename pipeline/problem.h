@@ -23,8 +23,8 @@ class DefectError : public core::Error {
   using Error::Error;
 };
 
-/// A graph by its name: a file in any format that can be read, `-` for standard input, or one of models::registry() with
-/// its options.
+/// A graph by its name: a file in any format that can be read, `-` for standard input, or one of models::registry()
+/// with its options.
 struct GraphSource {
   std::string name;
   models::BuildOptions options;  ///< of models; files have none

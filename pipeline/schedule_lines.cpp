@@ -149,7 +149,8 @@ bool ScheduleLines::next(LineBatch& batch) {
   while (batch.one_object || (lines < most_lines_ && end < kBatchBytes)) {
     const std::size_t next = line_end(end);
     if (next == end) break;
-    if (next > kMostLineBytes) throw core::InputError(fmt::format("{}: the schedule is longer than 256 MiB", file_.name()));
+    if (next > kMostLineBytes)
+      throw core::InputError(fmt::format("{}: the schedule is longer than 256 MiB", file_.name()));
     end = next;
     ++lines;
   }

@@ -2,9 +2,10 @@
 //   "residents": [{"name", "role", "type", "shape", "init", "scale", "gradient_of": index of a resident}]
 //   a node's "op": {"kind", "shape", "type", "args": ["n3", "n3.1", "r0"], "writes": index of a resident, attributes by
 //   their names}
-// where n3 is node 3 and r0 resident 0. Keys at their default values are left out; unknown keys are noticed and ignored.
-// Version 2 adds "pin": true, "outputs": [{"size", "keep", "inplace", "name"}] in place of a node's "size", "keep" and
-// "inplace", and outputs named [node, output] in "inputs" and "inplace". It is written where a graph needs it.
+// where n3 is node 3 and r0 resident 0. Keys at their default values are left out; unknown keys are noticed and
+// ignored. Version 2 adds "pin": true, "outputs": [{"size", "keep", "inplace", "name"}] in place of a node's "size",
+// "keep" and "inplace", and outputs named [node, output] in "inputs" and "inplace". It is written where a graph needs
+// it.
 
 #include <fmt/format.h>
 
@@ -27,10 +28,10 @@ constexpr std::array<std::string_view, 3> kTypes{"f32", "i32", "bf16"};
 constexpr std::array<std::string_view, 6> kInits{"zeros", "ones", "normal", "uniform", "norm_params", "sinusoid"};
 
 // The keys of the file's objects, ascending.
-constexpr std::array<std::string_view, 7> kFileKeys{"format", "name",           "nodes",  "order",
+constexpr std::array<std::string_view, 7> kFileKeys{"format",         "name",      "nodes",  "order",
                                                     "resident_bytes", "residents", "version"};
 static_assert(std::ranges::is_sorted(kFileKeys));
-constexpr std::array<std::string_view, 7> kResidentKeys{"gradient_of", "init", "name", "role",
+constexpr std::array<std::string_view, 7> kResidentKeys{"gradient_of", "init",  "name", "role",
                                                         "scale",       "shape", "type"};
 static_assert(std::ranges::is_sorted(kResidentKeys));
 constexpr std::array<std::string_view, 12> kNodeKeys{"backward", "cost", "forward", "inplace", "inputs",  "keep",

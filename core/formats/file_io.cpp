@@ -179,16 +179,18 @@ std::string read_file(const std::string& path, const ReadOptions& options) {
   const std::int64_t most = most_input_bytes();
   const auto require_room = [&](std::int64_t bytes) {
     if (bytes > most)
-      throw InputError(fmt::format("{}: has more than the {} bytes ({}) that are read of one file; CAIRN_MAX_INPUT=8GiB "
-                                   "in the environment raises that",
-                                   reader.name(), most, format_bytes(most)));
+      throw InputError(
+          fmt::format("{}: has more than the {} bytes ({}) that are read of one file; CAIRN_MAX_INPUT=8GiB "
+                      "in the environment raises that",
+                      reader.name(), most, format_bytes(most)));
   };
   require_room(reader.size());
   std::string text;
   text.reserve(static_cast<std::size_t>(reader.size()) + kPiece);
   while (reader.read(text)) {
     require_room(static_cast<std::int64_t>(text.size()));
-    if (options.progress) options.progress(static_cast<std::int64_t>(text.size()), 0);
+    // Of a file on a disk the parser tells more.
+    if (options.progress && reader.size() == 0) options.progress(static_cast<std::int64_t>(text.size()), 0);
   }
   return text;
 }

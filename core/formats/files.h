@@ -16,11 +16,11 @@
 
 /// Every file Cairn reads or writes (DESIGN section 3). Readers throw InputError whose one line names the file and the
 /// line, node or key, and says how to mend it. Writers write beside the target and rename: never a half-written file;
-/// they throw InputError when the path cannot be written. The path `-` is standard input for readers and standard output
-/// for writers. What begins as gzip's files do is expanded, whatever its name.
+/// they throw InputError when the path cannot be written. The path `-` is standard input for readers and standard
+/// output for writers. What begins as gzip's files do is expanded, whatever its name.
 ///
-/// JSON numbers are whole where their value is: 4.0 and 1e3 are sizes, 4.5 is none. Keys that a format does not know are
-/// ignored, and of a key that stands twice in an object the last value counts: both are told to ReadOptions::warn.
+/// JSON numbers are whole where their value is: 4.0 and 1e3 are sizes, 4.5 is none. Keys that a format does not know
+/// are ignored, and of a key that stands twice in an object the last value counts: both are told to ReadOptions::warn.
 namespace cairn::core {
 
 /// What a reader noticed and read on: of each kind and key one, however often it stands in the file.
@@ -109,8 +109,8 @@ class FileWriter {
 /// Reads a graph in any known format, recognised by content: Cairn JSON, networkx node-link JSON (both dialects), simrd
 /// traces, PACE `.gr` (undirected: vertex i becomes node i - 1, named `v` and i, of size and cost 1; an edge runs from
 /// the lower to the higher number, and counts once). O(bytes), for `.gr` O(bytes log).
-/// Costs of nodes that are fractions are made whole: all costs of the file are multiplied by the least power of ten that
-/// does it, or, where their sum would exceed 2^53, by the largest with which it does not, and rounded.
+/// Costs of nodes that are fractions are made whole: all costs of the file are multiplied by the least power of ten
+/// that does it, or, where their sum would exceed 2^53, by the largest with which it does not, and rounded.
 Graph load_graph(const std::string& path, const ReadOptions& options = {});
 /// The same from memory; `origin` stands for the file in errors.
 Graph parse_graph(std::string_view text, const std::string& origin, const ReadOptions& options = {});

@@ -51,7 +51,8 @@ void Notices::tell() const {
   }
   if (told < count_)
     warn_({ReadWarning::Kind::unknown_key,
-           fmt::format("{} more places have other keys that are unknown or stand twice", count_ - told), count_ - told});
+           fmt::format("{} more places have other keys that are unknown or stand twice", count_ - told),
+           count_ - told});
 }
 
 namespace {
@@ -290,8 +291,8 @@ Decimal10 shortest_decimal(double value) {
     decimal.mantissa = decimal.mantissa * 10 + (*at - '0');
     decimal.power -= fraction ? 1 : 0;
   }
-  if (at != end) ++at;                      // e
-  if (at != end && *at == '+') ++at;        // which from_chars does not take
+  if (at != end) ++at;                // e
+  if (at != end && *at == '+') ++at;  // which from_chars does not take
   int exponent = 0;
   std::from_chars(at, end, exponent);
   decimal.power += exponent;
@@ -324,7 +325,8 @@ std::int64_t Costs::read(const Json& value, const char* key, const Place& place,
   if (!value.is_number_float()) return to_int(value, key, place);
   const auto cost = value.get<double>();
   if (cost < 0) place.fail(fmt::format("\"{}\" is {}, but must not be negative", key, describe(value)));
-  if (!(cost < kTwoTo63)) place.fail(fmt::format("\"{}\" is {}, which does not fit into 64 bits", key, describe(value)));
+  if (!(cost < kTwoTo63))
+    place.fail(fmt::format("\"{}\" is {}, which does not fit into 64 bits", key, describe(value)));
   fractions_.emplace_back(node, cost);
   return 0;
 }
@@ -362,7 +364,7 @@ void Costs::scale(GraphBuilder& builder, const Place& top) const {
     builder.node(fractions_[i].first).cost = static_cast<std::int64_t>(std::min(cost, Wide{1} << 62));
   }
   if (top.notices == nullptr || !top.notices->wanted()) return;
-  const std::string how = factor == 1     ? "they were rounded to whole numbers"
+  const std::string how = factor == 1       ? "they were rounded to whole numbers"
                           : places == exact ? fmt::format("all costs were multiplied by {} to be whole numbers", factor)
                                             : fmt::format("all costs were multiplied by {} and rounded", factor);
   top.notices->add_scaled(fmt::format("{}: {} of the costs {}; {}", top.text(), fractions_.size(),

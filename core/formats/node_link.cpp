@@ -96,10 +96,8 @@ class NodeLinkReader {
     const char* key = file_.contains("links") ? "links" : "edges";
     const Json& edges = require_array(file_, key, top_);
     for (std::size_t e = 0; e < edges.size(); ++e) {
-      const Place place{.origin = top_.origin,
-                        .list = "edge",
-                        .index = static_cast<std::int64_t>(e),
-                        .notices = top_.notices};
+      const Place place{
+          .origin = top_.origin, .list = "edge", .index = static_cast<std::int64_t>(e), .notices = top_.notices};
       if (!edges[e].is_object()) place.fail(fmt::format("must be an object, not {}", describe(edges[e])));
       place.check_keys(edges[e], kEdgeKeys);
       const bool numbered = edges[e].contains("0");

@@ -15,7 +15,7 @@ using namespace formats;
 constexpr std::array<std::string_view, 7> kPlanKeys{"alignment", "buffers",     "bytes",  "format",
                                                     "graph",     "lower_bound", "version"};
 static_assert(std::ranges::is_sorted(kPlanKeys));
-constexpr std::array<std::string_view, 8> kBufferKeys{"alias_of", "first",   "last",    "node",
+constexpr std::array<std::string_view, 8> kBufferKeys{"alias_of", "first",  "last",    "node",
                                                       "offset",   "output", "scratch", "size"};
 static_assert(std::ranges::is_sorted(kBufferKeys));
 
@@ -101,8 +101,7 @@ Plan parse_plan(std::string_view text, const std::string& origin, const Graph& g
   const Json& buffers = require_array(json, "buffers", top);
   plan.buffers.reserve(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const Place place{
-        .origin = origin, .list = "buffer", .index = static_cast<std::int64_t>(i), .notices = &notices};
+    const Place place{.origin = origin, .list = "buffer", .index = static_cast<std::int64_t>(i), .notices = &notices};
     plan.buffers.push_back(read_buffer(buffers[i], place, graph));
   }
   notices.tell();

@@ -54,7 +54,7 @@ ScheduleFile parse_schedule(std::string_view text, const std::string& origin, co
   using namespace formats;
   static constexpr std::array<std::string_view, 7> kKeys{"cost",   "format", "graph",  "peak_bytes",
                                                          "solver", "steps",  "version"};
-static_assert(std::ranges::is_sorted(kKeys));
+  static_assert(std::ranges::is_sorted(kKeys));
   Notices notices(options.warn);
   const Place place{.origin = origin, .notices = &notices};
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) place.fail("is empty");

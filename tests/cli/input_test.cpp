@@ -118,7 +118,8 @@ TEST_CASE("a dash is standard output for every file that is written, and the tab
     CHECK(json.code == 2);
     CHECK(contains(json.err, "--json both write to standard output"));
   }
-  check_error(run_command({"solve", graph, "-o", "-", "--plan", "-"}), 2, {"-o and --plan are both -", "standard output"});
+  check_error(run_command({"solve", graph, "-o", "-", "--plan", "-"}), 2,
+              {"-o and --plan are both -", "standard output"});
   check_error(run_shell("$CAIRN solve " + graph + " -q -o - >/dev/full"), 2, {"stdout: cannot be written"});
 
   // From one to the next.
@@ -159,7 +160,9 @@ TEST_CASE("what has no end or cannot be read is one line") {
   check_error(run_command({"info", sparse}), 2, {"sparse: has more than the 2147483648 bytes (2.00 GiB)"});
   check_error(run_command({"info", folder / ""}), 2, {"is a folder, not a file"});
   const std::string graph = folder.write("g.json", diamond_graph());
-  for (const Words& words : {Words{"info", "/dev/zero"}, {"plan", graph, "/dev/zero"}, {"plan", "--buffers", "/dev/zero"},
+  for (const Words& words : {Words{"info", "/dev/zero"},
+                             {"plan", graph, "/dev/zero"},
+                             {"plan", "--buffers", "/dev/zero"},
                              {"solve", graph, "--td", "/dev/zero", "--solver", "tw"},
                              {"simulate", graph, "--schedules", "/dev/zero", "--backend", "host"}})
     check_error(run_command(words), 2, {"/dev/zero: byte 0 is 0, which no text holds"});
@@ -275,8 +278,10 @@ TEST_CASE("numbers of options are refused as they were typed") {
     CHECK(options > 0);
   }
   // Not octal, and in any spelling of a whole number.
-  CHECK(run_json({"model", "ffn", "--layers", "010"})["nodes"] == run_json({"model", "ffn", "--layers", "10"})["nodes"]);
-  CHECK(run_json({"model", "ffn", "--layers", "1e1"})["nodes"] == run_json({"model", "ffn", "--layers", "10.0"})["nodes"]);
+  CHECK(run_json({"model", "ffn", "--layers", "010"})["nodes"] ==
+        run_json({"model", "ffn", "--layers", "10"})["nodes"]);
+  CHECK(run_json({"model", "ffn", "--layers", "1e1"})["nodes"] ==
+        run_json({"model", "ffn", "--layers", "10.0"})["nodes"]);
   CHECK(run_json({"solve", graph, "--seed", "18446744073709551615"})["status"] == "optimal");
 }
 
@@ -392,7 +397,7 @@ TEST_CASE("the progress line fits the terminal, also one that changes its size")
   Terminal terminal({"solve", graph, "-b", "70%", "-t", "10m"}, 60);
   const auto widest = [](const std::vector<std::string>& lines) {
     std::size_t widest = 0;
-    for (const std::string& line : lines) widest = std::max(widest, core::display_width(line));
+    for (const std::string& line : lines) most = std::max(most, core::display_width(line));
     return widest;
   };
   const auto wide = terminal.progress(5);

@@ -153,9 +153,9 @@ TEST_CASE("a budget is on the plan, and without --peak-only one that does not fi
   const Folder folder;
   const std::string graph = folder.write("g.json", fragmenting_graph()), output = folder / "s.json";
   const Words fixed = {graph, "--order", "fixed", "--solver", "none", "--budget", "400"};
-  check_error(
-      run_command(Words{"solve"} + fixed + Words{"-o", output}), 4,
-      {"whose plan fits into 400 bytes (", "the lowest plan needs 500 bytes (", "the lower bound is", "the search ended", "--peak-only", output});
+  check_error(run_command(Words{"solve"} + fixed + Words{"-o", output}), 4,
+              {"whose plan fits into 400 bytes (", "the lowest plan needs 500 bytes (", "the lower bound is",
+               "the search ended", "--peak-only", output});
   const core::Graph loaded = core::load_graph(graph);
   CHECK(core::evaluate(loaded, core::load_schedule(output, loaded).schedule).peak == 400);
   const Json json = run_json(Words{"solve"} + fixed, 4);

@@ -153,7 +153,8 @@ TEST_CASE("a plan file's numbers are checked", "[formats]") {
   CHECK(contains(plan_error(with_buffer(R"({"node":9,"first":0,"last":1,"offset":0,"size":4})")), "\"node\" names 9"));
   CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":2,"last":1,"offset":0,"size":4})")), "no lifetime"));
   CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":0,"last":1,"offset":-1,"size":4})")), "offset -1"));
-  CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":0,"last":1,"offset":9e18,"size":4})")), "its offset 9000000000000000000"));
+  CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":0,"last":1,"offset":9e18,"size":4})")),
+                 "its offset 9000000000000000000"));
   CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":0,"last":1,"size":4})")), "\"offset\" is missing"));
 }
 
@@ -179,7 +180,8 @@ TEST_CASE("wrong CSV is refused with the line", "[formats]") {
   CHECK(contains(csv_error(head + "a,0,1,4\nb,0,x,4\n"), "line 3: upper must be a whole number, not 'x'"));
   CHECK(contains(csv_error(head + "a,0,1,4.5\n"), "line 2: size must be a whole number, not '4.5'"));
   CHECK(contains(csv_error(head + "a,,1,4\n"), "line 2: lower"));
-  CHECK(contains(csv_error(head + "a,0,1,99999999999999999999\n"), "line 2: size is 99999999999999999999, which does not fit"));
+  CHECK(contains(csv_error(head + "a,0,1,99999999999999999999\n"),
+                 "line 2: size is 99999999999999999999, which does not fit"));
   CHECK(contains(csv_error(head + "\"a\nb\",0,1,4\nc,2,2,4\n"), "line 4: upper (2) must be above lower (2)"));
   CHECK(contains(csv_error(head + "a,-1,2,4\n"), "line 2: lower is -1"));
   CHECK(contains(csv_error(head + "a,0,2,-4\n"), "line 2: size is -4"));

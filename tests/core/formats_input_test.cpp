@@ -120,12 +120,13 @@ TEST_CASE("whole numbers may be written as fractions and with exponents", "[form
   CHECK(graph.predecessors(1)[0] == 0);
   // A double does not have it.
   CHECK(read(graph_file(R"({"name":"a","size":4503599627370497.0e0})")).graph.size(0) == 4503599627370497);
-  CHECK(parse_schedule(R"({"format":"cairn.schedule","version":1.0,"graph":")" + graph.fingerprint() +
-                           R"(","steps":[0.0,1e0]})",
-                       "s.json", graph)
+  CHECK(parse_schedule(
+            R"({"format":"cairn.schedule","version":1.0,"graph":")" + graph.fingerprint() + R"(","steps":[0.0,1e0]})",
+            "s.json", graph)
             .schedule.steps == std::vector<NodeId>{0, 1});
   CHECK(parse_minimalloc_csv("id,lower,upper,size\na,0,1e1,4.0\n", "b.csv")[0].size == 4);
-  const std::string steps = R"({"format":"cairn.schedule","version":1,"graph":")" + graph.fingerprint() + R"(","steps":)";
+  const std::string steps =
+      R"({"format":"cairn.schedule","version":1,"graph":")" + graph.fingerprint() + R"(","steps":)";
   CHECK(contains(error_of([&] { parse_schedule(steps + "[0,0.5]}", "s.json", graph); }),
                  "s.json: step 1: \"steps\" must be a whole number, not 0.5"));
 }
@@ -247,9 +248,10 @@ TEST_CASE("keys that stand twice are told by their path, and the last one counts
         "g.json: nodes[0].size stands twice in one object; the last one counts (in 3 places)");
   CHECK(noticed.warnings[1].kind == ReadWarning::Kind::duplicate_key);
   // Lines of a trace have their numbers.
-  const auto trace = read("{\"INSTRUCTION\":\"CONSTANT\",\"NAME\":\"w\"}\n"
-                          "{\"INSTRUCTION\":\"MEMORY\",\"NAME\":\"w\",\"MEMORY\":\"5\",\"MEMORY\":\"5.0\"}\n"
-                          "{\"INSTRUCTION\":\"CALL\",\"NAME\":\"f\",\"ARGS\":[\"w\"],\"RESULT\":[],\"TIME\":\"1e1\"}\n");
+  const auto trace = read(
+      "{\"INSTRUCTION\":\"CONSTANT\",\"NAME\":\"w\"}\n"
+      "{\"INSTRUCTION\":\"MEMORY\",\"NAME\":\"w\",\"MEMORY\":\"5\",\"MEMORY\":\"5.0\"}\n"
+      "{\"INSTRUCTION\":\"CALL\",\"NAME\":\"f\",\"ARGS\":[\"w\"],\"RESULT\":[],\"TIME\":\"1e1\"}\n");
   CHECK(trace.graph.cost(0) == 10);
   REQUIRE(trace.warnings.size() == 1);
   CHECK(trace.warnings[0].text == "g.json: line 2: MEMORY stands twice in one object; the last one counts");
@@ -275,9 +277,7 @@ TEST_CASE("compressed files are read by their content", "[formats]") {
   const std::string graph = graph_file(R"({"name":"a","size":1})");
   CHECK(load_graph(folder.write("g", gzip(graph))).fingerprint() == parse_graph(graph, "g").fingerprint());
 
-  const auto error = [&](const std::string& bytes) {
-    return error_of([&] { read_file(folder.write("bad", bytes)); });
-  };
+  const auto error = [&](const std::string& bytes) { return error_of([&] { read_file(folder.write("bad", bytes)); }); };
   const std::string packed = gzip(text);
   CHECK(contains(error(packed.substr(0, packed.size() / 2)), "bad: the compressed data ends too early"));
   CHECK(contains(error(packed.substr(0, 5)), "ends too early"));

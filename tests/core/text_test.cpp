@@ -164,9 +164,9 @@ TEST_CASE("printable shows control characters and nothing but them differently",
   CHECK(printable("a\nb\tc\rd") == "a\\nb\\tc\\rd");
   CHECK(printable("\x1b[31mred\x7f") == "\\x1b[31mred\\x7f");
   CHECK(printable(std::string_view("\0x", 2)) == "\\x00x");
-  CHECK(printable("\xc2\x9b") == "\\x9b");                     // CSI as one character
-  CHECK(printable("a\u202eb\u2028") == "a\\u202eb\\u2028");    // right to left; line separator
-  CHECK(printable("\xff\xc3") == "\\xff\\xc3");               // no UTF-8
+  CHECK(printable("\xc2\x9b") == "\\x9b");                                  // CSI as one character
+  CHECK(printable("a\u202eb\u2028") == "a\\u202eb\\u2028");                 // right to left; line separator
+  CHECK(printable("\xff\xc3") == "\\xff\\xc3");                             // no UTF-8
   CHECK(printable("\xc0\x8a\xed\xa0\x80") == "\\xc0\\x8a\\xed\\xa0\\x80");  // overlong; half of a pair
   cairn::tests::Random random(1);
   for (int i = 0; i < 2000; ++i) {

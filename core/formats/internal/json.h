@@ -87,8 +87,8 @@ class ReadWatch {
 };
 
 /// Numbers are integers where their value is whole and fits. Throws InputError that gives line and column where `text`
-/// is no JSON, and where it nests so deep that walking it would exhaust the stack; InterruptedError where the limit ends
-/// it. Keys that stand twice in an object go to `notices`.
+/// is no JSON, and where it nests so deep that walking it would exhaust the stack; InterruptedError where the limit
+/// ends it. Keys that stand twice in an object go to `notices`.
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options = {},
                 Notices* notices = nullptr);
 /// The same for one line of a file, which `place` names in errors; no limit ends it.
