@@ -9,6 +9,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/pipeline/objective.h"
+#include "cairn/pipeline/pages.h"
 #include "cairn/pipeline/solve.h"
 #include "cairn/solvers/decomposition/td_file.h"
 #include "cairn/solvers/decomposition/treewidth.h"
@@ -21,7 +22,7 @@ struct InfoArguments {
   GraphArguments graph;
   SolverArguments search;
   GraphOutputs outputs;
-  std::string budget, td;
+  std::string budget, td, report;
 
   solvers::Scope scope() const { return search.options().scope; }
 };
@@ -134,6 +135,7 @@ int show_info(const InfoArguments& arguments) {
   arguments.search.find();
   std::vector<NamedPath> paths = arguments.outputs.paths();
   paths.push_back({"--td", arguments.td});
+  paths.push_back({"--report", arguments.report});
   require_outputs(paths, {arguments.graph.input()});
   pipeline::Problem problem = arguments.graph.problem(arguments.budget);
   arguments.outputs.write(problem.graph);
@@ -148,6 +150,16 @@ int show_info(const InfoArguments& arguments) {
   if (problem.budget) {
     verdict = judge_budget(arguments, problem, lowest, least);
     raise_cost_bound(arguments, problem, *verdict);
+  }
+
+  if (!arguments.report.empty()) {
+    const core::Schedule& schedule = lowest.solution.schedule;
+    const bool is_least = lowest.within(std::nullopt) && lowest.solution.peak <= least.bytes;
+    std::vector<pipeline::ReportFact> facts;
+    if (verdict) facts.push_back({"Budget", core::format_bytes(*problem.budget), verdict->means});
+    core::write_file(arguments.report,
+                     pipeline::info_page(problem, {"least budget known", is_least ? schedule : core::Schedule(), {}},
+                                         least.bytes, facts));
   }
 
   Json json = describe(problem);
@@ -195,6 +207,8 @@ Subcommand add_info(CLI::App& root) {
   add_budget(*app, arguments->budget, "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak");
   arguments->search.add_to(*app, "5s");
   arguments->outputs.add_to(*app);
+  app->add_option("--report", arguments->report,
+                  "HTML page to write: memory over time of the baseline and of the least budget, and what is alive");
   app->add_option("--td", arguments->td,
                   "PACE .td file to write: the best tree decomposition found within the time limit, which the search "
                   "for the least budget then has again");

@@ -14,6 +14,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/pipeline/objective.h"
+#include "cairn/pipeline/pages.h"
 #include "cairn/pipeline/pareto.h"
 
 namespace cairn::cli {
@@ -27,7 +28,7 @@ struct SolveArguments {
   AlignmentChoice alignment;
   ObjectiveArguments objective;
   SearchAids aids;
-  std::string output, plan, sweep;
+  std::string output, plan, report, sweep;
   bool stream = false;
 };
 
@@ -38,6 +39,8 @@ void write(const pipeline::Task& task, const SolveArguments& arguments, const pi
     core::write_file(arguments.output,
                      core::schedule_to_json(graph, answer.found.solution.schedule, arguments.search.solver));
   if (!arguments.plan.empty() && answer.plan) core::write_file(arguments.plan, core::plan_to_json(graph, *answer.plan));
+  if (!arguments.report.empty())
+    core::write_file(arguments.report, pipeline::solve_page(task, arguments.search.solver, answer));
 }
 
 Json point_json(const pipeline::Problem& problem, const pipeline::CurvePoint& point) {
@@ -161,6 +164,7 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
   const std::pair<std::string_view, bool> ignored[] = {{"--stream", sweep && arguments.stream},
                                                        {"-o", sweep && !arguments.output.empty()},
                                                        {"--plan", !arguments.plan.empty()},
+                                                       {"--report", !arguments.report.empty()},
                                                        {"--budget", !arguments.objective.budget.empty()},
                                                        {"--option k", sweep && options.own.contains("k")}};
   for (const auto& [option, given] : ignored) {
@@ -174,7 +178,10 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
 int solve(const SolveArguments& arguments) {
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
-  require_outputs({{"-o", arguments.output}, {"--plan", arguments.plan}, {"--sweep", arguments.sweep}},
+  require_outputs({{"-o", arguments.output},
+                   {"--plan", arguments.plan},
+                   {"--report", arguments.report},
+                   {"--sweep", arguments.sweep}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   check_tw_outputs(arguments, options);
   pipeline::Task task =
@@ -229,6 +236,8 @@ Subcommand add_solve(CLI::App& root) {
   arguments->start.add_to(*app);
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write: where every tensor lives");
+  app->add_option("--report", arguments->report,
+                  "HTML page to write: memory and addresses over time, what is alive at the peak, what is recomputed");
   arguments->aids.add_to(*app);
   add_peak_only(*app, arguments->objective.peak_only);
   app->add_option("--sweep", arguments->sweep,

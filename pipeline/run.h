@@ -67,7 +67,7 @@ struct RunResult {
 /// compares them. Throws as Backend::execute.
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options = {});
 
-/// One self-contained HTML page of a run (report/html_report.h). `tradeoffs`: other schedules known.
+/// One self-contained HTML page of a run (report/report.h). `tradeoffs`: other schedules known.
 std::string run_page(const Problem& problem, const Backend& backend, const Decision& decision, const RunResult& result,
                      const std::vector<solvers::Tradeoff>& tradeoffs = {});
 
