@@ -58,27 +58,36 @@ ReportTradeoff tradeoff_of(const Problem& problem, const std::vector<solvers::Tr
   return tradeoff;
 }
 
-std::string info_page(const Problem& problem, const ReportSchedule& lowest, std::int64_t bytes,
+std::string info_page(const Problem& problem, const LeastBudget& least, const std::optional<LeastBudget>& within,
                       std::vector<ReportFact> facts) {
   const core::Graph& graph = problem.graph;
   Report page = html::of_graph("cairn info", graph, problem.name);
   page.facts.push_back({"Baseline peak", core::format_bytes(problem.baseline.peak),
                         "cost " + html::cost_text(problem.baseline.cost, page.cost_unit)});
-  page.facts.push_back({"Least budget known", core::format_bytes(bytes),
-                        html::share(bytes, problem.baseline.peak) + " of the baseline\u2019s peak"});
+  page.facts.push_back(
+      {"Least budget known", core::format_bytes(least.bytes),
+       fmt::format("{} of the baseline\u2019s peak, cost {}{}", html::share(least.bytes, problem.baseline.peak),
+                   html::change(problem.baseline.cost, least.evaluation.cost),
+                   least.proved() ? "; proved least" : "")});
   page.facts.push_back({"Lower bound", core::format_bytes(problem.lower_bound), "no schedule has less"});
   page.facts.push_back(
       {"Resident", core::format_bytes(graph.resident_bytes()), "weights and states, beside the budget"});
   page.facts.insert(page.facts.end(), facts.begin(), facts.end());
   page.levels.push_back({"lower bound", problem.lower_bound, ReportLevel::Kind::bound});
-  page.levels.push_back({"least budget known", bytes, ReportLevel::Kind::schedule, true});
+  page.levels.push_back({"least budget", least.bytes, ReportLevel::Kind::schedule, true});
   add_budget(page, problem, std::nullopt);
-  if (!lowest.schedule.steps.empty()) {
-    const core::Evaluation evaluation = core::evaluate(graph, lowest.schedule);
-    add_cost_fact(page, problem, evaluation);
-    page.facts.back().name = "Cost of the least";
-    add_schedule(page, lowest, evaluation);
-  }
+  ReportTradeoff& tradeoff = page.tradeoff.emplace();
+  tradeoff.memory = least.plan ? "planned memory" : "peak memory";
+  tradeoff.baseline = {problem.baseline.peak, problem.baseline.cost, "baseline"};
+  tradeoff.lower_bound_bytes = problem.lower_bound;
+  const auto add = [&](const char* name, const LeastBudget& reached) {
+    tradeoff.found.push_back(
+        {reached.bytes, reached.evaluation.cost, name, "", true, static_cast<std::int32_t>(page.schedules.size())});
+    page.shown = tradeoff.found.back().schedule;
+    page.schedules.push_back({name, reached.schedule, reached.plan});
+  };
+  if (!least.schedule.steps.empty()) add("least budget", least);
+  if (within && !within->schedule.steps.empty()) add("within the budget", *within);
   return report_page(page);
 }
 

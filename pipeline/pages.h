@@ -10,6 +10,7 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
+#include "cairn/pipeline/least_budget.h"
 #include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/problem.h"
 #include "cairn/pipeline/report/report.h"
@@ -35,8 +36,9 @@ ReportTradeoff tradeoff_of(const Problem& problem, const std::vector<solvers::Tr
 
 // --- pages ---
 
-/// `lowest`: the schedule with the least memory known, `bytes` of it; `facts` come behind those of the graph.
-std::string info_page(const Problem& problem, const ReportSchedule& lowest, std::int64_t bytes,
+/// `within`: the cheapest known within the problem's budget, which the page is opened with; `facts` come behind those
+/// of the graph.
+std::string info_page(const Problem& problem, const LeastBudget& least, const std::optional<LeastBudget>& within,
                       std::vector<ReportFact> facts = {});
 
 /// The answer must have a schedule.
