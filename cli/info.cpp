@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cairn/cli/arguments.h"
+#include "cairn/cli/explain.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/pipeline/objective.h"
@@ -22,6 +23,7 @@ struct InfoArguments {
   SolverArguments search;
   GraphOutputs outputs;
   std::string budget, td;
+  bool explain = false;
 
   solvers::Scope scope() const { return search.options().scope; }
 };
@@ -168,6 +170,8 @@ int show_info(const InfoArguments& arguments) {
     json["bags"] = treewidth->decomposition.bags.size();
   }
   add_limits(json, problem, least);
+  const Explanation explanation(problem.graph);
+  explanation.add_to(json);
   json["interrupted"] = catch_interrupt().load();
   Rows rows = {
       {"graph", problem.name},
@@ -182,7 +186,7 @@ int show_info(const InfoArguments& arguments) {
   if (treewidth) rows.push_back({"treewidth", treewidth_text(*treewidth)});
   if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->means});
   if (verdict && verdict->fits != false) rows.push_back({"cost in it", cost_text(problem, *verdict)});
-  arguments.console.print(json, format_table(rows));
+  arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
   return catch_interrupt() ? kInterrupted : kDone;
 }
 
@@ -194,6 +198,7 @@ Subcommand add_info(CLI::App& root) {
   arguments->console.add_to(*app);
   add_budget(*app, arguments->budget, "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak");
   arguments->search.add_to(*app, "5s");
+  add_explain(*app, arguments->explain);
   arguments->outputs.add_to(*app);
   app->add_option("--td", arguments->td,
                   "PACE .td file to write: the best tree decomposition found within the time limit, which the search "

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cairn/cli/arguments.h"
+#include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/cli/tw_curve.h"
@@ -28,7 +29,7 @@ struct SolveArguments {
   ObjectiveArguments objective;
   SearchAids aids;
   std::string output, plan, sweep;
-  bool stream = false;
+  bool stream = false, explain = false;
 };
 
 void write(const pipeline::Task& task, const SolveArguments& arguments, const pipeline::Answer& answer) {
@@ -211,7 +212,10 @@ int solve(const SolveArguments& arguments) {
   if (!answer.success)
     throw failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only",
                      std::move(json));
-  arguments.console.print(json, arguments.console.json ? "" : table(task, arguments, answer));
+  const Explanation explanation(graph, &answer.found.solution.schedule);
+  explanation.add_to(json);
+  arguments.console.print(
+      json, arguments.console.json ? "" : table(task, arguments, answer) + explanation.text(arguments.explain));
   return kDone;
 }
 
@@ -231,6 +235,7 @@ Subcommand add_solve(CLI::App& root) {
   app->add_option("--plan", arguments->plan, "plan file to write: where every tensor lives");
   arguments->aids.add_to(*app);
   add_peak_only(*app, arguments->objective.peak_only);
+  add_explain(*app, arguments->explain);
   app->add_option("--sweep", arguments->sweep,
                   "CSV file to write, with --solver tw: peak, steps and cost of TWRemat(k) for k from n to 1");
   app->add_flag(

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
+#include "cairn/core/internal/saturating.h"
 #include "cairn/core/op.h"
 #include "cairn/core/profile.h"
 
@@ -337,7 +338,7 @@ std::vector<double> clock_of(const Graph& graph, const Schedule& schedule) {
 void add_node(RecomputedShare& share, const RecomputedNode& node) {
   ++share.nodes;
   share.times += node.times;
-  share.extra_cost += node.extra_cost;
+  share.extra_cost = saturating_add(share.extra_cost, node.extra_cost);
   share.saved_at_baseline_peak += node.saved_at_baseline_peak;
   share.saved_at_peak += node.saved_at_peak;
   share.saved_on_average += node.saved_on_average;
@@ -443,7 +444,7 @@ RecomputationSummary explain_recomputation(const Graph& graph, const TensorLabel
   for (std::size_t i = 0; i < runs.nodes.size(); ++i) {
     const NodeId v = runs.nodes[i];
     RecomputedNode node{.node = v, .times = static_cast<std::int64_t>(runs.steps[i].size()) - 1};
-    node.extra_cost = node.times * graph.cost(v);
+    for (std::int64_t r = 0; r < node.times; ++r) node.extra_cost = saturating_add(node.extra_cost, graph.cost(v));
     node.bytes = graph.size(v);
     away_from = runs.steps[i];  // of each run, from where on an output was away before it
     for_each_gap(graph, timeline, v, runs.steps[i], [&](const Gap& gap, std::size_t run) {
