@@ -195,9 +195,17 @@ std::string Explanation::kinds_text() const {
   if (schedule_) sides.push_back(&*schedule_);
   Rows rows = {{"at the peak", "baseline"}, {"step"}, {"node"}};
   if (schedule_) rows[0].push_back("schedule");
+  std::vector<std::string> most = {"most in"};
   for (const Side* side : sides) {
     rows[1].push_back(fmt::format("{} of {}", side->at.step, side->steps));
     rows[2].push_back(shortened(graph_.name(side->at.node)));
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < std::min(side->at.by_layer.size(), kNamedLayers); ++i) {
+      const core::MemoryShare& share = side->at.by_layer[i];
+      parts.push_back(
+          fmt::format("{} {:.0f}%", shortened(labels_.layers[share.group]), share_pct(share.bytes, side->at.bytes)));
+    }
+    most.push_back(fmt::format("{}", fmt::join(parts, ", ")));
   }
   for (std::int32_t kind = 0; kind < core::kTensorKinds; ++kind) {
     std::vector<std::string> row = {std::string(plural(core::TensorKind(kind)))};
@@ -208,6 +216,7 @@ std::string Explanation::kinds_text() const {
     }
     if (any) rows.push_back(std::move(row));
   }
+  if (labels_.layers_known) rows.push_back(std::move(most));
   return format_table(rows, true);
 }
 
@@ -260,20 +269,22 @@ std::string Explanation::tensors_text(const char* whose, const Side& side) const
 
 std::string Explanation::recomputation_text(bool all) const {
   const core::RecomputedShare& total = recomputation_.total;
-  if (total.times == 0) return "nothing is recomputed\n";
+  if (total.times == 0) return "recomputed  nothing\n";
   const auto cost = [&](std::int64_t extra) { return fmt::format("{:+.2f}%", share_pct(extra, baseline_cost_)); };
   const auto& layers = recomputation_.by_layer;
   if (!all) {
     std::vector<std::string> parts;
     const std::size_t named = labels_.layers_known ? shown_of(layers.size(), kNamedLayers) : 0;
     for (std::size_t i = 0; i < named; ++i) {
-      parts.push_back(fmt::format("{} saves {} for {}", shortened(labels_.layers[layers[i].layer]),
+      parts.push_back(fmt::format("{} ({} for {})", shortened(labels_.layers[layers[i].layer]),
                                   core::format_bytes(layers[i].saved_at_baseline_peak), cost(layers[i].extra_cost)));
     }
     if (named > 0 && named < layers.size()) parts.push_back(fmt::format("{} more layers", layers.size() - named));
-    return fmt::format("recomputed {} times, {} nodes: saves {} where the baseline peaks, for {} of its cost{}{}\n",
-                       total.times, total.nodes, core::format_bytes(total.saved_at_baseline_peak),
-                       cost(total.extra_cost), parts.empty() ? "" : "; ", fmt::join(parts, ", "));
+    std::string text =
+        fmt::format("recomputed  {} times, {} nodes: {} cost saves {} where the baseline peaks\n", total.times,
+                    total.nodes, cost(total.extra_cost), core::format_bytes(total.saved_at_baseline_peak));
+    if (named > 0) text += fmt::format("most by     {}\n", fmt::join(parts, ", "));
+    return text;
   }
   Rows rows = {{"recomputed", "nodes", "times", "cost", "saves at the baseline's peak", "at its own", "on average"}};
   const auto add_row = [&](std::string name, const core::RecomputedShare& share) {
@@ -299,8 +310,9 @@ std::string Explanation::recomputation_text(bool all) const {
   add_row("all", total);
   const core::AtBaselinePeak& at = recomputation_.at_baseline_peak;
   return fmt::format(
-      "\n{}where the baseline peaks, at '{}', the schedule has {} instead of {} in memory: {} are recomputed later, {} "
-      "are not made yet or done with, {} are there beside\n",
+      "\n{}where the baseline peaks, at '{}', the schedule holds {} instead of {}:\n"
+      "{} are recomputed later, {} are not made yet or no longer needed, {} are there that the baseline does not "
+      "hold\n",
       format_table(rows, true), shortened(graph_.name(at.node)), core::format_bytes(at.schedule_bytes),
       core::format_bytes(at.baseline_bytes), core::format_bytes(at.recomputed_later),
       core::format_bytes(at.other_order), core::format_bytes(at.held_more));

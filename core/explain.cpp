@@ -149,7 +149,8 @@ std::optional<Grouping> group_names(const std::vector<std::string_view>& names, 
 }
 
 /// The shortest prefixes by which no layer has more than a third of the nodes; where there are none, those by which the
-/// largest is least. Layers have three nodes on average, or they tell nothing.
+/// largest is least. Nothing where layers would tell nothing: with fewer than three nodes on average, or nearly all
+/// nodes in one.
 std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
   std::optional<Grouping> best;
   for (const std::string_view separators : {kPathSeparators, kWordSeparators}) {
@@ -158,7 +159,7 @@ std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) 
       for (const bool digits : {false, true}) {
         std::optional<Grouping> found = group_names(names, {separators, depth, digits}, names.size() / 3);
         deeper = found.has_value();
-        if (!found || found->names.size() < 2) continue;
+        if (!found || found->names.size() < 2 || 4 * found->largest > 3 * names.size()) continue;
         if (3 * found->largest <= names.size()) return found;
         if (!best || found->largest < best->largest) best = std::move(found);
       }
