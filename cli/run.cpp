@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cairn/cli/arguments.h"
+#include "cairn/cli/batch.h"
 #include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
@@ -76,8 +77,9 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
 [[noreturn]] void explain_no_answer(const pipeline::Task& task, const RunArguments& arguments,
                                     const pipeline::Answer& answer) {
   const pipeline::Problem failed = problem_of_failure(task, answer);
-  const pipeline::LeastBudget least =
-      pipeline::least_feasible(failed, arguments.search.find(), answer.found.solution, arguments.search.options());
+  solvers::SolveOptions search = arguments.search.options();
+  search.limit = from_start(search.limit);
+  const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, arguments.search.find(), search);
   Json details = describe(failed);
   details["alignment"] = task.alignment;
   details["solver"] = arguments.search.solver;
@@ -311,7 +313,7 @@ Subcommand add_run(CLI::App& root) {
   auto arguments = std::make_shared<RunArguments>();
   arguments->console.add_to(*app);
   arguments->objective.add_to(*app, "bytes of the arena: 1.5GiB, 200MB, 12345");
-  arguments->search.add_to(*app, "20s");
+  arguments->search.add_to(*app, "10s");
   arguments->start.add_to(*app);
   app->add_option("--schedule", arguments->schedule, "run this schedule file instead of searching one");
   arguments->backend.add_to(*app);
@@ -339,7 +341,7 @@ Subcommand add_run(CLI::App& root) {
       "  cairn run gpt2 --layers 2 --max-cost 10%\n"
       "  cairn run unet --budget 60% --report unet.html --trace unet.trace.json\n"
       "  cairn run graph.json --schedule s.json --poison --sentinels");
-  return {app, [arguments] { return run(*arguments); }};
+  return {app, [arguments] { return run(with_batch(*arguments)); }};
 }
 
 }  // namespace cairn::cli

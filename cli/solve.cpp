@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cairn/cli/arguments.h"
+#include "cairn/cli/batch.h"
 #include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
@@ -136,7 +137,7 @@ std::string table(const pipeline::Task& task, const SolveArguments& arguments, c
   if (answer.curve) {
     const Sides sides = sides_of(*answer.curve);
     rows.push_back({"knee", side_text(problem, &answer.curve->points[*answer.curve->knee], "") +
-                                ": no budget was given; --budget min is the least peak"});
+                                ": no budget was given; --budget min is the least there is"});
     rows.push_back({"beside it", fmt::format("{}; {}", side_text(problem, sides.more_memory, "nothing is cheaper"),
                                              side_text(problem, sides.less_memory, "nothing lower is known"))});
   }
@@ -212,10 +213,8 @@ int solve(const SolveArguments& arguments) {
   const pipeline::Problem failed = problem_of_failure(task, answer);
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
-  solvers::SolveOptions quick = arguments.search.options();
-  quick.limit.seconds = watch.rest().seconds;
-  const pipeline::LeastBudget least =
-      pipeline::least_feasible(answer.success ? task.problem : failed, solver, answer.found.solution, quick);
+  options.limit = watch.rest();
+  const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, solver, options);
   Json json = to_json(task, arguments, answer, least);
   if (catch_interrupt()) {
     const std::int64_t peak = core::evaluate(failed.graph, answer.found.solution.schedule).peak;
@@ -268,7 +267,7 @@ Subcommand add_solve(CLI::App& root) {
               "  cairn solve graph.json --budget 80% --start s.json -o s.json     from there on\n"
               "  cairn solve graph.json --max-cost 5%\n"
               "  cairn solve resnet50 --batch 8 --solver tw --budget 1.5GiB --time-limit 30s --json");
-  return {app, [arguments] { return solve(*arguments); }};
+  return {app, [arguments] { return solve(with_batch(*arguments)); }};
 }
 
 }  // namespace cairn::cli
