@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kShownLayers = 12, kShownTensors = 5, kNamedLayers = 3, kListedRuns = 10;
 constexpr std::size_t kLongestName = 48;
 
-std::string_view plural(core::TensorKind kind) {
+std::string_view kind_words(core::TensorKind kind) {
   constexpr std::array<std::string_view, core::kTensorKinds> kWords = {
       "activations", "gradients", "saved statistics", "tensors", "kept to the end", "scratch", "taken over in place"};
   return kWords[static_cast<std::size_t>(kind)];
@@ -34,32 +34,32 @@ std::string shortened(const std::string& name) {
   return "..." + name.substr(begin);
 }
 
-double share_pct(std::int64_t part, std::int64_t whole) {
+double part_pct(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-std::string share_text(std::int64_t part, std::int64_t whole) {
+std::string part_text(std::int64_t part, std::int64_t whole) {
   const std::string bytes = part < 0 ? "-" + core::format_bytes(-part) : core::format_bytes(part);
-  return fmt::format("{} ({:.1f}%)", bytes, share_pct(part, whole));
+  return fmt::format("{} ({:.1f}%)", bytes, part_pct(part, whole));
 }
 
 std::string mean_text(double bytes) { return core::format_bytes(static_cast<std::int64_t>(bytes)); }
 
-const core::MemoryShare* find(const std::vector<core::MemoryShare>& shares, std::int32_t group) {
+const core::MemoryShare* find_share(const std::vector<core::MemoryShare>& shares, std::int32_t group) {
   const auto found =
       std::find_if(shares.begin(), shares.end(), [&](const auto& share) { return share.group == group; });
   return found == shares.end() ? nullptr : &*found;
 }
 
-std::string share_cell(const core::MemoryAt& at, const std::vector<core::MemoryShare>& shares, std::int32_t group) {
-  const core::MemoryShare* share = find(shares, group);
-  return share != nullptr ? share_text(share->bytes, at.bytes) : "-";
+std::string part_cell(const core::MemoryAt& at, const std::vector<core::MemoryShare>& shares, std::int32_t group) {
+  const core::MemoryShare* share = find_share(shares, group);
+  return share != nullptr ? part_text(share->bytes, at.bytes) : "-";
 }
 
 /// The first `most`, or all where that leaves out no more than one.
-std::size_t shown_of(std::size_t count, std::size_t most) { return count <= most + 1 ? count : most; }
+std::size_t shown_count(std::size_t count, std::size_t most) { return count <= most + 1 ? count : most; }
 
-Json step_or_null(std::int64_t step) { return step < 0 ? Json(nullptr) : Json(step); }
+Json step_json(std::int64_t step) { return step < 0 ? Json(nullptr) : Json(step); }
 
 template <class Names>
 Json shares_json(const char* key, const std::vector<core::MemoryShare>& shares, const Names& name_of) {
@@ -75,7 +75,7 @@ template <class Saved>
 void add_savings(Json& json, const Saved& saved, std::int64_t baseline_cost) {
   json["times"] = saved.times;
   json["extra_cost"] = saved.extra_cost;
-  json["extra_cost_pct"] = share_pct(saved.extra_cost, baseline_cost);
+  json["extra_cost_pct"] = part_pct(saved.extra_cost, baseline_cost);
   json["saved_at_baseline_peak_bytes"] = saved.saved_at_baseline_peak;
   json["saved_at_peak_bytes"] = saved.saved_at_peak;
   json["saved_on_average_bytes"] = saved.saved_on_average;
@@ -116,7 +116,7 @@ Json Explanation::json_of(const Side& side) const {
          {"layer", labels_.layers[tensor.layer]},
          {"first_step", tensor.first},
          {"last_step", tensor.last},
-         {"next_read_step", step_or_null(tensor.next_read)},
+         {"next_read_step", step_json(tensor.next_read)},
          {"idle_steps", core::idle_steps(tensor, at.step)},
          {"recomputed", tensor.recomputed}});
   }
@@ -175,7 +175,7 @@ Json Explanation::recomputation_json() const {
     runs.push_back({{"made_step", run.made},
                     {"dropped_after_step", run.dropped_after},
                     {"step", run.step},
-                    {"first_use_step", step_or_null(run.first_use)}});
+                    {"first_use_step", step_json(run.first_use)}});
   }
   return json;
 }
@@ -203,16 +203,16 @@ std::string Explanation::kinds_text() const {
     for (std::size_t i = 0; i < std::min(side->at.by_layer.size(), kNamedLayers); ++i) {
       const core::MemoryShare& share = side->at.by_layer[i];
       parts.push_back(
-          fmt::format("{} {:.0f}%", shortened(labels_.layers[share.group]), share_pct(share.bytes, side->at.bytes)));
+          fmt::format("{} {:.0f}%", shortened(labels_.layers[share.group]), part_pct(share.bytes, side->at.bytes)));
     }
     most.push_back(fmt::format("{}", fmt::join(parts, ", ")));
   }
   for (std::int32_t kind = 0; kind < core::kTensorKinds; ++kind) {
-    std::vector<std::string> row = {std::string(plural(core::TensorKind(kind)))};
+    std::vector<std::string> row = {std::string(kind_words(core::TensorKind(kind)))};
     bool any = false;
     for (const Side* side : sides) {
-      any = any || find(side->at.by_kind, kind) != nullptr;
-      row.push_back(share_cell(side->at, side->at.by_kind, kind));
+      any = any || find_share(side->at.by_kind, kind) != nullptr;
+      row.push_back(part_cell(side->at, side->at.by_kind, kind));
     }
     if (any) rows.push_back(std::move(row));
   }
@@ -226,16 +226,16 @@ std::string Explanation::layers_text() const {
   if (schedule_) sides.push_back(&*schedule_);
   // By the baseline's bytes: what is to be saved stands first.
   const std::vector<core::MemoryShare>& shares = baseline_.at.by_layer;
-  const std::size_t shown = shown_of(shares.size(), kShownLayers);
+  const std::size_t shown = shown_count(shares.size(), kShownLayers);
   Rows rows = {{"by layer", "baseline"}};
   if (schedule_) rows[0].push_back("schedule");
   std::array<std::int64_t, 2> listed = {0, 0};
   for (std::size_t i = 0; i < shown; ++i) {
     std::vector<std::string> row = {shortened(labels_.layers[shares[i].group])};
     for (std::size_t s = 0; s < sides.size(); ++s) {
-      const core::MemoryShare* share = find(sides[s]->at.by_layer, shares[i].group);
+      const core::MemoryShare* share = find_share(sides[s]->at.by_layer, shares[i].group);
       if (share != nullptr) listed[s] += share->bytes;
-      row.push_back(share_cell(sides[s]->at, sides[s]->at.by_layer, shares[i].group));
+      row.push_back(part_cell(sides[s]->at, sides[s]->at.by_layer, shares[i].group));
     }
     rows.push_back(std::move(row));
   }
@@ -244,7 +244,7 @@ std::string Explanation::layers_text() const {
   for (std::size_t s = 0; s < sides.size(); ++s) {
     const std::int64_t rest = sides[s]->at.bytes - listed[s];
     any = any || rest != 0;
-    others.push_back(share_text(rest, sides[s]->at.bytes));
+    others.push_back(part_text(rest, sides[s]->at.bytes));
   }
   if (any) rows.push_back(std::move(others));
   return "\n" + format_table(rows, true);
@@ -257,7 +257,7 @@ std::string Explanation::tensors_text(const char* whose, const Side& side) const
     const core::LiveTensor& tensor = at.tensors[i];
     const std::int64_t idle = core::idle_steps(tensor, at.step);
     rows.push_back({shortened(core::name_of(graph_, tensor)) + (tensor.recomputed ? " (recomputed)" : ""),
-                    share_text(tensor.bytes, at.bytes), std::string(core::to_string(tensor.kind)),
+                    part_text(tensor.bytes, at.bytes), std::string(core::to_string(tensor.kind)),
                     fmt::format("step {}", tensor.first),
                     tensor.next_read >= 0 ? fmt::format("step {}", tensor.next_read) : "-",
                     idle > 0 ? fmt::format("{} steps", idle) : "in use"});
@@ -270,11 +270,11 @@ std::string Explanation::tensors_text(const char* whose, const Side& side) const
 std::string Explanation::recomputation_text(bool all) const {
   const core::RecomputedShare& total = recomputation_.total;
   if (total.times == 0) return "recomputed  nothing\n";
-  const auto cost = [&](std::int64_t extra) { return fmt::format("{:+.2f}%", share_pct(extra, baseline_cost_)); };
+  const auto cost = [&](std::int64_t extra) { return fmt::format("{:+.2f}%", part_pct(extra, baseline_cost_)); };
   const auto& layers = recomputation_.by_layer;
   if (!all) {
     std::vector<std::string> parts;
-    const std::size_t named = labels_.layers_known ? shown_of(layers.size(), kNamedLayers) : 0;
+    const std::size_t named = labels_.layers_known ? shown_count(layers.size(), kNamedLayers) : 0;
     for (std::size_t i = 0; i < named; ++i) {
       parts.push_back(fmt::format("{} ({} for {})", shortened(labels_.layers[layers[i].layer]),
                                   core::format_bytes(layers[i].saved_at_baseline_peak), cost(layers[i].extra_cost)));
@@ -292,7 +292,7 @@ std::string Explanation::recomputation_text(bool all) const {
                     core::format_bytes(share.saved_at_baseline_peak), core::format_bytes(share.saved_at_peak),
                     mean_text(share.saved_on_average)});
   };
-  const std::size_t shown = shown_of(layers.size(), kShownLayers);
+  const std::size_t shown = shown_count(layers.size(), kShownLayers);
   core::RecomputedShare others;
   for (std::size_t i = 0; i < layers.size() && labels_.layers_known; ++i) {
     if (i < shown) {
