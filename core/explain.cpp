@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
+#include "cairn/core/internal/saturating.h"
 #include "cairn/core/op.h"
 #include "cairn/core/profile.h"
 
@@ -148,7 +149,8 @@ std::optional<Grouping> group_names(const std::vector<std::string_view>& names, 
 }
 
 /// The shortest prefixes by which no layer has more than a third of the nodes; where there are none, those by which the
-/// largest is least. Layers have three nodes on average, or they tell nothing.
+/// largest is least. Nothing where layers would tell nothing: with fewer than three nodes on average, or nearly all
+/// nodes in one.
 std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
   std::optional<Grouping> best;
   for (const std::string_view separators : {kPathSeparators, kWordSeparators}) {
@@ -157,7 +159,7 @@ std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) 
       for (const bool digits : {false, true}) {
         std::optional<Grouping> found = group_names(names, {separators, depth, digits}, names.size() / 3);
         deeper = found.has_value();
-        if (!found || found->names.size() < 2) continue;
+        if (!found || found->names.size() < 2 || 4 * found->largest > 3 * names.size()) continue;
         if (3 * found->largest <= names.size()) return found;
         if (!best || found->largest < best->largest) best = std::move(found);
       }
@@ -337,7 +339,7 @@ std::vector<double> clock_of(const Graph& graph, const Schedule& schedule) {
 void add_node(RecomputedShare& share, const RecomputedNode& node) {
   ++share.nodes;
   share.times += node.times;
-  share.extra_cost += node.extra_cost;
+  share.extra_cost = saturating_add(share.extra_cost, node.extra_cost);
   share.saved_at_baseline_peak += node.saved_at_baseline_peak;
   share.saved_at_peak += node.saved_at_peak;
   share.saved_on_average += node.saved_on_average;
@@ -443,7 +445,7 @@ RecomputationSummary explain_recomputation(const Graph& graph, const TensorLabel
   for (std::size_t i = 0; i < runs.nodes.size(); ++i) {
     const NodeId v = runs.nodes[i];
     RecomputedNode node{.node = v, .times = static_cast<std::int64_t>(runs.steps[i].size()) - 1};
-    node.extra_cost = node.times * graph.cost(v);
+    for (std::int64_t r = 0; r < node.times; ++r) node.extra_cost = saturating_add(node.extra_cost, graph.cost(v));
     node.bytes = graph.size(v);
     away_from = runs.steps[i];  // of each run, from where on an output was away before it
     for_each_gap(graph, timeline, v, runs.steps[i], [&](const Gap& gap, std::size_t run) {
