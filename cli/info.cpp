@@ -8,12 +8,14 @@
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/batch.h"
 #include "cairn/cli/device_memory.h"
+#include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/objective.h"
+#include "cairn/pipeline/pages.h"
 #include "cairn/solvers/decomposition/td_file.h"
 #include "cairn/solvers/decomposition/treewidth.h"
 
@@ -27,7 +29,8 @@ struct InfoArguments {
   AlignmentChoice alignment;
   GraphOutputs outputs;
   ObjectiveArguments objective;  ///< a budget or a device's memory
-  std::string td, witness, witness_plan;
+  std::string td, witness, witness_plan, report;
+  bool explain = false;
 
   solvers::Scope scope() const { return search.options().scope; }
 };
@@ -222,6 +225,7 @@ void advise(const InfoArguments& arguments, const pipeline::DeviceShare& share, 
 int show_info(const InfoArguments& arguments) {
   arguments.search.find();
   std::vector<NamedPath> paths = arguments.outputs.paths();
+  paths.push_back({"--report", arguments.report});
   paths.insert(paths.end(),
                {{"--td", arguments.td}, {"--witness", arguments.witness}, {"--witness-plan", arguments.witness_plan}});
   require_outputs(paths, {arguments.graph.input()});
@@ -255,6 +259,13 @@ int show_info(const InfoArguments& arguments) {
   }
   write_witness(arguments, problem.graph, least);
 
+  if (!arguments.report.empty()) {
+    std::vector<pipeline::ReportFact> facts;
+    if (verdict) facts.push_back({"Budget", core::format_bytes(*problem.budget), verdict->text});
+    core::write_file(arguments.report,
+                     pipeline::info_page(problem, least, verdict ? verdict->by : std::nullopt, std::move(facts)));
+  }
+
   Json json = describe(problem);
   json["alignment"] = task.alignment;
   json["resident"] = to_json(pipeline::resident_bytes(problem.graph));
@@ -271,6 +282,8 @@ int show_info(const InfoArguments& arguments) {
     json["bags"] = treewidth->decomposition.bags.size();
   }
   add_limits(json, problem, least);
+  const Explanation explanation(problem.graph, verdict && verdict->by ? &verdict->by->schedule : nullptr);
+  explanation.add_to(json);
   Rows rows = {{"graph", problem.name},
                {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
                {"resident", resident_text(pipeline::resident_bytes(problem.graph)) + "; beside the budget"},
@@ -286,7 +299,8 @@ int show_info(const InfoArguments& arguments) {
   if (share && verdict->fits != true) advise(arguments, *share, least, watch, json, rows);
   json["interrupted"] = catch_interrupt().load();
   if (verdict && verdict->fits != true && !catch_interrupt()) {
-    if (!arguments.console.json) arguments.console.print(json, format_table(rows));
+    if (!arguments.console.json)
+      arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
     throw Failure(verdict->proved ? kInfeasible : kNotFound,
                   fmt::format("'{}' within {}: {}; the lower bound is {}, the least budget known feasible is {}, with "
                               "--solver {}",
@@ -294,7 +308,7 @@ int show_info(const InfoArguments& arguments) {
                               bytes_text(task.rounded.lower_bound), bytes_text(least.bytes), least.solver),
                   std::move(json));
   }
-  arguments.console.print(json, format_table(rows));
+  arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
   return catch_interrupt() ? kInterrupted : kDone;
 }
 
@@ -308,7 +322,10 @@ Subcommand add_info(CLI::App& root) {
   arguments->objective.device.add_to(*app);
   arguments->search.add_to(*app, "10s");
   arguments->alignment.add_to(*app);
+  add_explain(*app, arguments->explain);
   arguments->outputs.add_to(*app);
+  app->add_option("--report", arguments->report,
+                  "HTML page to write: memory over time of the baseline and of the least budget, and what is alive");
   app->add_option("--witness", arguments->witness, "schedule file to write: it reaches the least budget known");
   app->add_option("--witness-plan", arguments->witness_plan, "plan file to write: of that schedule");
   app->add_option("--td", arguments->td,
