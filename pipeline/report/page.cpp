@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cairn/core/text.h"
 #include "cairn/core/version.h"
 #include "cairn/pipeline/report/report.h"
 
@@ -10,13 +11,13 @@ namespace {
 
 std::string escaped(std::string_view text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : core::printable(text)) {
     if (c == '&') {
       safe += "&amp;";
     } else if (c == '<') {
       safe += "&lt;";
     } else {
-      safe += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? ' ' : c;
+      safe += c;
     }
   }
   return safe;

@@ -242,6 +242,12 @@ TEST_CASE("control characters of names reach no terminal") {
     CHECK((contains(outcome.out + outcome.err, "x1b[2Jg") || contains(outcome.out + outcome.err, "x1b]0;x")));
   }
   CHECK(run_json({"info", graph, "-t", "1"})["graph"] == "\x1b[2Jg\u202e\n");
+  REQUIRE(run_command({"info", graph, "-t", "1", "-q", "--report", folder / "r.html"}).code == 0);
+  const std::string page = test::read_text(folder / "r.html");
+  CHECK_FALSE(contains(page, "\x1b"));
+  CHECK_FALSE(contains(page, "\u202e"));
+  CHECK_FALSE(contains(page, R"(\u001b)"));
+  CHECK(contains(page, R"(\x1b[2Jg\u202e\n)"));
 }
 
 TEST_CASE("numbers of options are refused as they were typed") {
