@@ -166,7 +166,14 @@ bool FileReader::read_piece(std::string& text) {
 
 bool FileReader::read(std::string& text) {
   const std::size_t size = text.size();
-  const bool more = read_piece(text);
+  const bool more = [&] {
+    try {
+      return read_piece(text);
+    } catch (...) {
+      text.resize(size);
+      throw;
+    }
+  }();
   if (const std::size_t zero = text.find('\0', size); zero != std::string::npos)
     fail(fmt::format("byte {} is 0, which no text holds; is it a binary file?",
                      done_ + static_cast<std::int64_t>(zero - size)));

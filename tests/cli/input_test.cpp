@@ -102,7 +102,7 @@ TEST_CASE("a dash is standard output for every file that is written, and the tab
       {{"pareto", graph, "--points", "2", "-t", "1", "--csv", "-"}, "budget_bytes,"},
       {{"run", graph, "-b", "100%", "--alignment", "1", "--backend", "host", "-o", "-"},
        "{\"format\":\"cairn.schedule\""},
-      {{"run", graph, "-b", "100%", "--alignment", "1", "--backend", "host", "--trace", "-"}, "{\"displayTimeUnit\""},
+      {{"run", graph, "-b", "100%", "--alignment", "1", "--backend", "host", "--trace", "-"}, "{"},
       {{"simulate", graph, "--backend", "host", "--random", "10", "-o", "-"}, "index,valid,"},
       {{"simulate", graph, "--backend", "host", "--random", "10", "--best", "-"}, "{\"format\":\"cairn.schedule\""}};
   for (const auto& [words, begin] : cases) {

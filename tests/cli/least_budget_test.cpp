@@ -68,8 +68,9 @@ TEST_CASE("exit code 3 gives the reason and the witness") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());
   const std::string line =
-      "fits into 49 bytes: the lower bound is 50 bytes: 'd' needs its inputs 'c' (20 B), 'a' (20 B) and its output "
-      "(10 B) in memory together; the least budget known feasible is 50 bytes, with --solver auto\n";
+      "fits into 49 bytes (81.7% of the baseline peak): the lower bound is 50 bytes (83.3%): 'd' needs its inputs 'c' "
+      "(20 B), 'a' (20 B) and its output "
+      "(10 B) in memory together; the least budget known feasible is 50 bytes (83.3%), with --solver auto\n";
   check_error(run_command({"solve", graph, "--budget", "49"}), 3, {"no schedule of 'tiny' " + line});
   check_error(run_command({"run", graph, "--budget", "49", "--alignment", "1", "--backend", "host"}), 3, {line});
   for (const Words& words : {Words{"solve", graph, "--budget", "49"},
@@ -178,7 +179,8 @@ TEST_CASE("what a solver proves of its own schedules alone is told as that") {
   const Words words = {"solve", ffn, "--solver", "moccasin", "--budget", "15000"};
   check_error(run_command(words), 3,
               {"no schedule of 'ffn' (input order kept in every stage, at most 2 occurrences of a node) fits into",
-               "the lower bound is 16384 bytes: the search proved it; any schedule needs 12288 bytes, as 'layer",
+               "the lower bound is 16.00 KiB (16384 bytes, 79.0%): the search proved it; any schedule needs 12.00 KiB "
+               "(12288 bytes), as 'layer",
                "other schedules may fit, which solver 'moccasin' leaves out: try --solver auto"});
   const Json json = run_json(words, 3);
   check_reason(json);
@@ -320,6 +322,6 @@ TEST_CASE("--batch auto takes the largest batch that fits") {
   check_error(run_command(Words{"info"} + model + Words{"--batch", "auto", "-b", "50%"}), 2, {"--batch auto"});
   for (const Words& other : {Words{"simulate", "--random", "3"}, Words{"model"}, Words{"pareto"}})
     check_error(run_command(other + model + Words{"--batch", "auto"}), 2, {"--batch auto is for info, solve and run"});
-  check_error(run_command(Words{"info"} + model + Words{"--batch", "many"}), 2, {"--batch 'many'"});
+  check_error(run_command(Words{"info"} + model + Words{"--batch", "many"}), 2, {"--batch many is no whole number"});
   check_error(run_command(Words{"info"} + model + Words{"--batch", "auto", "-b", "10"}), 3, {"no batch of 'ffn' fits"});
 }

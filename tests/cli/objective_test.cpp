@@ -3,6 +3,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/text.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
@@ -62,8 +63,9 @@ TEST_CASE("the knee says what is proved of it: that nothing of its memory costs 
   const Words model = {"ffn", "--layers", "6", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8"};
   const Words words = Words{"solve"} + model + Words{"--work-limit", "400000"};
   const Json json = run_json(words);
-  const std::string within = "no schedule whose plan fits into " +
-                             std::to_string(json["knee"]["budget_bytes"].get<std::int64_t>()) + " bytes costs less";
+  const auto knee = json["knee"]["budget_bytes"].get<std::int64_t>();
+  const std::string within = "no schedule whose plan fits into " + core::format_bytes(knee) + " (" +
+                             std::to_string(knee) + " bytes) costs less";
   CHECK((json["gap_pct"] == 0) == (json["status"] == "optimal"));
   CHECK(json["proved"] == (json["status"] == "optimal" ? Json(within) : Json(nullptr)));
   CHECK(run_command(words).out.find(within) != std::string::npos);
