@@ -8,6 +8,7 @@
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/batch.h"
 #include "cairn/cli/device_memory.h"
+#include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
@@ -28,6 +29,7 @@ struct InfoArguments {
   GraphOutputs outputs;
   ObjectiveArguments objective;  ///< a budget or a device's memory
   std::string td, witness, witness_plan;
+  bool explain = false;
 
   solvers::Scope scope() const { return search.options().scope; }
 };
@@ -270,6 +272,8 @@ int show_info(const InfoArguments& arguments) {
     json["bags"] = treewidth->decomposition.bags.size();
   }
   add_limits(json, problem, least);
+  const Explanation explanation(problem.graph);
+  explanation.add_to(json);
   Rows rows = {{"graph", problem.name},
                {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
                {"resident", resident_text(pipeline::resident_bytes(problem.graph)) + "; beside the budget"},
@@ -285,7 +289,8 @@ int show_info(const InfoArguments& arguments) {
   if (share && verdict->fits != true) advise(arguments, *share, least, watch, json, rows);
   json["interrupted"] = catch_interrupt().load();
   if (verdict && verdict->fits != true && !catch_interrupt()) {
-    if (!arguments.console.json) arguments.console.print(json, format_table(rows));
+    if (!arguments.console.json)
+      arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
     throw Failure(verdict->proved ? kInfeasible : kNotFound,
                   fmt::format("'{}' within {}: {}; the lower bound is {}, the least budget known feasible is {}, with "
                               "--solver {}",
@@ -293,7 +298,7 @@ int show_info(const InfoArguments& arguments) {
                               bytes_text(task.rounded.lower_bound), bytes_text(least.bytes), least.solver),
                   std::move(json));
   }
-  arguments.console.print(json, format_table(rows));
+  arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
   return catch_interrupt() ? kInterrupted : kDone;
 }
 
@@ -307,6 +312,7 @@ Subcommand add_info(CLI::App& root) {
   arguments->objective.device.add_to(*app);
   arguments->search.add_to(*app, "10s");
   arguments->alignment.add_to(*app);
+  add_explain(*app, arguments->explain);
   arguments->outputs.add_to(*app);
   app->add_option("--witness", arguments->witness, "schedule file to write: it reaches the least budget known");
   app->add_option("--witness-plan", arguments->witness_plan, "plan file to write: of that schedule");

@@ -11,6 +11,7 @@
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/batch.h"
+#include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
@@ -34,7 +35,7 @@ struct RunArguments {
   StartArgument start;
   AlignmentChoice alignment;
   int repeats = 1;
-  bool poison = false, sentinels = false, check = false;
+  bool poison = false, sentinels = false, check = false, explain = false;
 
   solvers::PlanOptions plan_options(const core::Graph& executed) const {
     solvers::PlanOptions options;
@@ -290,11 +291,7 @@ int run(const RunArguments& arguments) {
                               "more than {:.2e}; please report this",
                               check->worst_output, check->worst_error, check->worst_allowed),
                   std::move(json));
-  if (!arguments.trace.empty()) {
-    std::vector<double> op_ns;
-    for (const double seconds : result.scheduled_run.report.op_seconds) op_ns.push_back(seconds * 1e9);
-    core::write_file(arguments.trace, core::perfetto_trace(problem.graph, decision.schedule, decision.plan, op_ns));
-  }
+  if (!arguments.trace.empty()) core::write_file(arguments.trace, pipeline::run_trace(problem.graph, decision, result));
   if (!arguments.report.empty())
     core::write_file(arguments.report, pipeline::run_page(problem, *backend, decision, result, choice.tradeoffs()));
   const pipeline::Comparison& comparison = result.comparison;
@@ -303,7 +300,9 @@ int run(const RunArguments& arguments) {
                   fmt::format("{} of {} outputs differ from the baseline's, first '{}'; please report this",
                               comparison.different.size(), comparison.outputs, comparison.different.front()),
                   std::move(json));
-  arguments.console.print(json, arguments.console.json ? "" : table(outcome));
+  const Explanation explanation(problem.graph, &decision.schedule);
+  explanation.add_to(json);
+  arguments.console.print(json, arguments.console.json ? "" : table(outcome) + explanation.text(arguments.explain));
   return kDone;
 }
 
@@ -319,7 +318,9 @@ Subcommand add_run(CLI::App& root) {
   app->add_option("--schedule", arguments->schedule, "run this schedule file instead of searching one");
   arguments->backend.add_to(*app);
   app->add_option("--report", arguments->report, "HTML page to write: memory over time, the plan, the table");
-  app->add_option("--trace", arguments->trace, "Chrome/Perfetto trace to write, with measured times");
+  app->add_option("--trace", arguments->trace,
+                  "Chrome/Perfetto trace to write: schedule and baseline with measured times, memory, tensors");
+  add_explain(*app, arguments->explain);
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write");
   arguments->alignment.add_to(*app);
