@@ -64,8 +64,8 @@ image.src = source;
 """
 
 
-def write_reports(cairn, folder):
-    """Every report by its name."""
+def write_reports(cairn, folder, images):
+    """Every report by its name; the curve as a picture of its own, too."""
     def run(name, *words):
         subprocess.run([cairn, *words, "--report", folder / f"{name}.html", "--quiet"], check=True)
 
@@ -75,7 +75,7 @@ def write_reports(cairn, folder):
     subprocess.run([cairn, "model", *MODEL, "-o", folder / "g.json", "--quiet"], check=True)
     run("plan", "plan", folder / "g.json", folder / "s.json")
     run("run", "run", *MODEL, "--budget", "50%", "--backend", "host", *limit)
-    run("pareto", "pareto", *MODEL, "--time-limit", "30s")
+    run("pareto", "pareto", *MODEL, "--time-limit", "30s", "--svg", images / "pareto.svg")
     run("simulate", "simulate", *MODEL, "--random", "200k", "--recompute", "20", "--budget", "95%")
     return ["info", "solve", "plan", "run", "pareto", "simulate"]
 
@@ -99,7 +99,7 @@ def png(width, height, palette, indices):
             chunk(b"PLTE", palette) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b""))
 
 
-def shoot(browser, page, width, dark, path, script=""):
+def shoot(browser, page, width, path, dark=False, script="", tallest=None):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
         "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
@@ -107,7 +107,7 @@ def shoot(browser, page, width, dark, path, script=""):
     browser.get(page.as_uri())
     browser.execute_async_script(
         script + "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 300)))")
-    tall = min(TALLEST[width], browser.execute_script("return document.documentElement.scrollHeight"))
+    tall = min(tallest or TALLEST[width], browser.execute_script("return document.documentElement.scrollHeight"))
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {
         "clip": {"x": 0, "y": 0, "width": width, "height": tall, "scale": 1}, "captureBeyondViewport": True})["data"]
     wide, high, palette, indices = browser.execute_async_script(QUANTIZE, "data:image/png;base64," + shot)
@@ -124,15 +124,16 @@ def main():
     images.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        names = write_reports(sys.argv[1], folder)
+        names = write_reports(sys.argv[1], folder, images)
         browser = open_browser()
         try:
             for name in names:
                 for width in TALLEST:
-                    shoot(browser, folder / f"{name}.html", width, False, images / f"report_{name}_{width}.png")
+                    shoot(browser, folder / f"{name}.html", width, images / f"report_{name}_{width}.png")
+            shoot(browser, folder / "run.html", 1280, images / "report.png", tallest=1150)
             # A tensor that is computed again, chosen, in the dark.
-            shoot(browser, folder / "run.html", 1280, True, images / "report_dark_1280.png",
-                  "document.querySelector('#recomputed button').click();")
+            shoot(browser, folder / "run.html", 1280, images / "report_dark_1280.png", dark=True,
+                  script="document.querySelector('#recomputed button').click();")
         finally:
             browser.quit()
 
