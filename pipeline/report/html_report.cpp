@@ -155,7 +155,8 @@ std::string tiles(const ReportData& data) {
     html += tile("Budget", core::format_bytes(*data.budget_bytes), fits ? "met" : "exceeded", fits ? "" : "bad");
   }
   if (data.identical) {
-    html += tile("Results", *data.identical ? "identical" : "different", "every output, bit by bit",
+    html += tile("Results", *data.identical ? "identical" : "different",
+                 data.compared.empty() ? "every output, bit by bit" : escaped(data.compared),
                  *data.identical ? "good" : "bad");
   }
   return html + "</div>\n";
@@ -184,7 +185,8 @@ std::string table(const ReportData& data) {
   bytes_row("Predicted peak", before.predicted_peak_bytes, after.predicted_peak_bytes);
   bytes_row("Planned arena", before.planned_bytes, after.planned_bytes);
   bytes_row("Measured high-water mark", before.measured_peak_bytes, after.measured_peak_bytes);
-  number_row("Cost", before.cost, after.cost, change(before.cost, after.cost));
+  number_row(data.cost_unit.empty() ? "Cost" : fmt::format("Cost, {}", escaped(data.cost_unit)), before.cost,
+             after.cost, change(before.cost, after.cost));
   row("Time", fmt::format("<td>{}</td><td>{}</td><td>{}</td>", seconds(before.seconds), seconds(after.seconds),
                           before.seconds && after.seconds && *before.seconds > 0
                               ? fmt::format("\u00d7{:.2f}", *after.seconds / *before.seconds)
@@ -245,6 +247,7 @@ std::string html_report(const ReportData& data) {
   html += fmt::format("<p class='sub'>{} nodes, {} edges \u00b7 solver {}{}</p>\n", grouped(data.nodes),
                       grouped(data.edges), escaped(data.solver),
                       data.device.empty() ? "" : " \u00b7 " + escaped(data.device));
+  for (const std::string& note : data.notes) html += fmt::format("<p class='note'>{}</p>\n", escaped(note));
   html += tiles(data) + memory_chart(data) + plan_chart(data) + pareto_chart(data) + table(data);
   return html + page_end(data.version, kCurveScript);
 }

@@ -54,7 +54,10 @@ struct ReportData {
   std::int64_t nodes = 0, edges = 0;
   std::int64_t resident_bytes = 0;  ///< beside the budget
   std::optional<std::int64_t> budget_bytes;
-  std::optional<bool> identical;  ///< every output, bit by bit, where both were executed
+  std::optional<bool> identical;   ///< every output, as `compared` says, where both were executed
+  std::string compared;            ///< what was compared, in words: outputs bit by bit, digests
+  std::string cost_unit;           ///< of every cost, as "ns" or "cost units"
+  std::vector<std::string> notes;  ///< what must be said of the run, each in a line: synthetic kernels, ...
   ReportRun baseline, scheduled;
 
   std::vector<ReportBuffer>
