@@ -178,6 +178,21 @@ std::int64_t parse_size(std::string_view option, const std::string& text) {
       fmt::format("{} '{}' is no size; give bytes above 0 (2000000) or a size (8GiB, 500MB)", option, text));
 }
 
+void GraphArguments::add_batch(CLI::App& app, const std::string& help, const std::string& group) {
+  app.add_option_function<std::string>(
+         "--batch",
+         [this](const std::string& text) {
+           batch_auto = text == "auto";
+           std::int64_t value = 0;
+           if (!batch_auto && !CLI::detail::lexical_cast(text, value))
+             throw CLI::ConversionError(fmt::format("--batch '{}' is no number; give one, or auto", text));
+           if (!batch_auto) model_options["batch"] = value;
+         },
+         help + "; auto: the largest that fits into --device-memory or --budget")
+      ->type_name("INT|auto")
+      ->group(group);
+}
+
 void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
   app.add_option(positional, name, positional == "GRAPH" ? "a graph file, or the name of a model" : "the model's name")
       ->required();
@@ -187,6 +202,10 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
   for (const auto& [option, help] : model_option_help()) {
     const std::string flag = "--" + option;
     if (app.get_option_no_throw(flag) != nullptr) continue;
+    if (option == "batch") {
+      add_batch(app, help, group);
+      continue;
+    }
     app.add_option_function<std::int64_t>(
            flag, [this, option = option](const std::int64_t& value) { model_options[option] = value; }, help)
         ->group(group);
@@ -204,6 +223,7 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
 }
 
 pipeline::GraphSource GraphArguments::model() const {
+  if (batch_auto) throw core::InputError("--batch auto is for info, solve and run; give a number");
   pipeline::GraphSource source;
   source.name = name;
   source.forward = forward;

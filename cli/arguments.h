@@ -109,6 +109,7 @@ void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<Na
 struct GraphArguments {
   std::string name;
   std::map<std::string, std::int64_t, std::less<>> model_options;
+  bool batch_auto = false;   ///< --batch auto: the command finds the largest that fits
   std::string weight_grads;  ///< empty: not given
   std::string optimizer;     ///< empty: not given
   std::string granularity;   ///< empty: not given
@@ -129,6 +130,9 @@ struct GraphArguments {
   pipeline::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;
   /// The file that is read; its path is empty for a model.
   NamedPath input() const;
+
+ private:
+  void add_batch(CLI::App& app, const std::string& help, const std::string& group);
 };
 
 /// Where a command writes the graph it was given, if asked to: any readable format becomes Cairn JSON, Graphviz or PACE

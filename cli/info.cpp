@@ -6,10 +6,15 @@
 #include <utility>
 
 #include "cairn/cli/arguments.h"
+#include "cairn/cli/batch.h"
+#include "cairn/cli/device_memory.h"
+#include "cairn/cli/explain.h"
+#include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
+#include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/objective.h"
-#include "cairn/pipeline/solve.h"
 #include "cairn/solvers/decomposition/td_file.h"
 #include "cairn/solvers/decomposition/treewidth.h"
 
@@ -20,83 +25,115 @@ struct InfoArguments {
   Console console;
   GraphArguments graph;
   SolverArguments search;
+  AlignmentChoice alignment;
   GraphOutputs outputs;
-  std::string budget, td;
+  ObjectiveArguments objective;  ///< a budget or a device's memory
+  std::string td, witness, witness_plan;
+  bool explain = false;
 
   solvers::Scope scope() const { return search.options().scope; }
 };
 
 constexpr double kShareOfBound = 0.25;  ///< of the limit under a budget, for the bound on the cost
 
-pipeline::Solved search_within(const InfoArguments& arguments, const pipeline::Problem& problem,
-                               std::optional<std::int64_t> budget) {
-  solvers::SolveOptions options = arguments.search.options();
-  options.budget = budget;
-  if (budget) options.limit = core::Stopwatch(options.limit).share(1 - kShareOfBound);
-  ProgressLine line(arguments.console);
-  options.progress = line.of_search(problem, options.limit.seconds);
-  return pipeline::solve(problem.graph, arguments.search.find(), options);
+/// What a schedule within the budget does that the baseline does not.
+enum class Means : std::uint8_t { baseline, order, recomputation };
+std::string_view to_string(Means means) {
+  return means == Means::baseline ? "baseline" : means == Means::order ? "order" : "recomputation";
 }
 
 /// Whether the budget can be met, and by what means.
 struct Verdict {
-  std::optional<bool> fits;  ///< none: not known
-  std::string means;
-  std::optional<std::int64_t> cost = {};  ///< of the cheapest schedule within the budget that is known
-  solvers::Bound cost_bound = {};         ///< of those that are asked for; means nothing where none fits
+  std::optional<bool> fits = {};  ///< none: not known
+  std::string text;
+  bool proved = false;  ///< that nothing fits, of the schedules that were asked for at least
+  std::optional<Means> means = {};
+  std::optional<pipeline::LeastBudget> by = {};  ///< the cheapest known within the budget
+  solvers::Bound cost_bound = {};                ///< of those that are asked for; means nothing where none fits
 };
 
-/// `lowest`: what the search without a budget found. May find a lower budget feasible than `least`.
-Verdict judge_budget(const InfoArguments& arguments, const pipeline::Problem& problem, const pipeline::Solved& lowest,
-                     pipeline::LeastBudget& least) {
-  if (*problem.budget >= problem.baseline.peak)
-    return {true, "fits as it is, in the baseline order", problem.baseline.cost, {problem.baseline.cost}};
-  if (*problem.budget < problem.lower_bound) return {false, "does not fit: below the lower bound"};
+Verdict verdict_of(const pipeline::Problem& problem, pipeline::LeastBudget by, solvers::Bound bound) {
+  const core::Evaluation& found = by.evaluation;
+  Verdict verdict{.fits = true, .means = Means::recomputation, .cost_bound = bound};
+  if (by.solver == "none") {
+    verdict.means = Means::baseline;
+    verdict.text = "fits as it is, in the baseline order";
+  } else if (found.recomputed == 0) {
+    verdict.means = Means::order;
+    verdict.text = "fits by another order, without recomputation";
+  } else {
+    verdict.text = fmt::format("fits by recomputing {} of {} steps, cost {:+.2f}%", found.recomputed,
+                               by.schedule.length(), increase_pct(found.cost, problem.baseline.cost));
+  }
+  verdict.by = std::move(by);
+  return verdict;
+}
 
-  const pipeline::Solved found = search_within(arguments, problem, problem.budget);
-  solvers::Bound bound{problem.baseline.cost};  // which runs every node once
-  if (found.solution.cost_bound.value > bound.value && found.solution.cost_bound.scope.contains(arguments.scope()))
-    bound = found.solution.cost_bound;
-  if (found.within(problem.budget)) {
-    if (found.solution.least_peak < least.bytes) least = {found.solution.least_peak, found.solution.least_peak_by};
-    if (found.evaluation.recomputed == 0)
-      return {true, "fits by another order, without recomputation", found.solution.cost, bound};
-    return {true,
-            fmt::format("fits by recomputing {} of {} steps, cost {:+.2f}%", found.evaluation.recomputed,
-                        found.solution.schedule.length(), increase_pct(found.solution.cost, problem.baseline.cost)),
-            found.solution.cost, bound};
+/// By the same search as `solve` and `run`. May find a lower budget feasible than `least`.
+Verdict judge_budget(const InfoArguments& arguments, const pipeline::Task& task, const core::Stopwatch& watch,
+                     pipeline::LeastBudget& least) {
+  const pipeline::Problem& problem = task.problem;
+  const std::int64_t budget = problem.budget.value();
+  const solvers::Bound every_node_once{problem.baseline.cost, solvers::kAnySchedule};
+  if (budget < task.rounded.lower_bound)
+    return {.fits = false, .text = "does not fit: below the lower bound", .proved = true};
+  if (task.rounded.baseline.peak <= budget) {
+    pipeline::LeastBudget baseline;
+    baseline.schedule = core::baseline_schedule(problem.graph);
+    baseline.plan = solvers::plan_memory(problem.graph, baseline.schedule,
+                                         {.alignment = task.alignment, .capacity = budget, .limit = watch.share(0.2)});
+    baseline.bytes = baseline.plan->bytes;
+    baseline.evaluation = problem.baseline;
+    if (baseline.bytes <= budget) return verdict_of(problem, std::move(baseline), every_node_once);
   }
-  const std::string other = fmt::format("fits with --solver {}", least.solver);
-  if (lowest.solution.least_peak > 0 && lowest.solution.least_peak <= *problem.budget) return {true, other, {}, bound};
-  const bool by_other = least.bytes <= *problem.budget;
-  if (found.solution.status == solvers::Status::infeasible) {
-    const solvers::Scope& scope = found.solution.peak_bound.scope;
-    if (scope == solvers::kAnySchedule) return {false, "does not fit: proved"};
-    if (scope == solvers::kWithoutRecomputation)
-      return {{},
-              "does not fit without recomputation: proved; " + (by_other ? other : "not known with it"),
-              {},
-              {problem.baseline.cost}};
-    return {{},
-            fmt::format("does not fit with {}: proved; {}", solvers::describe(scope),
-                        by_other ? other : "not known otherwise"),
-            {},
-            {problem.baseline.cost}};
+  solvers::SolveOptions options = arguments.search.options();
+  options.limit = watch.share(1 - kShareOfBound);
+  pipeline::Answer answer;
+  {
+    ProgressLine line(arguments.console);
+    options.progress = line.of_search(problem, options.limit.seconds);
+    answer = pipeline::search(task, arguments.search.find(), options, {}, &least);
   }
-  if (by_other) return {{}, fmt::format("not found with --solver {}; {}", arguments.search.solver, other), {}, bound};
-  return {{}, "not known: no schedule was found within the time limit, and none is excluded", {}, bound};
+  const solvers::Solution& solution = answer.found.solution;
+  solvers::Bound bound = every_node_once;
+  if (solution.cost_bound.value > bound.value && solution.cost_bound.scope.contains(arguments.scope()))
+    bound = solution.cost_bound;
+  if (answer.success) {
+    pipeline::LeastBudget by = pipeline::least_budget_after(task, answer, arguments.search.find(), options);
+    if (by.bytes < least.bytes) least = by;
+    return verdict_of(problem, std::move(by), bound);
+  }
+  const bool proved = solution.status == solvers::Status::infeasible;
+  const solvers::Scope& scope = solution.peak_bound.scope;
+  if (proved && scope == solvers::kAnySchedule) return {.fits = false, .text = "does not fit: proved", .proved = true};
+  options.limit = watch.rest();
+  const pipeline::LeastBudget other = pipeline::least_known(problem, task.rounded, arguments.search.find(), least,
+                                                            {.search = options, .plan = {.alignment = task.alignment}});
+  const bool by_other = other.bytes <= budget;
+  Verdict verdict{.proved = proved, .cost_bound = bound};
+  verdict.text = proved ? fmt::format("does not fit{}: proved", scope_text(scope))
+                        : "not known: none that fits was found in time, and none is excluded";
+  if (by_other) verdict.text += fmt::format("; fits with --solver {}", other.solver);
+  if (proved && !by_other) verdict.text += "; not known otherwise";
+  return verdict;
 }
 
 /// Raises the bound on the cost, where there is a gap, in the time that the search left for it.
-void raise_cost_bound(const InfoArguments& arguments, const pipeline::Problem& problem, Verdict& verdict) {
-  if (verdict.fits == false || verdict.cost == verdict.cost_bound.value || catch_interrupt()) return;
+void raise_cost_bound(const InfoArguments& arguments, const pipeline::Task& task, const core::Stopwatch& watch,
+                      Verdict& verdict) {
+  const std::optional<std::int64_t> cost =
+      verdict.by ? std::optional(verdict.by->evaluation.cost) : std::optional<std::int64_t>();
+  if (verdict.fits == false || cost == verdict.cost_bound.value || catch_interrupt()) return;
   solvers::SolveOptions options = arguments.search.options();
-  options.limit = core::Stopwatch(options.limit).share(kShareOfBound);
-  const std::optional<solvers::Bound> bound = pipeline::least_cost_bound(problem, options, verdict.cost);
+  options.limit = watch.rest();
+  if (options.limit.counts_work())
+    options.limit = core::Stopwatch(arguments.search.options().limit).share(kShareOfBound);
+  const std::optional<solvers::Bound> bound = pipeline::least_cost_bound(task.rounded, options, cost);
   if (!bound && options.scope.order == solvers::OrderRule::free) {
-    verdict = {false, "does not fit: proved"};
+    verdict = {.fits = false, .text = "does not fit: proved", .proved = true};
   } else if (!bound) {
-    verdict.means += "; with the input order kept it does not fit: proved";
+    verdict.text += "; with the input order kept it does not fit: proved";
+    verdict.proved = verdict.fits != true;
   }
   if (bound && bound->value > verdict.cost_bound.value) verdict.cost_bound = *bound;
 }
@@ -107,11 +144,11 @@ std::string cost_text(const pipeline::Problem& problem, const Verdict& verdict) 
   };
   const std::int64_t bound = verdict.cost_bound.value;
   const std::string scope = scope_text(verdict.cost_bound.scope);
-  if (!verdict.cost) return fmt::format("at least {} within the budget{}", text(bound), scope);
-  if (verdict.cost == bound)
-    return fmt::format("{}: no schedule within the budget{} costs less", text(*verdict.cost), scope);
+  if (!verdict.by) return fmt::format("at least {} within the budget{}", text(bound), scope);
+  const std::int64_t cost = verdict.by->evaluation.cost;
+  if (cost == bound) return fmt::format("{}: no schedule within the budget{} costs less", text(cost), scope);
   return fmt::format("{}, at most {:.2f}% above the optimum: no schedule within the budget{} costs less than {}",
-                     text(*verdict.cost), pipeline::gap_pct(*verdict.cost, verdict.cost_bound), scope, text(bound));
+                     text(cost), pipeline::gap_pct(cost, verdict.cost_bound), scope, text(bound));
 }
 
 /// Writes the best decomposition found within the limit.
@@ -130,37 +167,103 @@ std::string treewidth_text(const solvers::Treewidth& found) {
       found.decomposition.bags.size(), found.by);
 }
 
+void write_witness(const InfoArguments& arguments, const core::Graph& graph, const pipeline::LeastBudget& least) {
+  if (!arguments.witness.empty())
+    core::write_file(arguments.witness, core::schedule_to_json(graph, least.schedule, std::string(least.solver)));
+  if (!arguments.witness_plan.empty())
+    core::write_file(arguments.witness_plan, core::plan_to_json(graph, least.plan.value()));
+}
+
+Json reached_json(const pipeline::Problem& problem, const pipeline::LeastBudget& by) {
+  const core::Evaluation& found = by.evaluation;
+  return {{"planned_bytes", by.bytes},
+          {"peak_bytes", found.peak},
+          {"cost", found.cost},
+          {"cost_increase_pct", increase_pct(found.cost, problem.baseline.cost)},
+          {"recomputed", found.recomputed},
+          {"steps", by.schedule.length()}};
+}
+
+void add_verdict(Json& json, const pipeline::Problem& problem, const Verdict& verdict) {
+  const bool bounded = verdict.fits != false;
+  json["fits"] = or_null(verdict.fits);
+  json["verdict"] = verdict.text;
+  json["means"] = verdict.means ? Json(to_string(*verdict.means)) : Json(nullptr);
+  json["within_budget"] = verdict.by ? reached_json(problem, *verdict.by) : Json(nullptr);
+  json["recomputed"] = verdict.by ? Json(verdict.by->evaluation.recomputed) : Json(nullptr);
+  json["cost_within_budget"] = verdict.by ? Json(verdict.by->evaluation.cost) : Json(nullptr);
+  json["lower_bound_cost"] = bounded ? Json(verdict.cost_bound.value) : Json(nullptr);
+  json["lower_bound_cost_scope"] = solvers::describe(verdict.cost_bound.scope);
+  json["gap_pct"] =
+      verdict.by ? Json(pipeline::gap_pct(verdict.by->evaluation.cost, verdict.cost_bound)) : Json(nullptr);
+}
+
+std::string least_text(const pipeline::Task& task, const pipeline::LeastBudget& least) {
+  std::string text = fmt::format("{}, {:.1f}% of the baseline, with --solver {}", bytes_text(least.bytes),
+                                 100 + increase_pct(least.bytes, task.problem.baseline.peak), least.solver);
+  if (least.evaluation.recomputed > 0)
+    text += fmt::format(", cost {:+.2f}% or less", increase_pct(least.evaluation.cost, task.problem.baseline.cost));
+  return text + (least.proved() ? fmt::format("; proved least{}", scope_text(least.bound.scope)) : "");
+}
+
+/// What helps where a device is too small: the least device, and the largest batch.
+void advise(const InfoArguments& arguments, const pipeline::DeviceShare& share, const pipeline::LeastBudget& least,
+            const core::Stopwatch& watch, Json& json, Rows& rows) {
+  const std::int64_t device = share.beside_arena() + least.bytes;
+  json["device"]["least_memory_bytes"] = device;
+  rows.push_back({"least device", share_text(share, least.bytes)});
+  if (!takes_batch(arguments.graph) || catch_interrupt()) return;
+  const pipeline::LargestBatch found = largest_batch(arguments.graph, arguments.objective, arguments.alignment,
+                                                     arguments.search, arguments.console, watch.rest());
+  json["device"]["largest_batch"] = to_json(found);
+  rows.push_back({"largest batch", text_of(found)});
+}
+
 int show_info(const InfoArguments& arguments) {
   arguments.search.find();
   std::vector<NamedPath> paths = arguments.outputs.paths();
-  paths.push_back({"--td", arguments.td});
+  paths.insert(paths.end(),
+               {{"--td", arguments.td}, {"--witness", arguments.witness}, {"--witness-plan", arguments.witness_plan}});
   require_outputs(paths, {arguments.graph.input()});
-  pipeline::Problem problem = arguments.graph.problem(arguments.budget);
-  arguments.outputs.write(problem.graph);
+  core::Graph graph = arguments.graph.load();
+  arguments.outputs.write(graph);
+  std::optional<pipeline::DeviceShare> share;
+  if (arguments.objective.device.given()) share = arguments.objective.device.share(graph);
   std::optional<solvers::Treewidth> treewidth;
-  if (!arguments.td.empty()) treewidth = write_decomposition(arguments, problem.graph);
-  const pipeline::Solved lowest = search_within(arguments, problem, {});
-  if (lowest.solution.peak_bound.scope == solvers::kAnySchedule)
-    problem.lower_bound = std::max(problem.lower_bound, lowest.solution.peak_bound.value);
-  pipeline::LeastBudget least =
-      pipeline::least_feasible(problem, arguments.search.find(), lowest.solution, arguments.search.options());
+  if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);
+  pipeline::Task task =
+      arguments.objective.task(std::move(graph), arguments.graph.name, arguments.alignment, arguments.search);
+  const pipeline::Problem& problem = task.problem;
+
+  pipeline::LeastBudgetOptions asked{.search = arguments.search.options(), .plan = {.alignment = task.alignment}};
+  asked.search.limit = from_start(asked.search.limit);
+  const core::Stopwatch watch(asked.search.limit);
+  pipeline::LeastBudget least;
+  {
+    ProgressLine line(arguments.console);
+    asked.search.progress = line.of_search(problem, asked.search.limit.seconds);
+    least = pipeline::find_least_budget(problem, task.rounded, arguments.search.find(), asked);
+  }
+  if (least.bound.scope == solvers::kAnySchedule && task.rounded.same_sizes(problem))
+    task.problem.lower_bound = std::max(problem.lower_bound, least.bound.value);
+  task.rounded.lower_bound =
+      std::max(task.rounded.lower_bound, least.bound.scope == solvers::kAnySchedule ? least.bound.value : 0);
   std::optional<Verdict> verdict;
   if (problem.budget) {
-    verdict = judge_budget(arguments, problem, lowest, least);
-    raise_cost_bound(arguments, problem, *verdict);
+    verdict = judge_budget(arguments, task, watch, least);
+    raise_cost_bound(arguments, task, watch, *verdict);
   }
+  write_witness(arguments, problem.graph, least);
 
   Json json = describe(problem);
-  json["cost_at_least_budget"] = lowest.within(std::nullopt) ? Json(lowest.solution.cost) : Json(nullptr);
-  if (verdict) {
-    json["fits"] = or_null(verdict->fits);
-    json["means"] = verdict->means;
-    const bool bounded = verdict->fits != false;
-    json["cost_within_budget"] = or_null(verdict->cost);
-    json["lower_bound_cost"] = bounded ? Json(verdict->cost_bound.value) : Json(nullptr);
-    json["lower_bound_cost_scope"] = solvers::describe(verdict->cost_bound.scope);
-    json["gap_pct"] = verdict->cost ? Json(pipeline::gap_pct(*verdict->cost, verdict->cost_bound)) : Json(nullptr);
-  }
+  json["alignment"] = task.alignment;
+  json["resident"] = to_json(pipeline::resident_bytes(problem.graph));
+  json["cost_at_least_budget"] = least.evaluation.cost;
+  json["least_budget"] = reached_json(problem, least);
+  json["least_budget"]["proved"] = least.proved();
+  json["least_budget"]["proved_scope"] = solvers::describe(least.bound.scope);
+  if (verdict) add_verdict(json, problem, *verdict);
+  if (share) json["device"] = to_json(*share);
   if (treewidth) {
     json["treewidth_upper"] = treewidth->decomposition.width;
     json["treewidth_lower"] = treewidth->lower;
@@ -168,21 +271,33 @@ int show_info(const InfoArguments& arguments) {
     json["bags"] = treewidth->decomposition.bags.size();
   }
   add_limits(json, problem, least);
-  json["interrupted"] = catch_interrupt().load();
-  Rows rows = {
-      {"graph", problem.name},
-      {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
-      {"resident", bytes_text(problem.graph.resident_bytes()) + ", beside the budget"},
-      {"baseline peak", bytes_text(problem.baseline.peak)},
-      {"baseline cost", std::to_string(problem.baseline.cost)},
-      {"lower bound", bytes_text(problem.lower_bound)},
-      {"because", lower_bound_reason(problem)},
-      {"least budget known", fmt::format("{}, {:.1f}% of the baseline, with --solver {}", bytes_text(least.bytes),
-                                         100 + increase_pct(least.bytes, problem.baseline.peak), least.solver)}};
+  const Explanation explanation(problem.graph);
+  explanation.add_to(json);
+  Rows rows = {{"graph", problem.name},
+               {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
+               {"resident", resident_text(pipeline::resident_bytes(problem.graph)) + "; beside the budget"},
+               {"baseline peak", bytes_text(problem.baseline.peak)},
+               {"baseline cost", std::to_string(problem.baseline.cost)},
+               {"lower bound", bytes_text(problem.lower_bound)},
+               {"because", lower_bound_reason(problem)},
+               {"least budget known", least_text(task, least)}};
   if (treewidth) rows.push_back({"treewidth", treewidth_text(*treewidth)});
-  if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->means});
+  if (share) rows.push_back({"device", share_text(*share, share->arena())});
+  if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->text});
   if (verdict && verdict->fits != false) rows.push_back({"cost in it", cost_text(problem, *verdict)});
-  arguments.console.print(json, format_table(rows));
+  if (share && verdict->fits != true) advise(arguments, *share, least, watch, json, rows);
+  json["interrupted"] = catch_interrupt().load();
+  if (verdict && verdict->fits != true && !catch_interrupt()) {
+    if (!arguments.console.json)
+      arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
+    throw Failure(verdict->proved ? kInfeasible : kNotFound,
+                  fmt::format("'{}' within {}: {}; the lower bound is {}, the least budget known feasible is {}, with "
+                              "--solver {}",
+                              problem.name, bytes_text(*problem.budget), verdict->text,
+                              bytes_text(task.rounded.lower_bound), bytes_text(least.bytes), least.solver),
+                  std::move(json));
+  }
+  arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
   return catch_interrupt() ? kInterrupted : kDone;
 }
 
@@ -192,20 +307,28 @@ Subcommand add_info(CLI::App& root) {
   CLI::App* app = root.add_subcommand("info", "what a graph needs: will it fit, and what is the least budget?");
   auto arguments = std::make_shared<InfoArguments>();
   arguments->console.add_to(*app);
-  add_budget(*app, arguments->budget, "1.5GiB, 200MB, 12345 (bytes) or 80% of the baseline peak");
-  arguments->search.add_to(*app, "5s");
+  add_budget(*app, arguments->objective.budget, "bytes of the plan: 1.5GiB, 200MB, 12345, or 80% of the baseline peak");
+  arguments->objective.device.add_to(*app);
+  arguments->search.add_to(*app, "10s");
+  arguments->alignment.add_to(*app);
+  add_explain(*app, arguments->explain);
   arguments->outputs.add_to(*app);
+  app->add_option("--witness", arguments->witness, "schedule file to write: it reaches the least budget known");
+  app->add_option("--witness-plan", arguments->witness_plan, "plan file to write: of that schedule");
   app->add_option("--td", arguments->td,
                   "PACE .td file to write: the best tree decomposition found within the time limit, which the search "
                   "for the least budget then has again");
   arguments->graph.add_to(*app);
   app->footer(
+      "Exit codes: 3 where the budget is proved too small, 4 where nothing that fits was found.\n"
       "Examples:\n"
       "  cairn info graph.json\n"
+      "  cairn info graph.json --witness s.json --witness-plan p.json    how the least budget is met\n"
       "  cairn info trace.log -o graph.json                 any readable format as Cairn JSON\n"
       "  cairn info graph.json --td graph.td -t 60s         its treewidth, for solve --solver tw --td\n"
-      "  cairn info gpt2 --batch 8 --seq 256 --budget 2GiB");
-  return {app, [arguments] { return show_info(*arguments); }};
+      "  cairn info gpt2 --batch 8 --seq 256 --budget 2GiB\n"
+      "  cairn info gpt2 --batch auto --device-memory 24GiB the largest batch that fits");
+  return {app, [arguments] { return show_info(with_batch(*arguments)); }};
 }
 
 }  // namespace cairn::cli

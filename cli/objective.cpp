@@ -54,6 +54,10 @@ std::string proved_text(const pipeline::Task& task, const pipeline::Answer& answ
       return fmt::format("no schedule{} has a lower peak{}", scope,
                          solution.stop == solvers::Stop::proved ? ", and none of this peak costs less"
                                                                 : "; its cost is not proved least");
+    case Objective::least_budget:
+      return fmt::format("no schedule{} has a lower plan{}", scope,
+                         solution.stop == solvers::Stop::proved ? ", and none that fits into it costs less"
+                                                                : "; its cost is not proved least");
     case Objective::knee:
       break;
   }
@@ -69,7 +73,9 @@ std::string gap_text(const pipeline::Task& task, const pipeline::Answer& answer)
   const auto text = [&](std::string_view of, const std::string& bound) {
     return fmt::format("{} at most {:.2f}% above the optimum: no schedule{}", of, gap.pct(), bound);
   };
-  if (gap.of_peak)
+  if (gap.of == pipeline::Gap::Of::plan)
+    return text("planned bytes", fmt::format("{} is planned below {} bytes", scope, gap.bound.value));
+  if (gap.of == pipeline::Gap::Of::peak)
     return text("peak", fmt::format("{}{} has a peak below {} bytes", scope,
                                     task.max_cost ? fmt::format(" that costs no more than {}", *task.max_cost) : "",
                                     gap.bound.value));
@@ -82,7 +88,8 @@ std::string gap_text(const pipeline::Task& task, const pipeline::Answer& answer)
 }  // namespace
 
 void ObjectiveArguments::add_to(CLI::App& app, const std::string& help) {
-  add_budget(app, budget, help + ", or 80% of the baseline peak; min: the least peak");
+  add_budget(app, budget, help + ", or 80% of the baseline peak; min: the least there is");
+  device.add_to(app);
   app.add_option("--max-cost", max_cost,
                  "the least peak for at most this cost: 10% above the baseline's, 1.1x, or a cost as 12345");
 }
@@ -96,10 +103,14 @@ pipeline::Task ObjectiveArguments::task(core::Graph graph, const std::string& na
   const bool least = budget == "min";
   if (!budget.empty() && !max_cost.empty())
     throw core::InputError("--budget and --max-cost both limit the search; drop one of them");
-  if (peak_only && (budget.empty() || least))
-    throw core::InputError("--peak-only is about a --budget of bytes; give one, or drop it");
+  if (peak_only && budget.empty()) throw core::InputError("--peak-only is about a --budget; give one, or drop it");
+  if (!budget.empty() && device.given())
+    throw core::InputError("--budget and --device-memory both say what the arena may have; drop one of them");
+  if (!max_cost.empty() && device.given())
+    throw core::InputError("--max-cost and --device-memory both limit the search; drop one of them");
   const std::int64_t bytes = alignment.of(graph);
-  pipeline::Problem problem(std::move(graph), least ? "" : budget, name, peak_only ? 1 : bytes);
+  const std::string given = device.given() ? std::to_string(device.budget(graph, name)) : least ? "" : budget;
+  pipeline::Problem problem(std::move(graph), given, name, peak_only ? 1 : bytes);
   Objective objective = Objective::least_peak;
   std::optional<std::int64_t> most;
   if (!max_cost.empty()) {
@@ -107,6 +118,8 @@ pipeline::Task ObjectiveArguments::task(core::Graph graph, const std::string& na
     most = parse_cost(max_cost, problem.baseline.cost);
   } else if (problem.budget) {
     objective = peak_only ? Objective::within_peak : Objective::within_budget;
+  } else if (least && !peak_only) {
+    objective = Objective::least_budget;
   } else if (!least && search.solver == "auto") {
     objective = Objective::knee;
   }
@@ -140,7 +153,7 @@ void add_proof(Json& json, const pipeline::Task& task, const pipeline::Answer& a
   if (!answer.success) return;
   const pipeline::Gap gap = pipeline::gap_of(task, answer);
   json["gap_pct"] = gap.pct();
-  json["gap_of"] = gap.of_peak ? "peak" : "cost";
+  json["gap_of"] = gap.of_what();
   if (status == solvers::Status::optimal) json["proved"] = proved_text(task, answer);
 }
 

@@ -6,6 +6,7 @@
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/command.h"
+#include "cairn/cli/device_memory.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/graph.h"
 #include "cairn/pipeline/objective.h"
@@ -13,14 +14,15 @@
 /// What `solve` and `run` are asked for, and what they say of the answer.
 namespace cairn::cli {
 
-/// Adds --budget and --max-cost.
+/// Adds --budget, --device-memory and --max-cost.
 struct ObjectiveArguments {
   std::string budget, max_cost;
+  DeviceArguments device;
   bool peak_only = false;
 
   /// `help`: of the budget.
   void add_to(CLI::App& app, const std::string& help);
-  bool given() const { return !budget.empty() || !max_cost.empty(); }
+  bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
   /// Without either: the knee with `auto`, the least peak with other solvers. Throws InputError, and Failure where no
   /// schedule is as cheap as was asked for.
   pipeline::Task task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,

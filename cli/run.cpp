@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "cairn/cli/arguments.h"
+#include "cairn/cli/batch.h"
+#include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
@@ -23,6 +25,8 @@ namespace cairn::cli {
 namespace {
 
 constexpr std::int64_t kGuardBytes = 256;
+/// Of the time limit, what the search leaves to execute more than once.
+constexpr double kSecondsToExecute = 2, kShareToExecute = 0.1;
 
 struct RunArguments {
   Console console;
@@ -34,7 +38,7 @@ struct RunArguments {
   StartArgument start;
   AlignmentChoice alignment;
   int repeats = 0;  ///< 0: as many as pipeline::run finds good
-  bool poison = false, sentinels = false, check = false;
+  bool poison = false, sentinels = false, check = false, explain = false;
 
   solvers::PlanOptions plan_options(const core::Graph& executed) const {
     solvers::PlanOptions options;
@@ -76,8 +80,9 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
 [[noreturn]] void explain_no_answer(const pipeline::Task& task, const RunArguments& arguments,
                                     const pipeline::Answer& answer) {
   const pipeline::Problem failed = problem_of_failure(task, answer);
-  const pipeline::LeastBudget least =
-      pipeline::least_feasible(failed, arguments.search.find(), answer.found.solution, arguments.search.options());
+  solvers::SolveOptions search = arguments.search.options();
+  search.limit = from_start(search.limit);
+  const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, arguments.search.find(), search);
   Json details = describe(failed);
   details["alignment"] = task.alignment;
   details["solver"] = arguments.search.solver;
@@ -94,6 +99,7 @@ Choice search_choice(const pipeline::Task& task, const core::Graph& given, const
   const std::optional<core::Schedule> start = arguments.start.load(given, search.scope, graph.fingerprint());
   search.start = start ? &*start : nullptr;
   search.limit = from_start(search.limit);
+  search.limit.seconds -= std::min(kSecondsToExecute, kShareToExecute * search.limit.seconds);
   pipeline::Answer answer;
   {
     ProgressLine line(arguments.console);
@@ -293,7 +299,8 @@ pipeline::RunResult execute(pipeline::Backend& backend, const pipeline::Prepared
                                .repeats = arguments.repeats,
                                .check_on_host = arguments.check};
   // Under a work limit alone there is no limit of time.
-  options.limit = {.seconds = from_start(arguments.search.options().limit).seconds, .stop = &catch_interrupt()};
+  options.limit = {.seconds = arguments.search.options().limit.seconds - seconds_since_start(),
+                   .stop = &catch_interrupt()};
   ProgressLine line(arguments.console);
   if (line.active()) {
     constexpr double kEvery = 0.1;
@@ -350,11 +357,7 @@ int run(const RunArguments& arguments) {
                               "more than {:.2e}; please report this",
                               check->worst_output, check->worst_error, check->worst_allowed),
                   std::move(json));
-  if (!arguments.trace.empty()) {
-    std::vector<double> op_ns;
-    for (const double seconds : result.scheduled_run.report.op_seconds) op_ns.push_back(seconds * 1e9);
-    core::write_file(arguments.trace, core::perfetto_trace(problem.graph, decision.schedule, decision.plan, op_ns));
-  }
+  if (!arguments.trace.empty()) core::write_file(arguments.trace, pipeline::run_trace(problem.graph, decision, result));
   if (!arguments.report.empty())
     core::write_file(arguments.report, pipeline::run_page(problem, *backend, decision, result, choice.tradeoffs()));
   const pipeline::Comparison& comparison = result.comparison;
@@ -363,7 +366,9 @@ int run(const RunArguments& arguments) {
                   fmt::format("{} of {} outputs differ from the baseline's, first '{}'; please report this",
                               comparison.different.size(), comparison.outputs, comparison.different.front()),
                   std::move(json));
-  arguments.console.print(json, arguments.console.json ? "" : table(outcome));
+  const Explanation explanation(problem.graph, &decision.schedule);
+  explanation.add_to(json);
+  arguments.console.print(json, arguments.console.json ? "" : table(outcome) + explanation.text(arguments.explain));
   return kDone;
 }
 
@@ -374,12 +379,14 @@ Subcommand add_run(CLI::App& root) {
   auto arguments = std::make_shared<RunArguments>();
   arguments->console.add_to(*app);
   arguments->objective.add_to(*app, "bytes of the arena: 1.5GiB, 200MB, 12345");
-  arguments->search.add_to(*app, "20s");
+  arguments->search.add_to(*app, "10s");
   arguments->start.add_to(*app);
   app->add_option("--schedule", arguments->schedule, "run this schedule file instead of searching one");
   arguments->backend.add_to(*app);
   app->add_option("--report", arguments->report, "HTML page to write: memory over time, the plan, the table");
-  app->add_option("--trace", arguments->trace, "Chrome/Perfetto trace to write, with measured times");
+  app->add_option("--trace", arguments->trace,
+                  "Chrome/Perfetto trace to write: schedule and baseline with measured times, memory, tensors");
+  add_explain(*app, arguments->explain);
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write");
   arguments->alignment.add_to(*app);
@@ -400,7 +407,7 @@ Subcommand add_run(CLI::App& root) {
       "  cairn run gpt2 --layers 2 --max-cost 10%\n"
       "  cairn run unet --budget 60% --report unet.html --trace unet.trace.json\n"
       "  cairn run graph.json --schedule s.json --poison --sentinels");
-  return {app, [arguments] { return run(*arguments); }};
+  return {app, [arguments] { return run(with_batch(*arguments)); }};
 }
 
 }  // namespace cairn::cli

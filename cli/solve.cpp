@@ -8,11 +8,14 @@
 #include <utility>
 
 #include "cairn/cli/arguments.h"
+#include "cairn/cli/batch.h"
+#include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/cli/tw_curve.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/text.h"
 #include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/pareto.h"
 
@@ -27,8 +30,8 @@ struct SolveArguments {
   AlignmentChoice alignment;
   ObjectiveArguments objective;
   SearchAids aids;
-  std::string output, plan, sweep;
-  bool stream = false;
+  std::string output, plan, sweep, trace;
+  bool stream = false, explain = false;
 };
 
 void write(const pipeline::Task& task, const SolveArguments& arguments, const pipeline::Answer& answer) {
@@ -38,6 +41,13 @@ void write(const pipeline::Task& task, const SolveArguments& arguments, const pi
     core::write_file(arguments.output,
                      core::schedule_to_json(graph, answer.found.solution.schedule, arguments.search.solver));
   if (!arguments.plan.empty() && answer.plan) core::write_file(arguments.plan, core::plan_to_json(graph, *answer.plan));
+  if (!arguments.trace.empty()) {
+    const core::Schedule baseline = core::baseline_schedule(graph);
+    core::write_file(arguments.trace, core::perfetto_trace(graph,
+                                                           {.schedule = &answer.found.solution.schedule,
+                                                            .plan = answer.plan ? &*answer.plan : nullptr},
+                                                           {.schedule = &baseline}));
+  }
 }
 
 Json point_json(const pipeline::Problem& problem, const pipeline::CurvePoint& point) {
@@ -127,7 +137,7 @@ std::string table(const pipeline::Task& task, const SolveArguments& arguments, c
   if (answer.curve) {
     const Sides sides = sides_of(*answer.curve);
     rows.push_back({"knee", side_text(problem, &answer.curve->points[*answer.curve->knee], "") +
-                                ": no budget was given; --budget min is the least peak"});
+                                ": no budget was given; --budget min is the least there is"});
     rows.push_back({"beside it", fmt::format("{}; {}", side_text(problem, sides.more_memory, "nothing is cheaper"),
                                              side_text(problem, sides.less_memory, "nothing lower is known"))});
   }
@@ -161,6 +171,7 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
   const std::pair<std::string_view, bool> ignored[] = {{"--stream", sweep && arguments.stream},
                                                        {"-o", sweep && !arguments.output.empty()},
                                                        {"--plan", !arguments.plan.empty()},
+                                                       {"--trace", !arguments.trace.empty()},
                                                        {"--budget", !arguments.objective.budget.empty()},
                                                        {"--option k", sweep && options.own.contains("k")}};
   for (const auto& [option, given] : ignored) {
@@ -174,7 +185,10 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
 int solve(const SolveArguments& arguments) {
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
-  require_outputs({{"-o", arguments.output}, {"--plan", arguments.plan}, {"--sweep", arguments.sweep}},
+  require_outputs({{"-o", arguments.output},
+                   {"--plan", arguments.plan},
+                   {"--sweep", arguments.sweep},
+                   {"--trace", arguments.trace}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   check_tw_outputs(arguments, options);
   pipeline::Task task =
@@ -199,10 +213,8 @@ int solve(const SolveArguments& arguments) {
   const pipeline::Problem failed = problem_of_failure(task, answer);
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
-  solvers::SolveOptions quick = arguments.search.options();
-  quick.limit.seconds = watch.rest().seconds;
-  const pipeline::LeastBudget least =
-      pipeline::least_feasible(answer.success ? task.problem : failed, solver, answer.found.solution, quick);
+  options.limit = watch.rest();
+  const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, solver, options);
   Json json = to_json(task, arguments, answer, least);
   if (catch_interrupt()) {
     const std::int64_t peak = core::evaluate(failed.graph, answer.found.solution.schedule).peak;
@@ -211,7 +223,10 @@ int solve(const SolveArguments& arguments) {
   if (!answer.success)
     throw failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only",
                      std::move(json));
-  arguments.console.print(json, arguments.console.json ? "" : table(task, arguments, answer));
+  const Explanation explanation(graph, &answer.found.solution.schedule);
+  explanation.add_to(json);
+  arguments.console.print(
+      json, arguments.console.json ? "" : table(task, arguments, answer) + explanation.text(arguments.explain));
   return kDone;
 }
 
@@ -229,8 +244,11 @@ Subcommand add_solve(CLI::App& root) {
   arguments->start.add_to(*app);
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write: where every tensor lives");
+  app->add_option("--trace", arguments->trace,
+                  "Chrome/Perfetto trace to write: schedule and baseline, costs taken as ns, memory, tensors");
   arguments->aids.add_to(*app);
   add_peak_only(*app, arguments->objective.peak_only);
+  add_explain(*app, arguments->explain);
   app->add_option("--sweep", arguments->sweep,
                   "CSV file to write, with --solver tw: peak, steps and cost of TWRemat(k) for k from n to 1");
   app->add_flag(
@@ -249,7 +267,7 @@ Subcommand add_solve(CLI::App& root) {
               "  cairn solve graph.json --budget 80% --start s.json -o s.json     from there on\n"
               "  cairn solve graph.json --max-cost 5%\n"
               "  cairn solve resnet50 --batch 8 --solver tw --budget 1.5GiB --time-limit 30s --json");
-  return {app, [arguments] { return solve(*arguments); }};
+  return {app, [arguments] { return solve(with_batch(*arguments)); }};
 }
 
 }  // namespace cairn::cli

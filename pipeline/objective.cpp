@@ -64,19 +64,84 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   return answer;
 }
 
-Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  const FitOptions options = patient(task.problem.graph, search, {.alignment = task.alignment});
+Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
+                   const LeastBudget* known) {
+  if (*task.problem.budget < task.rounded.lower_bound) {
+    Answer answer;
+    solvers::Solution& none = answer.found.solution;
+    none.status = solvers::Status::infeasible;
+    none.scope = solvers::intersection(search.scope, solver.scope);
+    none.peak_bound = {task.rounded.lower_bound, solvers::kAnySchedule};
+    answer.rounds = 0;
+    return answer;
+  }
+  FitOptions options = patient(task.problem.graph, search, {.alignment = task.alignment});
+  if (known != nullptr) {
+    options.secure_work = 0;
+    if (known->bytes <= *task.problem.budget && search.start == nullptr) options.search.start = &known->schedule;
+  }
   Fit fit = fit_to_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = fit.fits();
   answer.found.solution = std::move(fit.solution);
   answer.found.seconds = fit.seconds;
   answer.plan = std::move(fit.plan);
+  answer.least = std::move(fit.least);
   answer.rounds = fit.rounds;
   if (answer.has_schedule()) {
     answer.found.evaluation = evaluate_again(solver.name, task.rounded.graph, answer.found.solution);
     if (!answer.plan) plan_found(task, search, answer);
   }
+  return answer;
+}
+
+/// The least budget, and the cheapest schedule within it.
+Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
+  const core::Stopwatch watch(search.limit);
+  LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
+  if (!search.limit.counts_work()) options.search.limit.work = least_budget_work(search.limit);
+  LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
+  Answer answer;
+  answer.success = true;
+  answer.plan = least.plan;
+  solvers::Solution& solution = answer.found.solution;
+  const auto take = [&](const core::Schedule& schedule) {
+    solution.schedule = schedule;
+    answer.found.evaluation = core::evaluate(task.rounded.graph, schedule);
+    solution.peak = answer.found.evaluation.peak;
+    solution.cost = answer.found.evaluation.cost;
+    solution.best_seconds = watch.seconds();
+  };
+  take(least.schedule);
+  solution.scope = solvers::intersection(search.scope, solver.scope);
+  solution.status = least.proved() ? solvers::Status::optimal : solvers::Status::feasible;
+  solution.stop = least.stop;
+  solution.work = least.work;
+  solution.peak_bound = least.bound;
+  solution.least_peak = solution.peak;
+  solution.least_peak_by = least.solver;
+  solution.cost_bound = {task.problem.baseline.cost, solvers::kAnySchedule};
+  if (solution.cost > task.problem.baseline.cost && !watch.interrupted() && least.solver != "none") {
+    Problem within = task.problem;
+    within.budget = least.bytes;
+    solvers::SolveOptions cheaper = search;
+    cheaper.limit = watch.rest();
+    cheaper.start = &least.schedule;
+    FitOptions fitting = patient(task.problem.graph, cheaper, {.alignment = task.alignment});
+    fitting.secure_work = 0;
+    Fit fit = fit_to_budget(within, task.rounded, solver, fitting);
+    solution.work += fit.solution.work;
+    // A proof of the cost is none of the memory.
+    if (least.proved() || fit.solution.stop != solvers::Stop::proved) solution.stop = fit.solution.stop;
+    solution.timed_out = fit.solution.timed_out;
+    solution.tradeoffs = std::move(fit.solution.tradeoffs);
+    if (fit.fits() && fit.solution.cost < solution.cost) {
+      take(fit.solution.schedule);
+      answer.plan = std::move(fit.plan);
+    }
+  }
+  answer.least = std::move(least);
+  answer.found.seconds = watch.seconds();
   return answer;
 }
 
@@ -115,17 +180,33 @@ Answer search_knee(const Task& task, const solvers::SolverInfo& solver, const so
 }  // namespace
 
 std::string_view to_string(Objective objective) {
-  static constexpr std::array<std::string_view, 5> kNames{"least cost within a planned budget",
+  static constexpr std::array<std::string_view, 6> kNames{"least cost within a planned budget",
                                                           "least cost within a budget of peak",
-                                                          "least peak within a cost", "least peak", "knee"};
+                                                          "least peak within a cost",
+                                                          "least peak",
+                                                          "least planned memory",
+                                                          "knee"};
   return kNames[static_cast<std::size_t>(objective)];
 }
 
 Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
-              const std::function<void(const CurveProgress&)>& curve_progress) {
-  Answer answer = task.objective == Objective::knee            ? search_knee(task, solver, search, curve_progress)
-                  : task.objective == Objective::within_budget ? search_plan(task, solver, search)
-                                                               : search_peak(task, solver, search);
+              const std::function<void(const CurveProgress&)>& curve_progress, const LeastBudget* known) {
+  const auto by_objective = [&] {
+    switch (task.objective) {
+      case Objective::knee:
+        return search_knee(task, solver, search, curve_progress);
+      case Objective::within_budget:
+        return search_plan(task, solver, search, known);
+      case Objective::least_budget:
+        return search_least_budget(task, solver, search);
+      case Objective::within_peak:
+      case Objective::within_cost:
+      case Objective::least_peak:
+        break;
+    }
+    return search_peak(task, solver, search);
+  };
+  Answer answer = by_objective();
   // What is proved is proved, however the search went on for the least budget.
   if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
   if (interrupted(search) && !answer.has_schedule()) {
@@ -137,13 +218,53 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
   return answer;
 }
 
+LeastBudget least_budget_after(const Task& task, const Answer& answer, const solvers::SolverInfo& solver,
+                               const solvers::SolveOptions& search) {
+  const bool peak_only = task.objective == Objective::within_peak;
+  if (!answer.success) {
+    const LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}, .peak_only = peak_only};
+    LeastBudget least = least_known(task.problem, task.rounded, solver, answer.least, options);
+    const core::Schedule& met = answer.found.solution.schedule;
+    if (!peak_only && answer.plan && answer.plan->bytes < least.bytes) {
+      least.bytes = answer.plan->bytes;
+      least.schedule = met;
+      least.evaluation = core::evaluate(task.problem.graph, met);
+      least.plan = answer.plan;
+      least.solver = solver.name;
+    }
+    return least;
+  }
+  LeastBudget least;
+  least.schedule = answer.found.solution.schedule;
+  least.evaluation = core::evaluate(task.problem.graph, least.schedule);
+  least.solver = solver.name;
+  least.bytes = peak_only ? least.evaluation.peak : answer.plan->bytes;
+  least.plan = answer.plan;
+  least.bound = {task.searched().lower_bound, solvers::kAnySchedule};
+  const auto learn = [&](std::int64_t bytes, const core::Schedule& schedule, const core::Plan& plan) {
+    if (bytes >= least.bytes) return;
+    least.bytes = bytes;
+    least.schedule = schedule;
+    least.evaluation = core::evaluate(task.problem.graph, schedule);
+    least.plan = plan;
+  };
+  if (answer.least && !peak_only) learn(answer.least->bytes, answer.least->schedule, *answer.least->plan);
+  if (answer.curve) {
+    for (const CurvePoint& point : answer.curve->points) {
+      if (point.known()) learn(point.memory, point.schedule, point.plan);
+    }
+  }
+  return least;
+}
+
 Gap gap_of(const Task& task, const Answer& answer) {
   const solvers::Solution& solution = answer.found.solution;
   const core::Evaluation found = core::evaluate(task.problem.graph, solution.schedule);
+  if (task.objective == Objective::least_budget) return {Gap::Of::plan, answer.plan->bytes, solution.peak_bound};
   if (task.objective != Objective::within_cost && task.objective != Objective::least_peak)
-    return {false, found.cost, solution.cost_bound};
+    return {Gap::Of::cost, found.cost, solution.cost_bound};
   const bool trivial = task.problem.lower_bound > solution.peak_bound.value;
-  return {true, found.peak, trivial ? solvers::Bound{task.problem.lower_bound} : solution.peak_bound};
+  return {Gap::Of::peak, found.peak, trivial ? solvers::Bound{task.problem.lower_bound} : solution.peak_bound};
 }
 
 std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const solvers::SolveOptions& options,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cairn/core/plan.h"
+#include "cairn/pipeline/least_budget.h"
 #include "cairn/pipeline/pareto.h"
 #include "cairn/pipeline/problem.h"
 #include "cairn/pipeline/solve.h"
@@ -20,6 +21,7 @@ enum class Objective : std::uint8_t {
   within_peak,    ///< the cheapest whose peak fits
   within_cost,    ///< the least peak that costs no more
   least_peak,     ///< then the least cost
+  least_budget,   ///< the lowest plan, then the least cost
   knee,           ///< of the curve from memory to cost
 };
 std::string_view to_string(Objective objective);
@@ -31,7 +33,10 @@ struct Task {
   std::optional<std::int64_t> max_cost;  ///< of Objective::within_cost
   Problem rounded = problem.rounded_up(alignment);
 
-  bool plans_fit() const { return objective == Objective::within_budget || objective == Objective::knee; }
+  bool plans_fit() const {
+    return objective == Objective::within_budget || objective == Objective::knee ||
+           objective == Objective::least_budget;
+  }
   /// What is searched: sizes are rounded up where plans are to fit.
   const Problem& searched() const { return plans_fit() ? rounded : problem; }
   /// Whether no schedule is as cheap as was asked for: running every node once costs more.
@@ -44,8 +49,9 @@ struct Answer {
   std::optional<core::Plan>
       plan;  ///< without guards; none for a long schedule after Ctrl-C: people wait for the prompt
   bool success = false;
-  std::optional<Curve> curve;  ///< of Objective::knee
-  int rounds = 1;              ///< calls of the solver, where plans are to fit
+  std::optional<Curve> curve;        ///< of Objective::knee
+  std::optional<LeastBudget> least;  ///< of Objective::least_budget, and where nothing fitted at once
+  int rounds = 1;                    ///< calls of the solver, where plans are to fit
 
   bool plan_alone_misses(std::optional<std::int64_t> budget) const { return plan && found.within(budget); }
   /// Whether there is something to write: the answer or, where that is not proved pointless, the best so far.
@@ -55,17 +61,24 @@ struct Answer {
 };
 
 /// Searches, within the limit of `search`, whose budget and max_cost are not read, and plans what it finds. Stopped
-/// before anything is known, it answers with the baseline and Status::not_found. The task must be affordable. Throws as
-/// solve().
+/// before anything is known, it answers with the baseline and Status::not_found. The task must be affordable. `known`:
+/// what find_least_budget said, so that it is not asked again. Throws as solve().
 Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
-              const std::function<void(const CurveProgress&)>& curve_progress = {});
+              const std::function<void(const CurveProgress&)>& curve_progress = {}, const LeastBudget* known = nullptr);
+
+/// The least budget known after a search: what the answer and the search met or, where nothing was found, least_known
+/// within the limit of `search`.
+LeastBudget least_budget_after(const Task& task, const Answer& answer, const solvers::SolverInfo& solver,
+                               const solvers::SolveOptions& search);
 
 /// How far an answer may be from the best.
 struct Gap {
-  bool of_peak = false;    ///< bytes of peak, where that is what is least; else cost
-  std::int64_t value = 0;  ///< of the answer, on the graph that was searched
-  solvers::Bound bound;    ///< none within the limits of the task has less
+  enum class Of : std::uint8_t { cost, peak, plan };  ///< the last two in bytes
+  Of of = Of::cost;                                   ///< what is least
+  std::int64_t value = 0;                             ///< of the answer, on the graph that was searched
+  solvers::Bound bound;                               ///< none within the limits of the task has less
 
+  std::string_view of_what() const { return of == Of::cost ? "cost" : of == Of::peak ? "peak" : "planned bytes"; }
   double pct() const { return gap_pct(value, bound); }
 };
 /// The answer must be a success. O(n + m).

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "cairn/core/formats/files.h"
 #include "cairn/core/version.h"
 #include "cairn/pipeline/internal/backends.h"
 #include "cairn/pipeline/report/html_report.h"
@@ -200,6 +201,17 @@ RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& deci
   if (options.check_on_host)
     result.host_check = check_with_host(graph, result.scheduled_run, alignment, options.seed, options.limit.stop);
   return result;
+}
+
+std::string run_trace(const core::Graph& graph, const Decision& decision, const RunResult& result) {
+  const auto op_ns = [](const Execution& execution) {
+    std::vector<double> ns;
+    for (const double seconds : execution.report.op_seconds) ns.push_back(seconds * 1e9);
+    return ns;
+  };
+  const std::vector<double> scheduled = op_ns(result.scheduled_run), baseline = op_ns(result.baseline_run);
+  return core::perfetto_trace(graph, {&decision.schedule, &decision.plan, scheduled},
+                              {&result.baseline.schedule, &result.baseline.plan, baseline});
 }
 
 std::string run_page(const Problem& problem, const Backend& backend, const Decision& decision, const RunResult& result,

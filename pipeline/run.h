@@ -112,6 +112,9 @@ std::vector<std::string> notes_of(const core::Graph& graph, const RunResult& res
 /// medians count. Throws as Backend::load and Executor::run.
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options = {});
 
+/// Chrome/Perfetto trace of a run (core/formats/files.h): both executions with their measured times.
+std::string run_trace(const core::Graph& graph, const Decision& decision, const RunResult& result);
+
 /// One self-contained HTML page of a run (report/html_report.h). `tradeoffs`: other schedules known.
 std::string run_page(const Problem& problem, const Backend& backend, const Decision& decision, const RunResult& result,
                      const std::vector<solvers::Tradeoff>& tradeoffs = {});

@@ -45,30 +45,6 @@ Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const 
   return solved;
 }
 
-LeastBudget least_feasible(const Problem& problem, const solvers::SolverInfo& solver, const solvers::Solution& solution,
-                           solvers::SolveOptions options) {
-  constexpr double kQuickSeconds = 5;
-  LeastBudget least{problem.baseline.peak, "none"};
-  const auto learn = [&](std::int64_t peak, std::string_view by) {
-    if (peak > 0 && peak < least.bytes) least = {peak, by};
-  };
-  learn(solution.least_peak, solution.least_peak_by);
-  learn(solution.peak, solver.name);  // plans may have led to another schedule
-  std::int64_t proved = core::peak_lower_bound(problem.graph);
-  if (solution.peak_bound.scope.contains(options.scope)) proved = std::max(proved, solution.peak_bound.value);
-  const bool too_much = problem.budget && least.bytes > *problem.budget && least.bytes > proved;
-  const solvers::SolverInfo& all = solvers::find_solver("auto");
-  if (problem.graph.node_count() == 0 || (solution.least_peak > 0 && (!too_much || solver.name == all.name)))
-    return least;
-
-  options.budget.reset();
-  options.own.clear();
-  options.limit.seconds = std::min(options.limit.seconds, kQuickSeconds);
-  const solvers::Solution quick = solve(problem.graph, all, options).solution;
-  learn(quick.least_peak, quick.least_peak_by);
-  return least;
-}
-
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,
                                    const solvers::PlanOptions& options) {
   solvers::PlanSolution found = solvers::find_plan(solvers::plan_problem(graph, schedule), options);
@@ -110,12 +86,14 @@ FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solve
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);
   const int rounds = search.limit.counts_work() ? 6 : 16;  // each of the whole work, or of a part of the time
+  const std::int64_t secure_work = least_budget_work(search.limit);
   return {.search = std::move(search),
           .plan = std::move(plan),
           .max_rounds = rounds,
           .share = std::min(0.5, most),
           .later_share = std::min(0.75, most),
-          .first_share = 0.05};
+          .first_share = 0.05,
+          .secure_work = secure_work};
 }
 
 namespace {
@@ -162,6 +140,34 @@ class Fitting {
     return bytes;
   }
 
+  /// Once: looks for something that fits by find_least_budget. Whether it leaves so little of the budget that searches
+  /// should begin there; else it is kept for the end.
+  bool secure(const solvers::SolverInfo& solver) {
+    constexpr double kTight = 0.98;
+    if (options_.secure_work == 0 || fit.least || fit.fits() || watch_.expired_now()) return false;
+    LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
+    options.search.limit = {watch_.rest().seconds, options_.secure_work, options_.search.limit.stop};
+    fit.least = find_least_budget(problem_, rounded_, solver, options);
+    fit.solution.work += fit.least->work;
+    if (fit.least->bytes > fit.budget ||
+        static_cast<double>(fit.least->bytes) < kTight * static_cast<double>(fit.budget))
+      return false;
+    take_secured();
+    return true;
+  }
+
+  /// What secure() found, if nothing else fits.
+  void take_secured() {
+    if (fit.fits() || !fit.least || fit.least->bytes > fit.budget) return;
+    const core::Evaluation evaluation = core::evaluate(rounded_.graph, fit.least->schedule);
+    solvers::Solution secured;
+    secured.schedule = fit.least->schedule;
+    secured.peak = evaluation.peak;
+    secured.cost = evaluation.cost;
+    take(secured);
+    fit.plan = fit.least->plan;
+  }
+
   /// What follows a first schedule, within `budget`, whose plan is above the budget of all, where addresses can be
   /// searched with the rest: a schedule under a budget so low that its plan about fits, and from there the search for
   /// schedule and plan together.
@@ -191,7 +197,9 @@ class Fitting {
       part /= 2;
     }
     if (fit.fits() && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
+    const bool fitted = fit.fits();
     search_placed(starts);
+    if (!fitted && fit.fits() && !watch_.expired_now()) search_placed({fit.solution.schedule});
   }
 
   /// Schedule and plan together, for what is left of the time.
@@ -368,6 +376,10 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     return fit.rounds < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= least;
   };
   while (goes_on() && !watch.interrupted()) {
+    if (fit.rounds > 0 && fitting.secure(solver)) {
+      latest = fit.solution.schedule;
+      search.start = &latest;
+    }
     ++fit.rounds;
     search.budget = solver_budget;
     search.limit.seconds = watch.rest().seconds * share;
@@ -398,6 +410,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       latest = std::move(solution.schedule);
       if (*planned > fit.budget && !placed && may_place(solver, rounded.graph, search.scope, latest)) {
         placed = true;
+        fitting.secure(solver);
         fitting.place(solver, latest, solver_budget, *planned);
         if (fit.fits()) break;
       }
@@ -435,6 +448,8 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       solver_budget = unmet + (*high - unmet) / 2;
     }
   }
+  if (status != solvers::Status::infeasible) fitting.secure(solver);
+  fitting.take_secured();
   fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
   fit.solution.status = status;
   const bool proved = fit.fits() && fit.solution.cost == fit.solution.cost_bound.value;
@@ -479,11 +494,12 @@ Decision decide(const Problem& problem, std::string_view solver, const FitOption
   if (!fit.fits())
     throw core::Error(fmt::format(
         "found no schedule of '{}' whose plan fits into {} bytes: {}", problem.name, fit.budget,
-        fit.plan
-            ? fmt::format("the lowest plan needs {} bytes", fit.plan->bytes)
-            : fmt::format("the lower bound is {} bytes, and the least budget known feasible is {} bytes",
-                          rounded.lower_bound,
-                          least_feasible(rounded, solvers::find_solver(solver), fit.solution, options.search).bytes)));
+        fit.plan ? fmt::format("the lowest plan needs {} bytes", fit.plan->bytes)
+                 : fmt::format("the lower bound is {} bytes, and the least budget known feasible is {} bytes",
+                               rounded.lower_bound,
+                               least_known(problem, rounded, solvers::find_solver(solver), std::move(fit.least),
+                                           {.search = options.search, .plan = options.plan})
+                                   .bytes)));
   evaluate_again(solver, rounded.graph, fit.solution);
   return decide_on(problem.graph, std::string(solver), std::move(fit.solution.schedule), options.plan,
                    std::move(fit.plan));

@@ -10,6 +10,7 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
+#include "cairn/pipeline/least_budget.h"
 #include "cairn/pipeline/problem.h"
 #include "cairn/solvers/common/solution.h"
 #include "cairn/solvers/plan/planner.h"
@@ -38,17 +39,6 @@ struct Solved {
 /// solver does not take the graph.
 Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options = {});
 
-/// A budget that some schedule meets, and the solver that finds one.
-struct LeastBudget {
-  std::int64_t bytes = 0;
-  std::string_view solver;  ///< SolverInfo::name; `none` for the baseline
-};
-/// The least budget known feasible: of the baseline, of what the solver met and, where that is nothing, or above the
-/// problem's budget and not proved least, of a quick search by all solvers (5 s at most). `options`: what was asked
-/// for.
-LeastBudget least_feasible(const Problem& problem, const solvers::SolverInfo& solver, const solvers::Solution& solution,
-                           solvers::SolveOptions options);
-
 /// solvers::find_plan of a schedule's buffers, checked. Throws DefectError where the plan is wrong.
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,
                                    const solvers::PlanOptions& options);
@@ -75,6 +65,9 @@ struct FitOptions {
   double share = 0.5, later_share = 0.5;
   /// Of the wall time, for a first call that tells whether plans will fit; 0: none.
   double first_share = 0;
+  /// Where nothing fits after a first call: the work of find_least_budget (least_budget_work), which is then asked for
+  /// something that does, so that what it promised elsewhere is kept here; 0: it is not.
+  std::int64_t secure_work = 0;
 };
 
 /// The same with the time divided as it is best for people who wait: a first call of 5%, then nearly all, or calls of
@@ -89,21 +82,22 @@ struct Fit {
   std::optional<core::Plan> plan;  ///< of the solution's schedule on the graph itself: the cheapest that fits, or the
                                    ///< lowest that was met
   std::int64_t budget = 0;
-  int rounds = 0;  ///< how often the solver was called
+  std::optional<LeastBudget> least;  ///< what find_least_budget said, where it was asked
+  int rounds = 0;                    ///< how often the solver was called
   double seconds = 0;
 
   bool fits() const { return plan && plan->bytes <= budget; }
 };
 
 /// Solves `rounded`, which is problem.rounded_up(options.plan.alignment), and plans, all within the wall time of
-/// options.search. Where the plan needs more than the problem's budget (fragmentation), the solver's budget is lowered
-/// by the excess, by 0.5% at least, and it is called again, from the best schedule so far, then halfway between what
-/// fits and what does not; and again where the plan fits and there is time that it could have used. Each call has the
-/// whole work limit. What options.search.start is known to
-/// reach is never lost. Where the solver is `auto` and plans of a graph of 300 nodes or more exceed the budget, one
-/// call under a lower budget is followed by solvers::search_placed, which takes what is left of the limit. The problem
-/// must have a budget. The schedule is as the solver gave it: evaluate_again() checks it. After Ctrl-C, a long schedule
-/// is not planned.
+/// options.search. Where nothing fits at once, the schedule of find_least_budget is the answer unless a cheaper one is
+/// found (options.secure_work). Where the plan needs more than the problem's budget (fragmentation), the solver's
+/// budget is lowered by the excess, by 0.5% at least, and it is called again, from the best schedule so far, then
+/// halfway between what fits and what does not; and again where the plan fits and there is time that it could have
+/// used. Each call has the whole work limit. What options.search.start is known to reach is never lost. Where the
+/// solver is `auto` and plans of a graph of 300 nodes or more exceed the budget, one call under a lower budget is
+/// followed by solvers::search_placed, which takes what is left of the limit. The problem must have a budget. The
+/// schedule is as the solver gave it: evaluate_again() checks it. After Ctrl-C, a long schedule is not planned.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options);
 

@@ -126,15 +126,26 @@ TEST_CASE("info says what fits and by which means") {
   CHECK(json["lower_bound_peak_bytes"] == 50);
   CHECK(json["least_feasible_bytes"] == 50);
 
-  CHECK(run_json({"info", graph, "--budget", "60"})["means"].get<std::string>().find("as it is") != std::string::npos);
+  const Json as_it_is = run_json({"info", graph, "--budget", "60"});
+  CHECK(as_it_is["means"] == "baseline");
+  CHECK(as_it_is["verdict"].get<std::string>().find("as it is") != std::string::npos);
+  CHECK(as_it_is["recomputed"] == 0);
   const Json recomputed = run_json({"info", graph, "--budget", "50"});
   CHECK(recomputed["fits"] == true);
-  CHECK(recomputed["means"].get<std::string>().find("recomputing 1") != std::string::npos);
-  CHECK(run_json({"info", graph, "--budget", "49"})["fits"] == false);
+  CHECK(recomputed["means"] == "recomputation");
+  CHECK(recomputed["verdict"].get<std::string>().find("recomputing 1") != std::string::npos);
+  CHECK(recomputed["recomputed"] == 1);
+  CHECK(recomputed["within_budget"] == Json({{"planned_bytes", 50},
+                                             {"peak_bytes", 50},
+                                             {"cost", 11},
+                                             {"cost_increase_pct", 10.0},
+                                             {"recomputed", 1},
+                                             {"steps", 5}}));
+  CHECK(run_json({"info", graph, "--budget", "49"}, 3)["fits"] == false);
   CHECK(run_json({"info", graph, "-o", folder / "again.json"})["nodes"] == 4);
   CHECK(core::load_graph(folder / "again.json").fingerprint() == core::load_graph(graph).fingerprint());
   const auto table = test::run_command({"info", graph, "--budget", "80%"});
-  CHECK(table.code == 0);
+  CHECK(table.code == 3);
   CHECK(table.out.find("48 bytes") != std::string::npos);
 }
 
@@ -175,7 +186,7 @@ TEST_CASE("every solver's solve has the keys, and its files read back") {
       CHECK(json["valid"] == true);
       CHECK(json["budget_bytes"].is_null());
       CHECK(json["peak_bytes"].get<std::int64_t>() <= json["planned_bytes"].get<std::int64_t>());
-      CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= json["peak_bytes"].get<std::int64_t>());
+      CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= json["planned_bytes"].get<std::int64_t>());
       CHECK(json["lower_bound_peak_bytes"].get<std::int64_t>() <= json["least_feasible_bytes"].get<std::int64_t>());
 
       const auto file = core::load_schedule(folder / "s.json", graph);

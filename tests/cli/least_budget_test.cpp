@@ -13,6 +13,7 @@ using namespace cairn;
 using test::check_error;
 using test::diamond_graph;
 using test::Folder;
+using test::operator+;
 using test::run_command;
 using test::run_json;
 using test::Words;
@@ -47,12 +48,14 @@ TEST_CASE("info gives the reason of the lower bound, and who meets the least bud
   const std::string text = "'d' needs its inputs 'c' (20 B), 'a' (20 B) and its output (10 B) in memory together";
   CHECK(json["lower_bound_reason"] == Json({{"node", "d"}, {"bytes", 50}, {"holds", holds}, {"text", text}}));
   CHECK(json["least_feasible_bytes"] == 50);
-  CHECK(json["least_feasible_solver"] == "greedy");
+  CHECK(json["least_feasible_solver"] == "auto");
+  CHECK(json["least_budget"]["proved"] == true);
   CHECK(run_json({"info", graph, "--solver", "none"})["least_feasible_solver"] == "none");
 
   const std::string table = run_command({"info", graph}).out;
   CHECK(table.find("\nbecause             " + text + "\n") != std::string::npos);
-  CHECK(table.find("83.3% of the baseline, with --solver greedy\n") != std::string::npos);
+  CHECK(table.find("83.3% of the baseline, with --solver auto, cost +10.00% or less; proved least\n") !=
+        std::string::npos);
 
   // Without recomputation 60 are needed, which is no bound of any schedule.
   const Json orders = run_json({"info", graph, "--solver", "order"});
@@ -66,7 +69,7 @@ TEST_CASE("exit code 3 gives the reason and the witness") {
   const std::string graph = folder.write("g.json", diamond_graph());
   const std::string line =
       "fits into 49 bytes: the lower bound is 50 bytes: 'd' needs its inputs 'c' (20 B), 'a' (20 B) and its output "
-      "(10 B) in memory together; the least budget known feasible is 50 bytes, with --solver greedy\n";
+      "(10 B) in memory together; the least budget known feasible is 50 bytes, with --solver auto\n";
   check_error(run_command({"solve", graph, "--budget", "49"}), 3, {"no schedule of 'tiny' " + line});
   check_error(run_command({"run", graph, "--budget", "49", "--alignment", "1", "--backend", "host"}), 3, {line});
   for (const Words& words : {Words{"solve", graph, "--budget", "49"},
@@ -77,7 +80,7 @@ TEST_CASE("exit code 3 gives the reason and the witness") {
     CHECK(json["status"] == "infeasible");
     CHECK(json["stopped"] == "proved");
     CHECK(json["least_feasible_bytes"] == 50);
-    CHECK(json["least_feasible_solver"] == "greedy");
+    CHECK(json["least_feasible_solver"] == "auto");
   }
 }
 
@@ -103,11 +106,11 @@ TEST_CASE("where nothing was found it says why the search ended, and what would 
     INFO(command);
     // More time is of no use to a solver that has nothing left to try.
     const auto ended = run_command({command, graph, "--budget", "55", "--solver", "none"});
-    check_error(ended, 4,
-                {"found no schedule", "none is excluded (lower bound 50 bytes)",
-                 "the search ended as the solver had nothing left to try",
-                 "the least budget known feasible is 50 bytes, with --solver greedy",
-                 "raise --budget, or try another --solver"});
+    check_error(
+        ended, 4,
+        {"found no schedule", "none is excluded (lower bound 50 bytes)",
+         "the search ended as the solver had nothing left to try",
+         "the least budget known feasible is 50 bytes, with --solver auto", "raise --budget, or try another --solver"});
     CHECK(ended.err.find("--time-limit") == std::string::npos);
   }
   const std::string layered = folder / "layered.json";
@@ -133,11 +136,11 @@ TEST_CASE("info bounds the cost within a budget") {
   const Json greedy = run_json({"info", graph, "--budget", "50", "--solver", "greedy"});
   CHECK(greedy["lower_bound_cost"] == 11);
   CHECK(greedy["gap_pct"] == 0);
-  const Json none = run_json({"info", graph, "--budget", "50", "--solver", "none"});
+  const Json none = run_json({"info", graph, "--budget", "50", "--solver", "none"}, 4);
   CHECK(none["cost_within_budget"].is_null());
   CHECK(none["lower_bound_cost"] == 11);
   CHECK(none["gap_pct"].is_null());
-  CHECK(run_json({"info", graph, "--budget", "49"})["lower_bound_cost"].is_null());
+  CHECK(run_json({"info", graph, "--budget", "49"}, 3)["lower_bound_cost"].is_null());
   CHECK_FALSE(run_json({"info", graph}).contains("lower_bound_cost"));
 
   // What info bounds is never above what solve finds.
@@ -145,7 +148,7 @@ TEST_CASE("info bounds the cost within a budget") {
   for (const std::string budget : {"95%", "80%", "65%"}) {
     INFO(budget);
     const Json info = run_json({"info", ffn, "--budget", budget, "--work-limit", "200000"});
-    const Json solved = run_json({"solve", ffn, "--budget", budget, "--peak-only", "--work-limit", "200000"});
+    const Json solved = run_json({"solve", ffn, "--budget", budget, "--work-limit", "200000"});
     CHECK(info["lower_bound_cost"] <= solved["cost"]);
     CHECK(info["lower_bound_cost"] >= info["baseline_cost"]);
     CHECK(solved["lower_bound_cost"] <= info["cost_within_budget"]);
@@ -180,9 +183,9 @@ TEST_CASE("what a solver proves of its own schedules alone is told as that") {
   check_reason(json);
   CHECK(json["lower_bound_scope"] == "input order kept in every stage, at most 2 occurrences of a node");
   CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= 15000);  // others' schedules are feasible, too
-  const Json info = run_json({"info", ffn, "--solver", "moccasin", "--budget", "15000"});
+  const Json info = run_json({"info", ffn, "--solver", "moccasin", "--budget", "15000"}, 3);
   CHECK(info["fits"].is_null());
-  CHECK(info["means"].get<std::string>().find("; fits with --solver ") != std::string::npos);
+  CHECK(info["verdict"].get<std::string>().find("; fits with --solver auto") != std::string::npos);
 }
 
 TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
@@ -192,7 +195,7 @@ TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
               {"(input order kept, without recomputation) fits", "which --order or --max-occurrences leaves out",
                "is 60 bytes"});
   check_error(run_command({"solve", graph, "--solver", "order", "--budget", "55"}), 3,
-              {"without recomputation", "feasible is 50 bytes, with --solver greedy", "try --solver auto"});
+              {"without recomputation", "feasible is 50 bytes, with --solver auto", "try --solver auto"});
 }
 
 TEST_CASE("the least budget known is met by the solver that is named") {
@@ -228,4 +231,94 @@ TEST_CASE("the least budget known is met by the solver that is named") {
     }
   }
   CHECK(recomputed >= 6);
+}
+
+TEST_CASE("the witness of the least budget is written, and every command keeps that promise") {
+  const Folder folder;
+  const std::string graph = folder / "unet.json";
+  run_json({"model", "unet", "--image", "16", "--width", "2", "--depth", "2", "--batch", "1", "-o", graph});
+  const std::string schedule = folder / "w.json", plan = folder / "p.json";
+  const Words limit = {"--work-limit", "2000000"};
+  const Words info = Words{"info", graph, "--witness", schedule, "--witness-plan", plan} + limit;
+  const Json json = run_json(info);
+  const std::int64_t bytes = json["least_feasible_bytes"];
+  CHECK(json["least_budget"]["planned_bytes"] == bytes);
+  CHECK(run_json(info)["least_feasible_bytes"] == bytes);
+
+  const core::Graph loaded = core::load_graph(graph);
+  const core::Schedule witness = core::load_schedule(schedule, loaded).schedule;
+  CHECK(core::evaluate(loaded, witness).cost == json["least_budget"]["cost"]);
+  const core::Plan planned = core::load_plan(plan, loaded);
+  CHECK(planned.bytes == bytes);
+  CHECK(core::check_plan(loaded, witness, planned).empty());
+
+  const Words budget = {"--budget", std::to_string(bytes)};
+  const Json solved = run_json(Words{"solve", graph} + budget + limit);
+  CHECK(solved["planned_bytes"] <= bytes);
+  const Json run = run_json(Words{"run", graph, "--backend", "host"} + budget + limit);
+  CHECK(run["scheduled"]["measured_peak_bytes"] <= bytes);
+  const Json fits = run_json(Words{"info", graph} + budget + limit);
+  CHECK(fits["fits"] == true);
+  CHECK(run_json(Words{"solve", graph, "--budget", "min"} + limit)["planned_bytes"] <= bytes);
+  check_error(run_command({"info", graph, "--witness", graph}), 2, {"--witness", "GRAPH"});
+}
+
+TEST_CASE("a device holds what is resident, libraries, the context and the arena together") {
+  const Words model = {"ffn", "--layers", "4", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8"};
+  const Words limit = {"--work-limit", "1000000"};
+  const Json json = run_json(Words{"info"} + model + Words{"--device-memory", "1GiB"} + limit);
+  const Json& device = json["device"];
+  CHECK(json["fits"] == true);
+  CHECK(device["memory_bytes"] == 1 << 30);
+  CHECK(device["resident_bytes"] == json["resident_bytes"]);
+  CHECK(device["context_bytes"] == 512 << 20);
+  CHECK(json["budget_bytes"] == device["arena_bytes"]);
+  CHECK(device["arena_bytes"].get<std::int64_t>() == (std::int64_t{1} << 30) - (512 << 20) -
+                                                         device["workspace_bytes"].get<std::int64_t>() -
+                                                         device["resident_bytes"].get<std::int64_t>());
+  std::int64_t parts = 0;
+  for (const auto& [name, bytes] : json["resident"].items()) parts += bytes.get<std::int64_t>();
+  CHECK(parts == json["resident_bytes"]);
+
+  // Not enough: what would be, and which batch would.
+  const std::int64_t least = json["least_feasible_bytes"];
+  const std::int64_t beside = (std::int64_t{1} << 30) - device["arena_bytes"].get<std::int64_t>();
+  const auto with = [&](std::int64_t arena) {
+    return Words{"info"} + model + Words{"--device-memory", std::to_string(beside + arena)} + limit;
+  };
+  CHECK(run_json(with(least))["fits"] == true);
+  const auto outcome = run_command(with(least / 2));
+  CHECK((outcome.code == 3 || outcome.code == 4));
+  CHECK(outcome.out.find("\nleast device ") != std::string::npos);
+  CHECK(outcome.out.find("\nlargest batch ") != std::string::npos);
+  const Json small = run_json(with(least / 2), outcome.code);
+  CHECK(small["device"]["least_memory_bytes"] == beside + least);
+  const std::int64_t batch = small["device"]["largest_batch"]["batch"];
+  CHECK(batch < 64);
+  CHECK(batch >= 1);
+
+  check_error(run_command(Words{"info"} + model + Words{"--device-memory", "1MiB"}), 3,
+              {"'ffn' does not fit into --device-memory 1.00 MiB", "context 512.00 MiB", "smaller --batch"});
+  check_error(run_command(Words{"solve"} + model + Words{"--device-memory", "1GiB", "-b", "50%"}), 2,
+              {"--budget", "--device-memory", "drop one"});
+  check_error(run_command(Words{"solve"} + model + Words{"--device-memory", "much"}), 2, {"--device-memory", "'much'"});
+}
+
+TEST_CASE("--batch auto takes the largest batch that fits") {
+  const Words model = {"ffn", "--layers", "4", "--width", "16", "--inputs", "16", "--outputs", "8"};
+  const Words limit = {"--work-limit", "2000000"};
+  const auto outcome = run_command(Words{"solve"} + model + Words{"--batch", "auto", "-b", "40000", "--json"} + limit);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.err.find("--batch auto: ") != std::string::npos);
+  CHECK(outcome.json()["planned_bytes"] <= 40000);
+  const auto run = run_command(Words{"run", "--backend", "host"} + model +
+                               Words{"--batch", "auto", "-b", "40000", "--json"} + limit);
+  REQUIRE(run.code == 0);
+  CHECK(run.json()["scheduled"]["measured_peak_bytes"] <= 40000);
+  check_error(run_command(Words{"info"} + model + Words{"--batch", "auto"}), 2, {"--batch auto", "--device-memory"});
+  check_error(run_command(Words{"info"} + model + Words{"--batch", "auto", "-b", "50%"}), 2, {"--batch auto"});
+  for (const Words& other : {Words{"simulate", "--random", "3"}, Words{"model"}, Words{"pareto"}})
+    check_error(run_command(other + model + Words{"--batch", "auto"}), 2, {"--batch auto is for info, solve and run"});
+  check_error(run_command(Words{"info"} + model + Words{"--batch", "many"}), 2, {"--batch 'many'"});
+  check_error(run_command(Words{"info"} + model + Words{"--batch", "auto", "-b", "10"}), 3, {"no batch of 'ffn' fits"});
 }

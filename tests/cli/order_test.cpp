@@ -91,8 +91,9 @@ TEST_CASE("an order solver's infeasible is about orders alone") {
   const std::string graph = folder.write("g.json", diamond_graph());
   check_refused({"solve", graph, "--solver", "order", "--budget", "50"}, 3, {"without recomputation", "--solver auto"});
   CHECK(run_json({"solve", graph, "--solver", "auto", "--budget", "50"})["recomputed"] == 1);
-  const Json info = run_json({"info", graph, "--solver", "order", "--budget", "50"});
+  const Json info = run_json({"info", graph, "--solver", "order", "--budget", "50"}, 3);
   CHECK(info["fits"].is_null());
+  CHECK(info["verdict"].get<std::string>().find("fits with --solver auto") != std::string::npos);
 }
 
 TEST_CASE("the flag --forward leaves the backward nodes out of models and files") {

@@ -284,30 +284,6 @@ TEST_CASE("Graphviz shows sizes, kept, backward and in-place", "[formats]") {
   CHECK(count(dot, "#f6d5b8") == 1);
 }
 
-TEST_CASE("the Perfetto trace has a slice an op and the counters' peaks", "[formats]") {
-  const auto json = nlohmann::json::parse(perfetto_trace(chain(), kSchedule, chain_plan()));
-  std::vector<std::string> categories;
-  std::int64_t live = 0, arena = 0;
-  double end = 0;
-  for (const auto& event : json["traceEvents"]) {
-    if (event["ph"] == "X") {
-      categories.push_back(event["cat"]);
-      CHECK(event["ts"] == Approx(end));
-      end += event["dur"].get<double>();
-    }
-    if (event["name"] == "live bytes") live = std::max(live, event["args"]["bytes"].get<std::int64_t>());
-    if (event["name"] == "arena bytes") arena = std::max(arena, event["args"]["bytes"].get<std::int64_t>());
-  }
-  CHECK(categories == std::vector<std::string>{"forward", "forward", "forward", "recomputation", "backward"});
-  CHECK(end == Approx(5.0));  // microseconds
-  CHECK(live == 15);
-  CHECK(arena == 15);
-
-  const auto timed = nlohmann::json::parse(perfetto_trace(chain(), kSchedule, chain_plan(), {1, 2, 3, 4, 5000}));
-  CHECK(contains(timed.dump(), "\"dur\":5.0"));
-  CHECK_THROWS_AS(perfetto_trace(chain(), kSchedule, chain_plan(), {1, 2}), InputError);
-}
-
 TEST_CASE("the HTML report is one page that needs nothing else", "[formats]") {
   const Graph graph = chain();
   ReportData data;

@@ -1,0 +1,131 @@
+#include "cairn/pipeline/device_memory.h"
+
+#include <algorithm>
+
+#include "cairn/core/op.h"
+#include "cairn/pipeline/solve.h"
+#include "cairn/solvers/plan/planner.h"
+
+namespace cairn::pipeline {
+
+std::vector<std::pair<std::string, std::int64_t>> ResidentBytes::parts() const {
+  std::vector<std::pair<std::string, std::int64_t>> parts{{"weights", weights},     {"gradients", gradients},
+                                                          {"optimizer", optimizer}, {"inputs", inputs},
+                                                          {"constants", constants}, {"unlisted", unlisted}};
+  std::erase_if(parts, [](const auto& part) { return part.second == 0; });
+  return parts;
+}
+
+ResidentBytes resident_bytes(const core::Graph& graph) {
+  using Role = core::Resident::Role;
+  ResidentBytes bytes;
+  for (const core::Resident& resident : graph.residents()) {
+    std::int64_t& part = resident.role == Role::weight        ? bytes.weights
+                         : resident.role == Role::weight_grad ? bytes.gradients
+                         : resident.role == Role::optimizer   ? bytes.optimizer
+                         : resident.role == Role::data        ? bytes.inputs
+                                                              : bytes.constants;
+    part += resident.bytes();
+  }
+  bytes.unlisted = graph.resident_bytes() - bytes.total();
+  return bytes;
+}
+
+DeviceShare share_device(const core::Graph& graph, std::int64_t device_bytes, std::int64_t context_bytes) {
+  DeviceShare share;
+  share.device = device_bytes;
+  share.resident = resident_bytes(graph);
+  share.context = context_bytes;
+  for (core::NodeId v = 0; v < graph.node_count() && share.workspace == 0; ++v) {
+    if (graph.op(v) != nullptr) share.workspace = kWorkspaceBytes;
+  }
+  return share;
+}
+
+namespace {
+
+enum class Verdict : std::uint8_t { as_it_is, fits, proved_not, not_found };
+
+class BatchSearch {
+ public:
+  BatchSearch(const GraphSource& source, const solvers::SolverInfo& solver, const LargestBatchOptions& options)
+      : source_(source), solver_(solver), options_(options), watch_(options.least.search.limit) {}
+
+  LargestBatch run() {
+    std::int64_t low = 0, high = 1;
+    while (high <= options_.most && try_batch(high)) {
+      low = high;
+      high *= 2;
+    }
+    while (high - low > 1 && !found_.timed_out) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (try_batch(middle) ? low : high) = middle;
+    }
+    found_.timed_out = found_.timed_out || watch_.expired_now();
+    return std::move(found_);
+  }
+
+ private:
+  /// Whether it fits; what is not found counts as no.
+  bool try_batch(std::int64_t batch) {
+    if (watch_.expired_now()) {
+      found_.timed_out = true;
+      return false;
+    }
+    if (options_.progress) options_.progress(batch);
+    found_.tried.push_back(batch);
+    const Verdict answer = ask(batch);
+    if (answer == Verdict::as_it_is) found_.as_it_is = std::max(found_.as_it_is, batch);
+    if (answer == Verdict::as_it_is || answer == Verdict::fits) {
+      found_.batch = std::max(found_.batch, batch);
+      return true;
+    }
+    if (found_.refused == 0 || batch < found_.refused) {
+      found_.refused = batch;
+      found_.refusal_proved = answer == Verdict::proved_not;
+    }
+    return false;
+  }
+
+  Verdict ask(std::int64_t batch) {
+    GraphSource one = source_;
+    one.options.values["batch"] = batch;
+    core::Graph graph = one.build();
+    const std::int64_t budget = options_.budget(graph);
+    if (budget <= 0) return Verdict::proved_not;
+    const std::int64_t alignment = options_.alignment > 0 ? options_.alignment : default_alignment(graph);
+    const Problem problem(std::move(graph), std::to_string(budget), one.name);
+    const Problem rounded = problem.rounded_up(alignment);
+    if (rounded.lower_bound > budget) return Verdict::proved_not;
+    LeastBudgetOptions least = options_.least;
+    least.plan.alignment = alignment;
+    least.enough = budget;
+    if (rounded.baseline.peak <= budget) {
+      const core::Schedule baseline = core::baseline_schedule(problem.graph);
+      solvers::PlanOptions plan = least.plan;
+      plan.capacity = budget;
+      if (solvers::plan_memory(problem.graph, baseline, plan).bytes <= budget) return Verdict::as_it_is;
+    }
+    // Some ten batches are tried, and half of them end at once.
+    least.search.limit = watch_.share(0.25);
+    const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
+    if (found.bytes <= budget) return Verdict::fits;
+    return found.bound.value > budget && found.bound.scope == solvers::kAnySchedule ? Verdict::proved_not
+                                                                                    : Verdict::not_found;
+  }
+
+  const GraphSource& source_;
+  const solvers::SolverInfo& solver_;
+  const LargestBatchOptions& options_;
+  core::Stopwatch watch_;
+  LargestBatch found_;
+};
+
+}  // namespace
+
+LargestBatch find_largest_batch(const GraphSource& source, const solvers::SolverInfo& solver,
+                                const LargestBatchOptions& options) {
+  return BatchSearch(source, solver, options).run();
+}
+
+}  // namespace cairn::pipeline

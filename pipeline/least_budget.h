@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "cairn/core/plan.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
+#include "cairn/pipeline/problem.h"
+#include "cairn/solvers/common/bound.h"
+#include "cairn/solvers/common/solution.h"
+#include "cairn/solvers/plan/planner.h"
+#include "cairn/solvers/registry.h"
+
+namespace cairn::pipeline {
+
+/// A budget that is known to be met, with what meets it.
+struct LeastBudget {
+  /// Of the plan, and no less than the peak with sizes rounded up; of the peak alone where budgets are on peaks.
+  std::int64_t bytes = 0;
+  std::string_view solver = "none";  ///< SolverInfo::name; `none` for the baseline
+  core::Schedule schedule;
+  core::Evaluation evaluation;     ///< of the schedule, on the graph as given
+  std::optional<core::Plan> plan;  ///< of the schedule, without guards; none where budgets are on peaks
+  solvers::Bound bound;            ///< bytes: no schedule of that scope has less
+  solvers::Stop stop = solvers::Stop::ended;
+  double seconds = 0;     ///< of the search
+  std::int64_t work = 0;  ///< of the search, the unit of core::Limit::work
+
+  bool proved() const { return bytes <= bound.value; }
+};
+
+struct LeastBudgetOptions {
+  solvers::SolveOptions search;  ///< its budget and max_cost are not read
+  solvers::PlanOptions plan;     ///< guards come beside the budget
+  bool peak_only = false;        ///< budgets are on peaks, nothing is planned
+  std::int64_t enough = 0;       ///< bytes: a schedule that needs no more ends the search
+};
+
+/// The least budget that some schedule meets: calls of the solver without a budget, each twice as long as the one
+/// before and from its schedule, whose plans are made; at last, where plans need more than peaks, schedule and plan
+/// together under budgets between the two (solvers::search_placed). `rounded`:
+/// problem.rounded_up(options.plan.alignment).
+///
+/// A limit of time is read as one of work, of what this takes in three tenths of it at an ordinary pace
+/// (least_budget_work): the answer is the same when it is asked for again, and `enough` cuts the same search short, so
+/// that what was promised is found again. Time still ends it on slow machines. Throws DefectError where the solver is
+/// wrong, InputError where it does not take the graph.
+LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                              const LeastBudgetOptions& options);
+
+/// The least budget known where nothing was found within the problem's: `known`, else what find_least_budget says and,
+/// where that is above the budget and not proved least, what it says of all solvers, together within the limit.
+LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                        std::optional<LeastBudget> known, const LeastBudgetOptions& options);
+
+/// What a limit means there: its work, or that of its seconds; without either, kAnyWork.
+std::int64_t least_budget_work(const core::Limit& limit);
+
+}  // namespace cairn::pipeline

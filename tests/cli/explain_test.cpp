@@ -1,0 +1,151 @@
+// What makes the peak and what recomputation saves, as info, solve and run say it; traces.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
+
+namespace {
+
+using namespace cairn;
+using test::Folder;
+using test::run_command;
+using test::run_json;
+using test::operator+;
+using test::Words;
+using Json = nlohmann::json;
+
+const Words kModel = {"ffn", "--layers", "6", "--batch", "64", "--width", "32", "--inputs", "16", "--outputs", "8"};
+
+/// The parts sum to the peak.
+void check_peak(const Json& peak, std::int64_t bytes) {
+  CHECK(peak["bytes"] == bytes);
+  for (const char* key : {"by_kind", "by_layer", "tensors"}) {
+    std::int64_t sum = 0, tensors = 0;
+    for (const Json& part : peak[key]) {
+      sum += part["bytes"].get<std::int64_t>();
+      tensors += part.value("tensors", 1);
+    }
+    CAPTURE(key);
+    CHECK(sum == bytes);
+    CHECK(tensors == peak["tensor_count"]);
+  }
+  CHECK(peak["layer_count"] == peak["by_layer"].size());
+}
+
+void check_savings(const Json& json, std::int64_t recomputed, std::int64_t extra_cost) {
+  const Json& all = json["recomputation"];
+  CHECK(all["times"] == recomputed);
+  CHECK(all["extra_cost"] == extra_cost);
+  for (const char* key : {"by_layer", "by_node"}) {
+    std::map<std::string, std::int64_t> sums;
+    for (const Json& part : all[key]) {
+      for (const char* what : {"times", "extra_cost", "saved_at_baseline_peak_bytes", "saved_at_peak_bytes"})
+        sums[what] += part[what].get<std::int64_t>();
+    }
+    for (const auto& [what, sum] : sums) CHECK(sum == all[what]);
+  }
+  for (const Json& node : all["by_node"]) {
+    CHECK(static_cast<std::int64_t>(node["runs"].size()) ==
+          std::min<std::int64_t>(node["times"].get<std::int64_t>(), 10));
+    for (const Json& run : node["runs"]) {
+      CHECK(run["made_step"] <= run["dropped_after_step"]);
+      CHECK(run["dropped_after_step"] < run["step"]);
+      if (!run["first_use_step"].is_null()) CHECK(run["step"] < run["first_use_step"]);
+    }
+  }
+  const Json& at = all["at_baseline_peak"];
+  CHECK(at["baseline_bytes"] == json["peak"]["baseline"]["bytes"]);
+  CHECK(at["recomputed_later_bytes"] == all["saved_at_baseline_peak_bytes"]);
+  CHECK(at["baseline_bytes"].get<std::int64_t>() - at["recomputed_later_bytes"].get<std::int64_t>() -
+            at["other_order_bytes"].get<std::int64_t>() + at["held_more_bytes"].get<std::int64_t>() ==
+        at["schedule_bytes"]);
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("info says what the baseline's peak is made of") {
+  const Words words = Words{"info"} + kModel + Words{"--work-limit", "100000"};
+  const Json json = run_json(words);
+  CHECK(json["peak"]["kinds_known"] == true);
+  CHECK(json["peak"]["layers_known"] == true);
+  CHECK_FALSE(json["peak"].contains("schedule"));
+  CHECK_FALSE(json.contains("recomputation"));
+  check_peak(json["peak"]["baseline"], json["baseline_peak_bytes"]);
+  std::int64_t before = INT64_MAX;
+  for (const Json& tensor : json["peak"]["baseline"]["tensors"]) {
+    CHECK(tensor["bytes"] <= before);
+    before = tensor["bytes"];
+  }
+
+  const auto brief = run_command(words), all = run_command(words + Words{"--explain"});
+  CHECK(contains(brief.out, "\nat the peak"));
+  CHECK(contains(brief.out, "\nactivations "));
+  CHECK_FALSE(contains(brief.out, "\nby layer "));
+  CHECK(all.out.starts_with(brief.out.substr(0, brief.out.find("least budget"))));
+  CHECK(contains(all.out, "\nby layer "));
+  CHECK(contains(all.out, "\nlargest at the baseline's peak "));
+  CHECK(contains(all.out, " steps\n"));  // idle
+}
+
+TEST_CASE("solve and run set the schedule's peak beside the baseline's, and say what recomputation saves") {
+  const Folder folder;
+  const Words words = kModel + Words{"--budget", "60%", "--work-limit", "100000", "--trace", folder / "t.json"};
+  for (const std::string command : {"solve", "run"}) {
+    CAPTURE(command);
+    const Json json = run_json(Words{command} + words);
+    const Json& scheduled = command == "run" ? json["scheduled"] : json;
+    check_peak(json["peak"]["baseline"], json["baseline_peak_bytes"]);
+    check_peak(json["peak"]["schedule"], scheduled["peak_bytes"]);
+    REQUIRE(scheduled["recomputed"] > 0);
+    check_savings(json, scheduled["recomputed"],
+                  scheduled["cost"].get<std::int64_t>() - json["baseline_cost"].get<std::int64_t>());
+
+    const Json trace = Json::parse(test::read_text(folder / "t.json"));
+    std::map<std::string, std::int64_t> phases, threads;
+    for (const Json& event : trace["traceEvents"]) {
+      ++phases[event["ph"]];
+      if (event["name"] == "thread_name") ++threads[event["args"]["name"]];
+    }
+    CHECK(phases["s"] == scheduled["recomputed"]);
+    CHECK(phases["f"] == scheduled["recomputed"]);
+    CHECK(threads["schedule"] == 1);
+    CHECK(threads["baseline"] == 1);
+    CHECK(threads["activation 1"] == 2);  // of both
+
+    const auto brief = run_command(Words{command} + words),
+               all = run_command(Words{command} + words + Words{"--explain"});
+    CHECK(contains(brief.out, "\nrecomputed  "));
+    CHECK(contains(brief.out, "\nmost by "));
+    CHECK_FALSE(contains(brief.out, "saves at the baseline's peak"));
+    CHECK(contains(all.out, "saves at the baseline's peak"));
+    CHECK(contains(all.out, "\nlargest at the schedule's peak "));
+  }
+}
+
+TEST_CASE("lists are cut at a hundred entries, and counted whole; a graph without marks has tensors") {
+  const Folder folder;
+  Json nodes = Json::array(), inputs = Json::array();
+  for (int i = 0; i < 150; ++i) {
+    nodes.push_back({{"name", "x" + std::to_string(i)}, {"size", 10}, {"cost", 1}, {"inputs", Json::array()}});
+    inputs.push_back(i);
+  }
+  nodes.push_back({{"name", "sum"}, {"size", 1}, {"cost", 1}, {"inputs", inputs}});
+  const Json graph = {{"format", "cairn.graph"}, {"version", 1}, {"name", "wide"}, {"nodes", nodes}};
+  const std::string path = folder.write("g.json", graph.dump());
+  const Json json = run_json({"info", path, "--work-limit", "1000"});
+  const Json& peak = json["peak"]["baseline"];
+  CHECK(peak["tensor_count"] == 151);
+  CHECK(peak["tensors"].size() == 100);
+  CHECK(json["peak"]["kinds_known"] == false);
+  CHECK(json["peak"]["layers_known"] == false);
+  CHECK(peak["by_kind"] == Json::array({{{"kind", "tensor"}, {"bytes", 1501}, {"tensors", 151}}}));
+  const auto all = run_command({"info", path, "--work-limit", "1000", "--explain"});
+  CHECK(contains(all.out, "does not say which of its nodes are forward"));
+  CHECK(contains(all.out, "and 146 more\n"));
+}

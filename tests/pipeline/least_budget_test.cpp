@@ -1,0 +1,156 @@
+#include "cairn/pipeline/least_budget.h"
+
+#include "cairn/core/reference.h"
+#include "cairn/models/registry.h"
+#include "cairn/pipeline/device_memory.h"
+#include "cairn/pipeline/objective.h"
+#include "cairn/pipeline/solve.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
+
+namespace {
+
+using namespace cairn;
+
+const solvers::SolverInfo& all_solvers() { return solvers::find_solver("auto"); }
+
+pipeline::LeastBudget least_of(const core::Graph& graph, std::int64_t alignment, solvers::SolveOptions search,
+                               std::int64_t enough = 0) {
+  const pipeline::Problem problem(graph);
+  return pipeline::find_least_budget(problem, problem.rounded_up(alignment), all_solvers(),
+                                     {.search = std::move(search), .plan = {.alignment = alignment}, .enough = enough});
+}
+
+solvers::SolveOptions work(std::int64_t units) {
+  solvers::SolveOptions options;
+  options.limit.work = units;
+  return options;
+}
+
+/// Its schedule is valid by the definitions, its plan is one of that schedule, and no bound is above it.
+void check_witness(const core::Graph& graph, const pipeline::LeastBudget& least) {
+  REQUIRE(core::reference::valid(graph, least.schedule));
+  CHECK(core::reference::peak(graph, least.schedule) == least.evaluation.peak);
+  CHECK(core::reference::cost(graph, least.schedule) == least.evaluation.cost);
+  REQUIRE(least.plan);
+  CHECK(std::max(least.plan->bytes,
+                 core::evaluate(core::align_sizes(graph, least.plan->alignment), least.schedule).peak) == least.bytes);
+  CHECK(core::check_plan(graph, least.schedule, *least.plan).empty());
+  CHECK(least.bound.value <= least.bytes);
+}
+
+}  // namespace
+
+TEST_CASE("the least budget has a witness and is never below the least peak") {
+  int proved = 0;
+  tests::for_each_seed(300, [&](tests::Random& random) {
+    tests::RandomGraphOptions shape = tests::any_graph(random);
+    shape.max_nodes = 7;
+    const core::Graph graph = tests::random_graph(random, shape);
+    const std::int64_t alignment = random.chance(50) ? 1 : 16;
+    const pipeline::LeastBudget least = least_of(graph, alignment, work(200'000));
+    check_witness(graph, least);
+    const core::Graph rounded = core::align_sizes(graph, alignment);
+    const std::int64_t lowest = core::reference::least_peak(rounded);
+    CHECK(least.bytes >= lowest);
+    CHECK(least.bound.value <= lowest);
+    if (least.proved()) CHECK(least.bytes == lowest);
+    proved += least.proved() ? 1 : 0;
+  });
+  CHECK(proved > 200);
+}
+
+TEST_CASE("the least budget is the same when it is asked for again, and solving at it succeeds") {
+  tests::for_each_seed(40, [&](tests::Random& random) {
+    tests::RandomGraphOptions shape = tests::any_graph(random);
+    shape.min_nodes = 15;
+    shape.max_nodes = 60;
+    const core::Graph graph = tests::random_graph(random, shape);
+    const std::int64_t alignment = random.chance(50) ? 1 : 256;
+    solvers::SolveOptions search = work(3'000'000);
+    if (random.chance(25)) search.scope.order = solvers::OrderRule::input;
+    const pipeline::LeastBudget least = least_of(graph, alignment, search);
+    check_witness(graph, least);
+    CHECK(search.scope.contains(graph, least.schedule));
+    const pipeline::LeastBudget again = least_of(graph, alignment, search);
+    CHECK(again.bytes == least.bytes);
+    CHECK(again.schedule.steps == least.schedule.steps);
+    CHECK(least_of(graph, alignment, search, least.bytes).bytes <= least.bytes);
+
+    const pipeline::Problem problem(graph, std::to_string(std::max<std::int64_t>(least.bytes, 1)));
+    const pipeline::Task task{problem, pipeline::Objective::within_budget, alignment, {}};
+    const pipeline::Answer answer = pipeline::search(task, all_solvers(), search);
+    REQUIRE(answer.success);
+    CHECK(answer.plan->bytes <= std::max<std::int64_t>(least.bytes, 1));
+    CHECK(answer.found.solution.cost <= core::evaluate(task.rounded.graph, least.schedule).cost);
+  });
+}
+
+TEST_CASE("what is enough ends the search for the least budget, and no sooner") {
+  const core::Graph graph = models::build_model("unet", {.values = {{"image", 16}, {"width", 2}, {"depth", 2}}});
+  const pipeline::LeastBudget least = least_of(graph, 256, work(20'000'000));
+  const std::int64_t baseline = pipeline::Problem(graph).rounded_up(256).baseline.peak;
+  REQUIRE(least.bytes < baseline);
+  for (const std::int64_t enough : {baseline, (baseline + least.bytes) / 2, least.bytes}) {
+    INFO(enough);
+    const pipeline::LeastBudget found = least_of(graph, 256, work(20'000'000), enough);
+    check_witness(graph, found);
+    CHECK(found.bytes <= enough);
+    CHECK(found.work <= least.work);
+  }
+}
+
+TEST_CASE("budgets on peaks need no plan") {
+  tests::for_each_seed(50, [&](tests::Random& random) {
+    tests::RandomGraphOptions shape = tests::any_graph(random);
+    shape.max_nodes = 7;
+    const core::Graph graph = tests::random_graph(random, shape);
+    const pipeline::Problem problem(graph);
+    const pipeline::LeastBudget least =
+        pipeline::find_least_budget(problem, problem, all_solvers(), {.search = work(200'000), .peak_only = true});
+    CHECK_FALSE(least.plan);
+    CHECK(least.bytes == core::reference::peak(graph, least.schedule));
+    CHECK(least.bytes >= core::reference::least_peak(graph));
+  });
+}
+
+TEST_CASE("a limit of time means work, and what passed before changes nothing") {
+  core::Limit limit;
+  CHECK(pipeline::least_budget_work(limit) == core::Limit::kAnyWork);
+  limit.seconds = 10;
+  const std::int64_t ten = pipeline::least_budget_work(limit);
+  limit.seconds = 9.7;
+  CHECK(pipeline::least_budget_work(limit) == ten);
+  limit.seconds = 20;
+  CHECK(pipeline::least_budget_work(limit) == 2 * ten);
+  limit.work = 17;
+  CHECK(pipeline::least_budget_work(limit) == 17);
+}
+
+TEST_CASE("the least memory is an objective: the lowest plan, then the least cost") {
+  const core::Graph graph = models::build_model("unet", {.values = {{"image", 16}, {"width", 2}, {"depth", 2}}});
+  const pipeline::Task task{pipeline::Problem(graph), pipeline::Objective::least_budget, 256, {}};
+  const pipeline::Answer answer = pipeline::search(task, all_solvers(), work(20'000'000));
+  const pipeline::LeastBudget least = least_of(graph, 256, work(20'000'000));
+  REQUIRE(answer.success);
+  CHECK(answer.plan->bytes <= least.bytes);
+  CHECK(answer.found.solution.cost <= core::evaluate(task.rounded.graph, least.schedule).cost);
+  CHECK(core::check_plan(graph, answer.found.solution.schedule, *answer.plan).empty());
+  CHECK(pipeline::gap_of(task, answer).of == pipeline::Gap::Of::plan);
+}
+
+TEST_CASE("a budget below what one node needs is proved too small without a search") {
+  const core::Graph graph = models::build_model("unet", {.values = {{"image", 16}, {"width", 2}, {"depth", 2}}});
+  const pipeline::Problem rounded = pipeline::Problem(graph).rounded_up(256);
+  const pipeline::Task task{
+      pipeline::Problem(graph, std::to_string(rounded.lower_bound - 1)), pipeline::Objective::within_budget, 256, {}};
+  const pipeline::Answer answer = pipeline::search(task, all_solvers(), work(1'000'000));
+  CHECK(answer.rounds == 0);
+  CHECK_FALSE(answer.success);
+  CHECK_FALSE(answer.has_schedule());
+  CHECK(answer.found.solution.status == solvers::Status::infeasible);
+  CHECK(answer.found.solution.stop == solvers::Stop::proved);
+  CHECK(answer.found.solution.peak_bound.value == rounded.lower_bound);
+  CHECK(answer.found.solution.peak_bound.scope == solvers::kAnySchedule);
+}
