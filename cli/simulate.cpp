@@ -322,7 +322,7 @@ std::string table(const Outcome& outcome) {
   if (counts.valid == 0) return format_table(rows) + "no candidate is valid\n";
   const sim::Entry& best = tally.top().front();
   rows.push_back({"least peak", fmt::format("{}, {}, cost {} ({:+.2f}%), candidate {}", bytes_text(best.peak),
-                                            against_baseline(best.peak), best.cost,
+                                            against_baseline(best.peak), cost_with_unit(problem, best.cost),
                                             increase_pct(best.cost, problem.baseline.cost), best.index)});
   rows.push_back({"mean peak", core::format_bytes(static_cast<std::int64_t>(tally.mean_peak()))});
   for (const std::int32_t percent : {1, 50, 99, 100}) {
