@@ -81,6 +81,15 @@ void add_savings(Json& json, const Saved& saved, std::int64_t baseline_cost) {
   json["saved_on_average_bytes"] = saved.saved_on_average;
 }
 
+void add_share(core::RecomputedShare& sum, const core::RecomputedShare& share) {
+  sum.nodes += share.nodes;
+  sum.times += share.times;
+  sum.extra_cost += share.extra_cost;
+  sum.saved_at_baseline_peak += share.saved_at_baseline_peak;
+  sum.saved_at_peak += share.saved_at_peak;
+  sum.saved_on_average += share.saved_on_average;
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, bool& explain) {
@@ -92,11 +101,47 @@ void add_explain(CLI::App& app, bool& explain) {
 Explanation::Explanation(const core::Graph& graph, const core::Schedule* schedule)
     : graph_(graph), labels_(core::label_tensors(graph)) {
   const core::Schedule baseline = core::baseline_schedule(graph);
-  baseline_ = {core::memory_at_peak(graph, labels_, baseline), baseline.length()};
+  baseline_ = {core::memory_at_peak(graph, labels_, baseline), baseline.length(), {}};
   baseline_cost_ = core::evaluate(graph, baseline).cost;
-  if (schedule == nullptr) return;
-  schedule_ = {core::memory_at_peak(graph, labels_, *schedule), schedule->length()};
-  recomputation_ = core::explain_recomputation(graph, labels_, *schedule);
+  if (schedule != nullptr) {
+    schedule_ = {core::memory_at_peak(graph, labels_, *schedule), schedule->length(), {}};
+    recomputation_ = core::explain_recomputation(graph, labels_, *schedule);
+  }
+  choose_rows();
+}
+
+/// A row a layer where the largest make up most of the peak, else ranges of layers.
+void Explanation::choose_rows() {
+  const std::vector<core::MemoryShare>& layers = baseline_.at.by_layer;
+  std::int64_t largest = 0;
+  for (std::size_t i = 0; i < std::min(layers.size(), kShownLayers); ++i) largest += layers[i].bytes;
+  rows_ = core::rows_of_layers(labels_, 2 * largest >= baseline_.at.bytes ? labels_.layers.size() : kShownLayers);
+
+  const auto sum_by_row = [&](const core::MemoryAt& at) {
+    std::vector<core::MemoryShare> sums(rows_.names.size());
+    for (std::size_t row = 0; row < sums.size(); ++row) sums[row].group = static_cast<std::int32_t>(row);
+    for (const core::MemoryShare& share : at.by_layer) {
+      sums[rows_.row_of[share.group]].bytes += share.bytes;
+      sums[rows_.row_of[share.group]].tensors += share.tensors;
+    }
+    std::erase_if(sums, [](const core::MemoryShare& sum) { return sum.tensors == 0; });
+    std::stable_sort(sums.begin(), sums.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    return sums;
+  };
+  baseline_.by_row = sum_by_row(baseline_.at);
+  if (!schedule_) return;
+  schedule_->by_row = sum_by_row(schedule_->at);
+  std::vector<std::size_t> place(rows_.names.size(), SIZE_MAX);
+  for (const core::RecomputedShare& share : recomputation_.by_layer) {
+    const std::int32_t row = rows_.row_of[share.layer];
+    if (place[row] == SIZE_MAX) {
+      place[row] = recomputed_by_row_.size();
+      recomputed_by_row_.push_back({.layer = row});
+    }
+    add_share(recomputed_by_row_[place[row]], share);
+  }
+  std::stable_sort(recomputed_by_row_.begin(), recomputed_by_row_.end(),
+                   [](const auto& a, const auto& b) { return a.saved_at_baseline_peak > b.saved_at_baseline_peak; });
 }
 
 // --- JSON ----------------------------------------------------------------------------------------------------------
@@ -200,10 +245,10 @@ std::string Explanation::kinds_text() const {
     rows[1].push_back(fmt::format("{} of {}", side->at.step, side->steps));
     rows[2].push_back(shortened(graph_.name(side->at.node)));
     std::vector<std::string> parts;
-    for (std::size_t i = 0; i < std::min(side->at.by_layer.size(), kNamedLayers); ++i) {
-      const core::MemoryShare& share = side->at.by_layer[i];
+    for (std::size_t i = 0; i < std::min(side->by_row.size(), kNamedLayers); ++i) {
+      const core::MemoryShare& share = side->by_row[i];
       parts.push_back(
-          fmt::format("{} {:.0f}%", shortened(labels_.layers[share.group]), part_pct(share.bytes, side->at.bytes)));
+          fmt::format("{} {:.0f}%", shortened(rows_.names[share.group]), part_pct(share.bytes, side->at.bytes)));
     }
     most.push_back(fmt::format("{}", fmt::join(parts, ", ")));
   }
@@ -224,18 +269,20 @@ std::string Explanation::layers_text() const {
   if (!labels_.layers_known) return "";
   std::vector<const Side*> sides = {&baseline_};
   if (schedule_) sides.push_back(&*schedule_);
-  // By the baseline's bytes: what is to be saved stands first.
-  const std::vector<core::MemoryShare>& shares = baseline_.at.by_layer;
+  // By the baseline's bytes: what is to be saved stands first. Ranges stand in their order.
+  std::vector<core::MemoryShare> shares = baseline_.by_row;
+  if (shows_ranges())
+    std::sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.group < b.group; });
   const std::size_t shown = shown_count(shares.size(), kShownLayers);
   Rows rows = {{"by layer", "baseline"}};
   if (schedule_) rows[0].push_back("schedule");
   std::array<std::int64_t, 2> listed = {0, 0};
   for (std::size_t i = 0; i < shown; ++i) {
-    std::vector<std::string> row = {shortened(labels_.layers[shares[i].group])};
+    std::vector<std::string> row = {shortened(rows_.names[shares[i].group])};
     for (std::size_t s = 0; s < sides.size(); ++s) {
-      const core::MemoryShare* share = find_share(sides[s]->at.by_layer, shares[i].group);
+      const core::MemoryShare* share = find_share(sides[s]->by_row, shares[i].group);
       if (share != nullptr) listed[s] += share->bytes;
-      row.push_back(part_cell(sides[s]->at, sides[s]->at.by_layer, shares[i].group));
+      row.push_back(part_cell(sides[s]->at, sides[s]->by_row, shares[i].group));
     }
     rows.push_back(std::move(row));
   }
@@ -271,15 +318,15 @@ std::string Explanation::recomputation_text(bool all) const {
   const core::RecomputedShare& total = recomputation_.total;
   if (total.times == 0) return "recomputed  nothing\n";
   const auto cost = [&](std::int64_t extra) { return fmt::format("{:+.2f}%", part_pct(extra, baseline_cost_)); };
-  const auto& layers = recomputation_.by_layer;
+  std::vector<core::RecomputedShare> layers = recomputed_by_row_;
   if (!all) {
     std::vector<std::string> parts;
     const std::size_t named = labels_.layers_known ? shown_count(layers.size(), kNamedLayers) : 0;
     for (std::size_t i = 0; i < named; ++i) {
-      parts.push_back(fmt::format("{} ({} for {})", shortened(labels_.layers[layers[i].layer]),
+      parts.push_back(fmt::format("{} ({} for {})", shortened(rows_.names[layers[i].layer]),
                                   core::format_bytes(layers[i].saved_at_baseline_peak), cost(layers[i].extra_cost)));
     }
-    if (named > 0 && named < layers.size()) parts.push_back(fmt::format("{} more layers", layers.size() - named));
+    if (named > 0 && named < layers.size()) parts.push_back(fmt::format("{} more", layers.size() - named));
     std::string text =
         fmt::format("recomputed  {} times, {} nodes: {} cost saves {} where the baseline peaks\n", total.times,
                     total.nodes, cost(total.extra_cost), core::format_bytes(total.saved_at_baseline_peak));
@@ -292,19 +339,16 @@ std::string Explanation::recomputation_text(bool all) const {
                     core::format_bytes(share.saved_at_baseline_peak), core::format_bytes(share.saved_at_peak),
                     mean_text(share.saved_on_average)});
   };
+  if (shows_ranges())
+    std::sort(layers.begin(), layers.end(), [](const auto& a, const auto& b) { return a.layer < b.layer; });
   const std::size_t shown = shown_count(layers.size(), kShownLayers);
   core::RecomputedShare others;
   for (std::size_t i = 0; i < layers.size() && labels_.layers_known; ++i) {
     if (i < shown) {
-      add_row(shortened(labels_.layers[layers[i].layer]), layers[i]);
+      add_row(shortened(rows_.names[layers[i].layer]), layers[i]);
       continue;
     }
-    others.nodes += layers[i].nodes;
-    others.times += layers[i].times;
-    others.extra_cost += layers[i].extra_cost;
-    others.saved_at_baseline_peak += layers[i].saved_at_baseline_peak;
-    others.saved_at_peak += layers[i].saved_at_peak;
-    others.saved_on_average += layers[i].saved_on_average;
+    add_share(others, layers[i]);
   }
   if (others.nodes > 0) add_row("others", others);
   add_row("all", total);

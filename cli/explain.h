@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cairn/cli/command.h"
 #include "cairn/core/explain.h"
@@ -32,7 +33,10 @@ class Explanation {
   struct Side {
     core::MemoryAt at;
     std::int64_t steps = 0;
+    std::vector<core::MemoryShare> by_row;  ///< of rows_, the largest first
   };
+  void choose_rows();
+  bool shows_ranges() const { return rows_.names.size() != labels_.layers.size(); }
   Json json_of(const Side& side) const;
   Json recomputation_json() const;
   std::string kinds_text() const;
@@ -42,10 +46,12 @@ class Explanation {
 
   const core::Graph& graph_;
   core::TensorLabels labels_;
+  core::LayerRows rows_;  ///< of tables
   Side baseline_;
   std::int64_t baseline_cost_ = 0;
   std::optional<Side> schedule_;
   core::RecomputationSummary recomputation_;
+  std::vector<core::RecomputedShare> recomputed_by_row_;
 };
 
 }  // namespace cairn::cli

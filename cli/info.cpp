@@ -15,6 +15,7 @@
 #include "cairn/core/text.h"
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/objective.h"
+#include "cairn/pipeline/pages.h"
 #include "cairn/solvers/decomposition/td_file.h"
 #include "cairn/solvers/decomposition/treewidth.h"
 
@@ -28,7 +29,7 @@ struct InfoArguments {
   AlignmentChoice alignment;
   GraphOutputs outputs;
   ObjectiveArguments objective;  ///< a budget or a device's memory
-  std::string td, witness, witness_plan;
+  std::string td, witness, witness_plan, report;
   bool explain = false;
 
   solvers::Scope scope() const { return search.options().scope; }
@@ -222,6 +223,7 @@ void advise(const InfoArguments& arguments, const pipeline::DeviceShare& share, 
 int show_info(const InfoArguments& arguments) {
   arguments.search.find();
   std::vector<NamedPath> paths = arguments.outputs.paths();
+  paths.push_back({"--report", arguments.report});
   paths.insert(paths.end(),
                {{"--td", arguments.td}, {"--witness", arguments.witness}, {"--witness-plan", arguments.witness_plan}});
   require_outputs(paths, {arguments.graph.input()});
@@ -255,6 +257,13 @@ int show_info(const InfoArguments& arguments) {
   }
   write_witness(arguments, problem.graph, least);
 
+  if (!arguments.report.empty()) {
+    std::vector<pipeline::ReportFact> facts;
+    if (verdict) facts.push_back({"Budget", core::format_bytes(*problem.budget), verdict->text});
+    core::write_file(arguments.report,
+                     pipeline::info_page(problem, least, verdict ? verdict->by : std::nullopt, std::move(facts)));
+  }
+
   Json json = describe(problem);
   json["alignment"] = task.alignment;
   json["resident"] = to_json(pipeline::resident_bytes(problem.graph));
@@ -271,7 +280,7 @@ int show_info(const InfoArguments& arguments) {
     json["bags"] = treewidth->decomposition.bags.size();
   }
   add_limits(json, problem, least);
-  const Explanation explanation(problem.graph);
+  const Explanation explanation(problem.graph, verdict && verdict->by ? &verdict->by->schedule : nullptr);
   explanation.add_to(json);
   Rows rows = {{"graph", problem.name},
                {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
@@ -313,6 +322,8 @@ Subcommand add_info(CLI::App& root) {
   arguments->alignment.add_to(*app);
   add_explain(*app, arguments->explain);
   arguments->outputs.add_to(*app);
+  app->add_option("--report", arguments->report,
+                  "HTML page to write: memory over time of the baseline and of the least budget, and what is alive");
   app->add_option("--witness", arguments->witness, "schedule file to write: it reaches the least budget known");
   app->add_option("--witness-plan", arguments->witness_plan, "plan file to write: of that schedule");
   app->add_option("--td", arguments->td,

@@ -11,8 +11,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/text.h"
-#include "cairn/core/version.h"
-#include "cairn/pipeline/report/html_report.h"
+#include "cairn/pipeline/pages.h"
 #include "cairn/pipeline/solve.h"
 
 namespace cairn::cli {
@@ -147,16 +146,8 @@ Rows rows_of(const Planned& result) {
                 std::move(json));
 }
 
-pipeline::PlanReport report_of(const Planned& result, std::string name) {
-  pipeline::PlanReport report;
-  report.name = std::move(name);
-  report.version = core::kVersion;
-  report.status = result.quality();
-  report.plan = result.found.plan;
-  report.proved_bytes = result.found.lower_bound;
-  report.capacity_bytes = result.capacity;
-  report.seconds = result.seconds;
-  return report;
+pipeline::PlanVerdict verdict_of(const Planned& result) {
+  return {result.quality(), result.found.lower_bound, result.capacity, result.seconds};
 }
 
 // --- the two forms ---------------------------------------------------------------------------------------------------
@@ -171,7 +162,7 @@ int plan_schedule(const PlanArguments& arguments) {
   if (!arguments.output.empty()) core::write_file(arguments.output, core::plan_to_json(graph, plan));
   if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
   if (!arguments.report.empty())
-    core::write_file(arguments.report, pipeline::plan_report(report_of(result, graph.name()), graph, file.schedule));
+    core::write_file(arguments.report, pipeline::plan_page(graph, file.schedule, plan, verdict_of(result)));
 
   const auto evaluation = core::evaluate(graph, file.schedule);
   Json json = describe_plan(result);
@@ -239,10 +230,9 @@ int plan_csv(const PlanArguments& arguments) {
     json["conflict_irreducible"] = conflict.irreducible;
   }
   if (!arguments.report.empty()) {
-    pipeline::PlanReport report = report_of(result, arguments.buffers);
-    report.forbidden = space.forbidden;
-    report.conflict = std::move(conflict.buffers);
-    core::write_file(arguments.report, pipeline::plan_report(report, specs));
+    core::write_file(arguments.report,
+                     pipeline::plan_page(arguments.buffers, {specs, plan, space.forbidden, std::move(conflict.buffers)},
+                                         verdict_of(result)));
   }
   if (result.status() == solvers::Status::infeasible)
     throw Failure(

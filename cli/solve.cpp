@@ -17,6 +17,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/objective.h"
+#include "cairn/pipeline/pages.h"
 #include "cairn/pipeline/pareto.h"
 
 namespace cairn::cli {
@@ -30,7 +31,7 @@ struct SolveArguments {
   AlignmentChoice alignment;
   ObjectiveArguments objective;
   SearchAids aids;
-  std::string output, plan, sweep, trace;
+  std::string output, plan, report, sweep, trace;
   bool stream = false, explain = false;
 };
 
@@ -41,6 +42,8 @@ void write(const pipeline::Task& task, const SolveArguments& arguments, const pi
     core::write_file(arguments.output,
                      core::schedule_to_json(graph, answer.found.solution.schedule, arguments.search.solver));
   if (!arguments.plan.empty() && answer.plan) core::write_file(arguments.plan, core::plan_to_json(graph, *answer.plan));
+  if (!arguments.report.empty())
+    core::write_file(arguments.report, pipeline::solve_page(task, arguments.search.solver, answer));
   if (!arguments.trace.empty()) {
     const core::Schedule baseline = core::baseline_schedule(graph);
     core::write_file(arguments.trace, core::perfetto_trace(graph,
@@ -172,6 +175,7 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
   const std::pair<std::string_view, bool> ignored[] = {{"--stream", sweep && arguments.stream},
                                                        {"-o", sweep && !arguments.output.empty()},
                                                        {"--plan", !arguments.plan.empty()},
+                                                       {"--report", !arguments.report.empty()},
                                                        {"--trace", !arguments.trace.empty()},
                                                        {"--budget", !arguments.objective.budget.empty()},
                                                        {"--option k", sweep && options.own.contains("k")}};
@@ -188,6 +192,7 @@ int solve(const SolveArguments& arguments) {
   solvers::SolveOptions options = arguments.search.options();
   require_outputs({{"-o", arguments.output},
                    {"--plan", arguments.plan},
+                   {"--report", arguments.report},
                    {"--sweep", arguments.sweep},
                    {"--trace", arguments.trace}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
@@ -245,6 +250,8 @@ Subcommand add_solve(CLI::App& root) {
   arguments->start.add_to(*app);
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   app->add_option("--plan", arguments->plan, "plan file to write: where every tensor lives");
+  app->add_option("--report", arguments->report,
+                  "HTML page to write: memory and addresses over time, what is alive at the peak, what is recomputed");
   app->add_option("--trace", arguments->trace,
                   "Chrome/Perfetto trace to write: schedule and baseline, costs taken as ns, memory, tensors");
   arguments->aids.add_to(*app);

@@ -366,6 +366,48 @@ TensorLabels label_tensors(const Graph& graph) {
   return labels;
 }
 
+LayerRows rows_of_layers(const TensorLabels& labels, std::size_t most) {
+  LayerRows rows{labels.layers, std::vector<std::int32_t>(labels.layers.size())};
+  std::iota(rows.row_of.begin(), rows.row_of.end(), 0);
+  if (labels.layers.size() <= most) return rows;
+
+  // Layers that differ by the number at their end alone, in its order; each family where its first layer stands.
+  std::vector<std::vector<std::pair<std::uint64_t, std::int32_t>>> families;
+  std::unordered_map<std::string_view, std::size_t> family_of;
+  for (std::size_t i = 0; i < labels.layers.size(); ++i) {
+    const std::string_view name = labels.layers[i];
+    const std::string_view stem = name.substr(0, name.find_last_not_of("0123456789") + 1);
+    const std::string_view digits = name.substr(stem.size());
+    const bool numbered = !digits.empty() && digits.size() <= 18;
+    const auto [place, is_new] = family_of.emplace(numbered ? stem : name, families.size());
+    if (is_new) families.emplace_back();
+    families[place->second].emplace_back(numbered ? std::stoull(std::string(digits)) : 0, static_cast<std::int32_t>(i));
+  }
+  if (families.size() > most) return rows;
+
+  const auto parts = [](std::size_t members, std::size_t width) { return (members + width - 1) / width; };
+  std::size_t width = 0, count = 0;
+  do {
+    ++width;
+    count = 0;
+    for (const auto& family : families) count += parts(family.size(), width);
+  } while (count > most);
+  rows.names.clear();
+  for (auto& family : families) {
+    std::sort(family.begin(), family.end());
+    const std::size_t into = parts(family.size(), width);
+    for (std::size_t part = 0; part < into; ++part) {
+      const std::size_t begin = family.size() * part / into, end = family.size() * (part + 1) / into;
+      std::string name = labels.layers[family[begin].second];
+      if (end - begin > 1) name += "-" + std::to_string(family[end - 1].first);
+      for (std::size_t i = begin; i < end; ++i)
+        rows.row_of[family[i].second] = static_cast<std::int32_t>(rows.names.size());
+      rows.names.push_back(std::move(name));
+    }
+  }
+  return rows;
+}
+
 std::string name_of(const Graph& graph, const LiveTensor& tensor) {
   if (tensor.value != kNoValue) return graph.value_name(tensor.value);
   return graph.name(tensor.node) + (tensor.kind == TensorKind::scratch ? " (scratch)" : " (in place)");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -36,6 +37,15 @@ struct TensorLabels {
 /// A graph that align_sizes made has lost its ops: take the labels of the graph that it was made from. O(n + m +
 /// characters in names).
 TensorLabels label_tensors(const Graph& graph);
+
+/// What tables show layers by.
+struct LayerRows {
+  std::vector<std::string> names;
+  std::vector<std::int32_t> row_of;  ///< of each layer, its place in `names`
+};
+/// At most `most` rows, in the order of layers: neighbours by number are one, `block0-3`. Each layer is a row where
+/// that is enough, or numbers do not allow it.
+LayerRows rows_of_layers(const TensorLabels& labels, std::size_t most);
 
 /// A tensor in memory at a step, or scratch of the node that runs there.
 struct LiveTensor {

@@ -9,8 +9,9 @@
 #include <utility>
 
 #include "cairn/core/limit.h"
-#include "cairn/core/version.h"
-#include "cairn/pipeline/report/pareto_report.h"
+#include "cairn/core/text.h"
+#include "cairn/pipeline/report/internal/words.h"
+#include "cairn/pipeline/report/report.h"
 
 namespace cairn::pipeline {
 namespace {
@@ -376,37 +377,98 @@ Curve pareto_curve(const Problem& problem, const solvers::SolverInfo& solver, co
 
 namespace {
 
-ParetoReport report_of(const Problem& problem, std::string_view solver, const Curve& curve) {
-  ParetoReport report;
-  report.graph = problem.name;
-  report.solver = solver;
-  report.version = core::kVersion;
-  report.nodes = problem.graph.node_count();
-  report.edges = problem.graph.edge_count();
-  report.baseline_peak_bytes = problem.baseline.peak;
-  report.baseline_cost = problem.baseline.cost;
-  report.lower_bound_bytes = problem.lower_bound;
-  report.seconds = curve.seconds;
-  report.knee = curve.knee;
-  report.peak_only = curve.peak_only;
-  report.knee_definition = kKneeDefinition;
-  for (const CurvePoint& point : curve.points) {
-    const core::Evaluation& found = point.evaluation;
-    report.points.push_back({point.budget, std::string(solvers::to_string(point.status)), point.cost_bound.value,
-                             point.known(), point.memory, found.peak, found.cost, found.recomputed,
-                             gap_pct(found.cost, point.cost_bound)});
+ReportTradeoff tradeoff_of(const Problem& problem, const Curve& curve) {
+  ReportTradeoff tradeoff;
+  tradeoff.memory = curve.peak_only ? "peak memory" : "planned memory";
+  tradeoff.baseline = {problem.baseline.peak, problem.baseline.cost, "baseline"};
+  tradeoff.lower_bound_bytes = problem.lower_bound;
+  if (curve.knee) tradeoff.note = fmt::format("The ring is the knee: {}.", kKneeDefinition);
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const CurvePoint& point = curve.points[i];
+    tradeoff.proved.push_back({point.budget, point.cost_bound.value});
+    if (!point.known()) continue;
+    tradeoff.found.push_back(
+        {point.memory, point.evaluation.cost, curve.knee == i ? "knee" : "schedule",
+         fmt::format("{}; budget {}", solvers::to_string(point.status), core::format_bytes(point.budget)),
+         curve.knee == i});
   }
-  return report;
+  return tradeoff;
+}
+
+ReportTable table_of(const Problem& problem, const Curve& curve, const std::string& cost_unit) {
+  ReportTable table{"The points",
+                    "",
+                    {"budget", "of the baseline", curve.peak_only ? "peak" : "planned", "peak", "cost", "extra cost",
+                     "at least", "gap", "status"},
+                    {}};
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const CurvePoint& point = curve.points[i];
+    const std::int64_t base = problem.baseline.cost;
+    const std::string knee = curve.knee == i ? " (knee)" : "";
+    std::vector<std::string> cells = {core::format_bytes(point.budget) + knee,
+                                      html::share(point.budget, problem.baseline.peak)};
+    if (point.known()) {
+      const core::Evaluation& found = point.evaluation;
+      cells.insert(cells.end(),
+                   {core::format_bytes(point.memory), core::format_bytes(found.peak),
+                    html::cost_text(found.cost, cost_unit), fmt::format("{:+.2f}%", gap_pct(found.cost, {base})),
+                    fmt::format("{:+.2f}%", gap_pct(point.cost_bound.value, {base})),
+                    fmt::format("{:.2f}%", gap_pct(found.cost, point.cost_bound))});
+    } else {
+      cells.insert(cells.end(), 6, "\u2013");
+    }
+    cells.emplace_back(solvers::to_string(point.status));
+    table.rows.push_back({std::move(cells), curve.knee == i});
+  }
+  return table;
+}
+
+/// Schedules of the points that a page can hold: all, or that of the knee.
+void add_schedules(const Curve& curve, Report& page) {
+  constexpr std::int64_t kMostSteps = 40'000;  // of all together
+  std::int64_t steps = 0;
+  for (const CurvePoint& point : curve.points) steps += point.known() ? point.schedule.length() : 0;
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const CurvePoint& point = curve.points[i];
+    if (!point.known()) continue;
+    ReportPoint& shown = page.tradeoff->found[found++];
+    if (steps > kMostSteps && curve.knee != i) continue;
+    shown.schedule = static_cast<std::int32_t>(page.schedules.size());
+    if (curve.knee == i) page.shown = shown.schedule;
+    page.schedules.push_back({fmt::format("{}{}", core::format_bytes(point.memory), curve.knee == i ? " (knee)" : ""),
+                              point.schedule, curve.peak_only ? std::nullopt : std::optional<core::Plan>(point.plan)});
+  }
 }
 
 }  // namespace
 
-std::string curve_svg(const Problem& problem, std::string_view solver, const Curve& curve) {
-  return pareto_svg(report_of(problem, solver, curve));
+std::string curve_svg(const Problem& problem, std::string_view, const Curve& curve) {
+  return tradeoff_svg(tradeoff_of(problem, curve));
 }
 
 std::string curve_page(const Problem& problem, std::string_view solver, const Curve& curve) {
-  return pareto_report(report_of(problem, solver, curve));
+  Report page = html::of_graph("cairn pareto", problem.graph, problem.name);
+  page.summary += fmt::format(" \u00b7 solver {} \u00b7 {:.1f} s", solver, curve.seconds);
+  page.tradeoff = tradeoff_of(problem, curve);
+  page.tradeoff_first = true;
+  if (curve.knee) {
+    const CurvePoint& knee = curve.points[*curve.knee];
+    const std::int64_t cost = knee.evaluation.cost;
+    page.facts.push_back({"Memory at the knee", html::change(problem.baseline.peak, knee.memory),
+                          html::from_to(problem.baseline.peak, knee.memory)});
+    page.facts.push_back({"Extra cost at the knee", html::change(problem.baseline.cost, cost),
+                          fmt::format("at most {:.2f}% above the least", gap_pct(cost, knee.cost_bound))});
+  }
+  page.facts.push_back({"Least memory reached", core::format_bytes(curve.least_memory),
+                        html::share(curve.least_memory, problem.baseline.peak) + " of the baseline\u2019s peak"});
+  page.facts.push_back({"Lower bound", core::format_bytes(problem.lower_bound), "no schedule has less"});
+  page.facts.push_back({"Baseline", core::format_bytes(problem.baseline.peak),
+                        "cost " + html::cost_text(problem.baseline.cost, page.cost_unit)});
+  page.levels.push_back({"lower bound", problem.lower_bound, ReportLevel::Kind::bound});
+  page.tables.push_back(table_of(problem, curve, page.cost_unit));
+  add_schedules(curve, page);
+  return report_page(page);
 }
 
 std::string curve_csv(const Problem& problem, const Curve& curve) {

@@ -9,24 +9,47 @@
 #include <utility>
 
 #include "cairn/core/formats/files.h"
-#include "cairn/core/version.h"
+#include "cairn/core/text.h"
 #include "cairn/pipeline/internal/backends.h"
-#include "cairn/pipeline/report/html_report.h"
+#include "cairn/pipeline/pages.h"
+#include "cairn/pipeline/report/internal/words.h"
+#include "cairn/pipeline/report/report.h"
 
 namespace cairn::pipeline {
 namespace {
 
-ReportRun report_run(const core::Graph& graph, const Decision& decision, const Execution& execution) {
-  ReportRun run;
-  run.predicted_peak_bytes = decision.predicted_peak;
-  run.cost = decision.evaluation.cost;
-  run.planned_bytes = decision.plan.bytes;
-  run.measured_peak_bytes = execution.report.measured_peak_bytes;
-  run.seconds = execution.report.seconds;
-  run.steps = decision.schedule.length();
-  run.recomputed = decision.evaluation.recomputed;
-  run.memory = memory_curve(graph, decision.schedule);
-  return run;
+ReportTable numbers_of(const Problem& problem, const Decision& decision, const RunResult& result,
+                       const std::string& cost_unit) {
+  const Decision& baseline = result.baseline;
+  const runtime::StepReport &before = result.baseline_run.report, &after = result.scheduled_run.report;
+  ReportTable table{
+      "Numbers",
+      "Resident bytes stand beside the budget: they are there under every schedule. Time: " + timing_text(result) + ".",
+      {"", "baseline", "schedule", "change"},
+      {}};
+  const auto add = [&](std::string name, std::string from, std::string to, std::string change) {
+    table.rows.push_back({{std::move(name), std::move(from), std::move(to), std::move(change)}});
+  };
+  const auto bytes = [&](std::string name, std::int64_t from, std::int64_t to) {
+    add(std::move(name), core::format_bytes(from), core::format_bytes(to), html::change(from, to));
+  };
+  bytes("predicted peak", baseline.predicted_peak, decision.predicted_peak);
+  bytes("planned arena", baseline.plan.bytes, decision.plan.bytes);
+  bytes("measured high-water mark", before.measured_peak_bytes, after.measured_peak_bytes);
+  const std::int64_t from = baseline.evaluation.cost, to = decision.evaluation.cost;
+  const std::string& source = problem.graph.cost_unit().source;
+  add(source.empty() ? "cost" : fmt::format("cost ({})", source), html::cost_text(from, cost_unit),
+      html::cost_text(to, cost_unit), html::change(from, to));
+  add("time of a step, on this machine", fmt::format("{:.3f} ms", before.seconds * 1e3),
+      fmt::format("{:.3f} ms", after.seconds * 1e3),
+      before.seconds > 0 ? fmt::format("\u00d7{:.2f}", after.seconds / before.seconds) : "");
+  add("ops executed", html::grouped(baseline.schedule.length()), html::grouped(decision.schedule.length()),
+      html::change(baseline.schedule.length(), decision.schedule.length()));
+  add("of them again", html::grouped(baseline.evaluation.recomputed), html::grouped(decision.evaluation.recomputed),
+      "");
+  const std::int64_t resident = problem.graph.resident_bytes();
+  bytes("resident (weights, gradients, state)", resident, resident);
+  return table;
 }
 
 }  // namespace
@@ -216,26 +239,21 @@ std::string run_trace(const core::Graph& graph, const Decision& decision, const 
 
 std::string run_page(const Problem& problem, const Backend& backend, const Decision& decision, const RunResult& result,
                      const std::vector<solvers::Tradeoff>& tradeoffs) {
-  const core::Graph& graph = problem.graph;
-  ReportData data;
-  data.graph = problem.name;
-  data.solver = decision.solver;
-  data.device = backend.device();
-  data.version = core::kVersion;
-  data.nodes = graph.node_count();
-  data.edges = graph.edge_count();
-  data.resident_bytes = graph.resident_bytes();
-  data.budget_bytes = problem.budget;
-  data.identical = result.comparison.identical();
-  data.compared = compared_text(result.comparison);
-  data.cost_unit = core::to_string(graph.cost_unit());
-  data.notes = notes_of(graph, result);
-  data.baseline = report_run(graph, result.baseline, result.baseline_run);
-  data.scheduled = report_run(graph, decision, result.scheduled_run);
-  data.buffers = report_buffers(graph, decision.schedule, decision.plan);
-  data.arena_bytes = decision.plan.bytes;
-  for (const auto& [peak, cost] : tradeoffs) data.pareto.push_back({peak, cost});
-  return html_report(data);
+  const Decision& baseline = result.baseline;
+  Report page = html::of_graph("cairn run", problem.graph, problem.name);
+  page.summary += fmt::format(" \u00b7 solver {} \u00b7 {}", decision.solver, backend.device());
+  page.schedules.front().plan = baseline.plan;
+  add_schedule(page, {"schedule", decision.schedule, decision.plan}, decision.evaluation);
+  add_memory_facts(page, problem, decision.predicted_peak, baseline.predicted_peak);
+  add_cost_fact(page, problem, decision.evaluation);
+  add_budget(page, problem, decision.budgeted_bytes);
+  const bool identical = result.comparison.identical();
+  page.notes = notes_of(problem.graph, result);
+  page.facts.push_back({"Outputs", identical ? "identical" : "different", compared_text(result.comparison),
+                        identical ? ReportFact::Tone::good : ReportFact::Tone::bad});
+  page.tradeoff = tradeoff_of(problem, tradeoffs, decision.predicted_peak, decision.evaluation.cost);
+  page.tables.push_back(numbers_of(problem, decision, result, page.cost_unit));
+  return report_page(page);
 }
 
 }  // namespace cairn::pipeline

@@ -115,7 +115,7 @@ RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& deci
 /// Chrome/Perfetto trace of a run (core/formats/files.h): both executions with their measured times.
 std::string run_trace(const core::Graph& graph, const Decision& decision, const RunResult& result);
 
-/// One self-contained HTML page of a run (report/html_report.h). `tradeoffs`: other schedules known.
+/// One self-contained HTML page of a run (report/report.h). `tradeoffs`: other schedules known.
 std::string run_page(const Problem& problem, const Backend& backend, const Decision& decision, const RunResult& result,
                      const std::vector<solvers::Tradeoff>& tradeoffs = {});
 

@@ -70,7 +70,7 @@ Histogram shown_histogram(const sim::Tally& tally);
 /// Quantiles that are shown.
 inline constexpr std::array<std::int32_t, 9> kPercents = {0, 1, 5, 25, 50, 75, 95, 99, 100};
 
-/// One self-contained HTML page (report/sweep_report.h). `source`: of the candidates, in words.
+/// One self-contained HTML page (report/report.h). `source`: of the candidates, in words.
 std::string sweep_page(const Problem& problem, const Swept& swept, const std::string& source,
                        const std::string& device);
 

@@ -6,8 +6,14 @@
 set -eu
 
 packages='g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libopenblas-dev libboost-dev'
+browser=
 case ${1:-} in
-  '') packages="$packages git python3 clang-format catch2 libbenchmark-dev libopenmpi-dev openmpi-bin" ;;
+  '')
+    packages="$packages git python3 clang-format catch2 libbenchmark-dev libopenmpi-dev openmpi-bin"
+    # For tests/browser/. Ubuntu's chromium is a snap, which no package brings: its tests are skipped there.
+    distribution=$(. "${OS_RELEASE:-/etc/os-release}" && echo "$ID") 2>/dev/null || distribution=
+    [ "$distribution" != debian ] || browser='chromium chromium-driver python3-selenium'
+    ;;
   --command) ;;
   *)
     echo "usage: $0 [--command]" >&2
@@ -20,17 +26,21 @@ if ! command -v apt-get >/dev/null 2>&1; then
   exit 0
 fi
 
-missing=
-for package in $packages; do
-  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=
-  [ "$status" = installed ] || missing="$missing $package"
-done
-[ -n "$missing" ] || exit 0
+missing_of() {
+  for package in "$@"; do
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=
+    [ "$status" = installed ] || printf ' %s' "$package"
+  done
+}
+# shellcheck disable=SC2086  # lists of words
+missing=$(missing_of $packages) missing_browser=$(missing_of $browser)
+[ -n "$missing$missing_browser" ] || exit 0
 
 as_root=
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null 2>&1; then
-    echo "install_deps: neither root nor sudo; as root, run: apt-get install$missing" >&2
+    echo "install_deps: neither root nor sudo; as root, run: apt-get install$missing$missing_browser" >&2
+    [ -z "$missing" ] && exit 0  # without a browser its tests are skipped
     exit 1
   fi
   as_root=sudo
@@ -42,10 +52,17 @@ quietly() {
   "$@" </dev/null >"$log" 2>&1 || { cat "$log" >&2; return 1; }
 }
 
-echo "Installing with apt-get:$missing"
-quietly $as_root apt-get update || echo "install_deps: the package lists could not be updated; trying those at hand" >&2
 # shellcheck disable=SC2086  # a list of words
-if ! quietly $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing; then
+install() {
+  echo "Installing with apt-get:$1"
+  quietly $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $1
+}
+
+quietly $as_root apt-get update || echo "install_deps: the package lists could not be updated; trying those at hand" >&2
+if [ -n "$missing" ] && ! install "$missing"; then
   echo "install_deps: apt-get could not install:$missing" >&2
   exit 1
+fi
+if [ -n "$missing_browser" ] && ! install "$missing_browser"; then
+  echo "install_deps: no browser, whose tests will be skipped: apt-get could not install:$missing_browser" >&2
 fi

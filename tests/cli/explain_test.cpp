@@ -91,6 +91,16 @@ TEST_CASE("info says what the baseline's peak is made of") {
   CHECK(contains(all.out, "\nby layer "));
   CHECK(contains(all.out, "\nlargest at the baseline's peak "));
   CHECK(contains(all.out, " steps\n"));  // idle
+
+  // Under a budget it says the same of the cheapest schedule known within it.
+  const Json budgeted = run_json(words + Words{"--budget", "60%"});
+  check_peak(budgeted["peak"]["baseline"], budgeted["baseline_peak_bytes"]);
+  const std::int64_t bytes = budgeted["peak"]["schedule"]["bytes"];
+  check_peak(budgeted["peak"]["schedule"], bytes);
+  CHECK(bytes <= budgeted["budget_bytes"]);
+  check_savings(budgeted, budgeted["recomputation"]["times"],
+                budgeted["cost_within_budget"].get<std::int64_t>() - budgeted["baseline_cost"].get<std::int64_t>());
+  CHECK(budgeted["recomputation"]["times"] > 0);
 }
 
 TEST_CASE("solve and run set the schedule's peak beside the baseline's, and say what recomputation saves") {

@@ -252,7 +252,8 @@ TEST_CASE("run takes what solve takes: the least peak, and the least within a co
     }
   }
   CHECK(run_json({"run", graph, "--backend", "host", "--max-cost", "0%"})["scheduled"]["planned_bytes"] == 60);
-  check_error(run_command({"run", graph, "--backend", "host", "--max-cost", "9"}), 3, {"costs 9 cost units or less", "costs 10"});
+  check_error(run_command({"run", graph, "--backend", "host", "--max-cost", "9"}), 3,
+              {"costs 9 cost units or less", "costs 10"});
   check_error(run_command({"run", graph, "--budget", "50", "--max-cost", "9"}), 2, {"--max-cost", "--budget"});
   check_error(run_command({"run", graph, "--max-cost", "cheap"}), 2, {"--max-cost 'cheap'"});
   check_error(run_command({"run", graph}), 2, {"--budget", "--max-cost", "--schedule"});
@@ -289,10 +290,11 @@ TEST_CASE("solve says how far its cost may be from the least, and why it stopped
   const Json open = run_json({"solve", graph, "--budget", "50", "--solver", "greedy"});
   CHECK(open["status"] == "feasible");
   CHECK(open["gap_pct"].get<double>() == Approx(10));
-  CHECK(run_command({"solve", graph, "--budget", "50", "--solver", "greedy"})
-            .out.find(
-                "\ngap          cost at most 10.00% above the optimum: no schedule within the budget costs less than 10 "
-                "cost units\n") != std::string::npos);
+  CHECK(
+      run_command({"solve", graph, "--budget", "50", "--solver", "greedy"})
+          .out.find(
+              "\ngap          cost at most 10.00% above the optimum: no schedule within the budget costs less than 10 "
+              "cost units\n") != std::string::npos);
   CHECK(run_command({"run", graph, "--budget", "50", "--solver", "greedy", "--backend", "host"})
             .out.find("cost at most 10.00% above the optimum") != std::string::npos);
 }

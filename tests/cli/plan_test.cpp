@@ -10,6 +10,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/solvers/plan_cases.h"
+#include "cairn/tests/support/report_data.h"
 
 namespace {
 
@@ -30,6 +31,8 @@ Json json_of(Words words, int code = 0) {
   REQUIRE(outcome.code == code);
   return outcome.json();
 }
+
+Json report_data(const std::string& path) { return test::data_of_page(test::read_text(path)); }
 
 /// The plan that a CSV holds, each buffer at its fixed offset.
 core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
@@ -98,7 +101,7 @@ TEST_CASE("a capacity that is proved too small is exit code 3 with the buffers t
     // Three that are live at once: the one that lives before b2 or b2, with b3 and b5.
     const auto ids = json["conflict"].get<std::set<std::string>>();
     CHECK((ids == std::set<std::string>{"b1", "b3", "b5"} || ids == std::set<std::string>{"b2", "b3", "b5"}));
-    CHECK(test::read_text(report).find(" conflict") != std::string::npos);
+    CHECK(report_data(report)["tracks"][0]["conflict"].size() == 3);
     CHECK_FALSE(std::filesystem::exists(folder / "no.csv"));
   }
   check_error(run_command({"plan", "--buffers", csv, "--capacity", "11"}), 3,
@@ -256,23 +259,21 @@ TEST_CASE("bad input of plan is one line and exit code 2") {
 TEST_CASE("the page of a plan") {
   const Folder folder;
   const std::string page = folder / "p.html";
-  const auto count = [](const std::string& text, const std::string& part) {
-    std::size_t found = 0;
-    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-    return found;
-  };
   SECTION("of buffers, a rectangle each and between gaps") {
     const std::string csv =
         folder.write("b.csv", "id,lower,upper,size,gaps\n<a>,0,20,64,5-7\nact_1,0,9,32,\nw,5,7,64,\n");
-    json_of({"--buffers", csv, "--capacity", "150", "--forbid", "100:120", "--report", page});
-    const std::string text = test::read_text(page);
-    CHECK(count(text, "<rect class='buffer") == 4);
-    CHECK(count(text, "&lt;a&gt;\n64 B") == 2);
-    CHECK(count(text, "<rect class='forbidden'") == 1);
-    CHECK(count(text, "<path class='tight'") == 2);
-    CHECK(count(text, "capacity 150 B") == 2);
-    CHECK(text.find("http") == std::string::npos);
-    CHECK(text.find("</html>") != std::string::npos);
+    const Json json = json_of({"--buffers", csv, "--capacity", "150", "--forbid", "100:120", "--report", page});
+    const Json data = report_data(page), track = data["tracks"][0];
+    CHECK(track["lives"]["tensor"] == Json({0, 0, 1, 2}));
+    CHECK(track["lives"]["first"] == Json({0, 7, 0, 5}));
+    CHECK(track["lives"]["last"] == Json({4, 19, 8, 6}));
+    CHECK(data["tensors"]["name"] == Json({"<a>", "act_1", "w"}));
+    CHECK(track["at"] == Json({0, 5, 7, 9}));
+    CHECK(track["bytes"] == Json({96, 96, 96, 64}));
+    CHECK(track["peak"]["bytes"] == json["lower_bound_bytes"]);
+    CHECK(data["forbidden"] == Json::parse(R"([{"lower":100,"upper":120}])"));
+    CHECK(data["levels"].back()["name"] == "capacity");
+    CHECK(data["levels"].back()["bytes"] == 150);
   }
   SECTION("of a schedule") {
     const std::string graph = folder.write("g.json", test::diamond_graph()), schedule = folder / "s.json";
@@ -280,11 +281,12 @@ TEST_CASE("the page of a plan") {
     const Json json = json_of({graph, schedule, "--report", page, "--time-limit", "1s"});
     CHECK(json["status"] == "optimal");
     CHECK(json["proved_bytes"] == 60);
-    const std::string text = test::read_text(page);
-    CHECK(count(text, "<rect class='buffer") == 4);
-    CHECK(text.find("proved least") != std::string::npos);
+    const Json data = report_data(page);
+    CHECK(data["tracks"][1]["lives"]["offset"].size() == 4);
+    CHECK(data["tracks"][1]["arena_bytes"] == 60);
+    CHECK(data["facts"][0]["note"] == "proved least");
   }
-  SECTION("whose load is largest at max-live, in-place buffers counted once") {
+  SECTION("whose peak is the evaluator's, in-place buffers counted once") {
     const Words model{"resnet18", "--batch", "1", "--image", "32"};
     const std::string schedule = folder / "s.json";
     Words solve{"solve", "--solver", "none", "-q", "-o", schedule}, plan{"--report", page, "--alignment", "16"};
@@ -293,26 +295,26 @@ TEST_CASE("the page of a plan") {
     plan.insert(plan.end(), model.begin(), model.end());
     plan.push_back(schedule);
     const Json json = json_of(plan);
-    const std::string text = test::read_text(page);
-    const std::size_t begin = text.find("b:[") + 3;
-    const auto loads = Json::parse("[" + text.substr(begin, text.find(']', begin) - begin) + "]");
-    CHECK(*std::max_element(loads.begin(), loads.end()) == json["lower_bound_bytes"]);
+    const Json track = report_data(page)["tracks"][1];
+    CHECK(track["peak"]["bytes"] == json["peak_bytes"]);
+    CHECK(track["arena_bytes"] == json["planned_bytes"]);
   }
   SECTION("of buffers at the end of time, of none, and of some without bytes") {
     for (const std::string rows :
          {"", "a,4611686018427387904,9223372036854775807,9\nb,4611686018427387904,4611686018427387905,9\n",
           "a,0,1,0\n"}) {
       json_of({"--buffers", folder.write("b.csv", "id,lower,upper,size\n" + rows), "--report", page});
-      const std::string text = test::read_text(page);
-      CHECK(text.find("</html>") != std::string::npos);
-      for (const std::string odd : {"nan", "inf"}) CHECK(text.find("'" + odd) == std::string::npos);
+      CHECK(report_data(page)["tracks"].size() == 1);
     }
   }
   SECTION("of very many buffers stays small") {
     std::string csv = "id,lower,upper,size\n";
     for (int i = 0; i < 50'000; ++i) csv += fmt::format("{},{},{},{}\n", i, i, i + 1 + i % 40, 1 + i % 97);
-    json_of({"--buffers", folder.write("b.csv", csv), "--report", page, "--capacity", "1GiB"});
-    CHECK(std::filesystem::file_size(page) < 4'000'000);
-    CHECK(test::read_text(page).find("6000 largest of 50000") != std::string::npos);
+    const Json json = json_of({"--buffers", folder.write("b.csv", csv), "--report", page, "--capacity", "1GiB"});
+    CHECK(std::filesystem::file_size(page) < 2'000'000);
+    const Json track = report_data(page)["tracks"][0];
+    CHECK(track["lives_of"] == 50'000);
+    CHECK(track["lives_share"] > 0.4);
+    CHECK(track["peak"]["bytes"] == json["lower_bound_bytes"]);
   }
 }

@@ -465,10 +465,11 @@ TEST_CASE("the report of a sweep is one page that needs no network") {
       test.run({"--random", "2000", "--recompute", "6", "--budget", "90%", "--report", path, "--quiet"}).out.empty());
   const std::string page = test::read_text(path);
   CHECK(page.rfind("<!DOCTYPE html>", 0) == 0);
-  for (const char* part :
-       {"id='histogram'", "id='pareto'", "class='bar'", "class='front'", "Within the budget", "</html>"})
-    CHECK(page.find(part) != std::string::npos);
-  for (const char* part : {"http", "src=", "href=", "<script>alert", "nan", "inf'"}) {
+  CHECK(page.find("Within the budget") != std::string::npos);
+  CHECK(page.find("\"histogram\":{") != std::string::npos);
+  CHECK(page.find("best candidate") != std::string::npos);
+  CHECK(page.ends_with("</html>\n"));
+  for (const char* part : {"src=", "@import", "<script>alert", ":nan", ":inf"}) {
     INFO(part);
     CHECK(page.find(part) == std::string::npos);
   }

@@ -432,6 +432,23 @@ TEST_CASE("layers are the prefixes that people would name", "[explain]") {
   CHECK(labels_of_names({}).layers.size() == 1);
 }
 
+TEST_CASE("many layers make few rows: ranges of numbers", "[explain]") {
+  TensorLabels labels;
+  for (int i = 0; i < 10; ++i) labels.layers.push_back(fmt::format("model.layers.{}", (i + 3) % 10));
+  labels.layers.insert(labels.layers.begin() + 2, "head");
+  labels.layers.push_back("norm12345678901234567890");  // no number that counts
+  const LayerRows all = rows_of_layers(labels, 12);
+  CHECK(all.names == labels.layers);
+  CHECK(all.row_of[11] == 11);
+  const LayerRows rows = rows_of_layers(labels, 5);
+  CHECK(rows.names == std::vector<std::string>{"model.layers.0-2", "model.layers.3-5", "model.layers.6-9", "head",
+                                               "norm12345678901234567890"});
+  CHECK(rows.row_of == std::vector<std::int32_t>{1, 1, 3, 1, 2, 2, 2, 2, 0, 0, 0, 4});
+  CHECK(rows_of_layers(labels, 3).names ==
+        std::vector<std::string>{"model.layers.0-9", "head", "norm12345678901234567890"});
+  CHECK(rows_of_layers(labels, 2).names == labels.layers);  // three kinds of names
+}
+
 TEST_CASE("a backward node belongs to its forward node's layer", "[explain]") {
   GraphBuilder builder;
   for (int i = 0; i < 9; ++i) builder.add(make_node(fmt::format("block{}.part{}", i / 3, i % 3), 1));

@@ -9,11 +9,9 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
-#include "cairn/pipeline/report/html_report.h"
 #include "cairn/tests/catch.h"
 
 using namespace cairn::core;
-using namespace cairn::pipeline;
 
 namespace {
 
@@ -282,62 +280,4 @@ TEST_CASE("Graphviz shows sizes, kept, backward and in-place", "[formats]") {
   CHECK(contains(dot, "n0 -> n3;"));
   CHECK(count(dot, "peripheries=2") == 1);
   CHECK(count(dot, "#f6d5b8") == 1);
-}
-
-TEST_CASE("the HTML report is one page that needs nothing else", "[formats]") {
-  const Graph graph = chain();
-  ReportData data;
-  data.graph = "<script>alert('x')</script>";
-  data.solver = "a&b";
-  data.nodes = graph.node_count();
-  data.budget_bytes = 16;
-  data.identical = true;
-  data.baseline.predicted_peak_bytes = 17;
-  data.baseline.cost = 4000;
-  data.baseline.steps = 4;
-  data.baseline.memory = memory_curve(graph, baseline_schedule(graph));
-  data.scheduled.predicted_peak_bytes = 15;
-  data.scheduled.cost = 5000;
-  data.scheduled.steps = 5;
-  data.scheduled.recomputed = 1;
-  data.scheduled.memory = memory_curve(graph, kSchedule);
-  data.buffers = report_buffers(graph, kSchedule, chain_plan());
-  data.arena_bytes = 15;
-  data.pareto = {{15, 5000}, {17, 4000}};
-
-  using Kind = ReportBuffer::Kind;
-  CHECK(data.buffers[0].kind == Kind::forward);
-  CHECK(data.buffers[3].kind == Kind::recomputed);
-  CHECK(data.buffers[4].kind == Kind::kept);
-  CHECK(data.buffers[5].kind == Kind::scratch);
-  CHECK(*std::max_element(data.scheduled.memory.bytes.begin(), data.scheduled.memory.bytes.end()) == 15);
-
-  const std::string html = html_report(data);
-  CHECK(html.starts_with("<!DOCTYPE html>"));
-  CHECK_FALSE(contains(html, "<script>alert"));
-  CHECK(contains(html, "&lt;script&gt;alert(&#39;x&#39;)"));
-  CHECK(contains(html, "solver a&amp;b"));
-  CHECK(contains(html, "d&lt;&amp;&quot;&#39;&gt;"));
-  CHECK_FALSE(contains(html, "http"));  // no network
-  CHECK(count(html, "<rect class='buffer") == 6);
-  CHECK(count(html, "budget 16 B") == 2);
-  CHECK(contains(html, "id='pareto'"));
-  CHECK_FALSE(contains(html, "nan"));
-  CHECK_FALSE(contains(html, "inf'"));
-
-  CHECK(html_report({}).starts_with("<!DOCTYPE html>"));
-}
-
-TEST_CASE("the report's curves are thinned without losing the peak", "[formats]") {
-  ReportData data;
-  for (std::int64_t i = 0; i < 100'000; ++i) {
-    for (ReportRun* run : {&data.baseline, &data.scheduled}) {
-      run->memory.time.push_back(static_cast<double>(i));
-      run->memory.bytes.push_back(i == 77'777 ? 987'654'321 : i % 1000);
-    }
-  }
-  data.baseline.steps = data.scheduled.steps = 100'000;
-  const std::string html = html_report(data);
-  CHECK(html.size() < 200'000);
-  CHECK(count(html, "987654321") == 2);
 }

@@ -8,6 +8,7 @@ import unittest
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "install_deps.sh"
 ALL_INSTALLED = "echo installed"
 CATCH2_MISSING = '[ "$4" = catch2 ] && exit 1; echo installed'
+BROWSER_MISSING = 'case "$4" in chromium*|*selenium) exit 1;; esac; echo installed'
 CATCH2_REMOVED = '[ "$4" = catch2 ] && echo config-files || echo installed'
 
 
@@ -19,6 +20,7 @@ class InstallDeps(unittest.TestCase):
         self.calls = self.bin / "calls"
         for tool in ["mktemp", "rm", "cat", "env", "sh"]:
             (self.bin / tool).symlink_to(f"/usr/bin/{tool}")
+        self.distribution = "debian"
         self.stand_in("id", "echo 0")
         self.stand_in("apt-get", f'echo "apt-get $*" >> {self.calls}')
 
@@ -28,7 +30,10 @@ class InstallDeps(unittest.TestCase):
         file.chmod(0o755)
 
     def run_script(self, *arguments):
-        run = subprocess.run(["/bin/sh", SCRIPT, *arguments], env={"PATH": str(self.bin)}, stdin=subprocess.DEVNULL,
+        system = self.bin / "os-release"
+        system.write_text(f"ID={self.distribution}\nVERSION=1\n")
+        run = subprocess.run(["/bin/sh", SCRIPT, *arguments],
+                             env={"PATH": str(self.bin), "OS_RELEASE": str(system)}, stdin=subprocess.DEVNULL,
                              capture_output=True, text=True)
         calls = self.calls.read_text().splitlines() if self.calls.exists() else []
         return run, calls
@@ -66,6 +71,21 @@ class InstallDeps(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         self.assertIn("no such package", run.stderr)
         self.assertIn("could not install: catch2", run.stderr)
+
+    def test_a_browser_comes_where_it_is_a_package_and_is_no_reason_to_fail(self):
+        self.stand_in("dpkg-query", BROWSER_MISSING)
+        run, calls = self.run_script()
+        self.assertEqual(run.returncode, 0)
+        self.assertEqual(calls[1].split()[-3:], ["chromium", "chromium-driver", "python3-selenium"])
+        self.assertEqual(self.run_script("--command")[1], calls)
+        self.stand_in("apt-get", '[ "$1" = update ]')
+        run, _ = self.run_script()
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("no browser, whose tests will be skipped", run.stderr)
+        self.stand_in("id", "echo 1000")
+        self.assertEqual(self.run_script()[0].returncode, 0)
+        self.distribution = "ubuntu"
+        self.assertEqual(self.run_script()[0].stderr, "")
 
     def test_sudo_only_without_root(self):
         self.stand_in("dpkg-query", CATCH2_MISSING)
