@@ -11,6 +11,7 @@
 #include "cairn/core/text.h"
 #include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
+#include "cairn/pipeline/run.h"
 
 namespace cairn::cli {
 namespace {
@@ -92,6 +93,7 @@ int measure(const MeasureArguments& arguments) {
   json["precision"] = precision;
   json["nodes"] = graph.node_count();
   json["measured_nodes"] = result.measured_nodes;
+  json["nodes_without_op"] = pipeline::synthetic_nodes(graph);
   json["distinct_ops"] = result.distinct_ops;
   json["measured_ops"] = result.measured_ops;
   json["unmeasured_nodes"] = names(result.unmeasured);
@@ -125,6 +127,10 @@ int measure(const MeasureArguments& arguments) {
                {"precision", precision},
                {"measured", fmt::format("{} nodes, {} distinct ops, in {:.1f} s", result.measured_nodes,
                                         result.distinct_ops, measurement.seconds)}};
+  const std::int64_t without = pipeline::synthetic_nodes(graph);
+  if (without > 0)
+    rows.push_back(
+        {"without an op", fmt::format("{} of {} nodes, which keep their costs", without, graph.node_count())});
   if (!unmeasured.empty()) rows.push_back({"not measured", "the time was over: " + unmeasured});
   rows.push_back({"timings", timings_text(measurement)});
   rows.push_back({"cost of a step", core::cost_text(after.cost, result.graph.cost_unit())});

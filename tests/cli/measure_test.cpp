@@ -62,6 +62,8 @@ TEST_CASE("measure keeps the costs of nodes without an op") {
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(outcome.json()["measured_nodes"] == 0);
+  CHECK(outcome.json()["nodes_without_op"] == 4);
+  CHECK(test::run_command({"measure", graph}).out.find("4 of 4 nodes, which keep their costs") != std::string::npos);
   const core::Graph given = core::load_graph(graph), measured = core::load_graph(folder / "m.json");
   for (core::NodeId v = 0; v < given.node_count(); ++v) CHECK(given.cost(v) == measured.cost(v));
 }
