@@ -243,6 +243,7 @@ int show_info(const InfoArguments& arguments) {
   pipeline::LeastBudget least;
   {
     ProgressLine line(arguments.console);
+    asked.search.limit.work = pipeline::least_budget_work(asked.search.limit);
     asked.search.progress = line.of_search(problem, asked.search.limit.seconds);
     least = pipeline::find_least_budget(problem, task.rounded, arguments.search.find(), asked);
   }

@@ -21,16 +21,21 @@ class LeastBudgetSearch {
         rounded_(options.peak_only ? problem : rounded),
         solver_(solver),
         options_(options),
-        watch_(worked(options.search.limit)) {
+        watch_(options.search.limit) {
     least_.bound.value = rounded_.lower_bound;
     least_.bound.scope = solvers::kAnySchedule;
   }
 
+  /// The parts are the same under every limit, which only says after how many it ends.
   LeastBudget run() {
-    offer(core::baseline_schedule(problem_.graph), "none", 0.05);
-    if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name, 0.05);
-    calls();
-    if (!options_.peak_only) place();
+    constexpr std::int64_t kFirst = 25'000'000, kPlacedFrom = 200'000'000;
+    offer(core::baseline_schedule(problem_.graph), "none");
+    if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
+    bool more = true;
+    for (std::int64_t part = kFirst; more && !done(); part *= 2) {
+      more = call(part);
+      if (part >= kPlacedFrom || !more) place(part);
+    }
     if (watch_.interrupted()) {
       least_.stop = solvers::Stop::interrupted;
     } else if (least_.proved()) {
@@ -42,31 +47,27 @@ class LeastBudgetSearch {
   }
 
  private:
-  static core::Limit worked(core::Limit limit) {
-    limit.work = least_budget_work(limit);
-    return limit;
-  }
-
   bool done() { return least_.proved() || least_.bytes <= options_.enough || watch_.expired_now(); }
 
-  solvers::PlanOptions planning(double share) const {
-    constexpr std::int64_t kWork = 150'000'000;
+  solvers::PlanOptions planning() const {
+    constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
     plan.capacity.reset();
-    const core::Limit part = watch_.share(share);
-    plan.limit = {part.seconds, std::min({kWork, plan.limit.work, part.work}), part.stop};
+    const core::Limit rest = watch_.rest();
+    plan.limit = {std::max(0.0, rest.seconds), std::max<std::int64_t>(0, std::min({kWork, plan.limit.work, rest.work})),
+                  rest.stop};
     return plan;
   }
 
   /// Plans it, under other orders of the same steps too, and keeps it if that is the least so far.
-  void offer(core::Schedule schedule, std::string_view by, double share) {
+  void offer(core::Schedule schedule, std::string_view by) {
     LeastBudget one;
     if (options_.peak_only) {
       one.evaluation = core::evaluate(problem_.graph, schedule);
       one.bytes = one.evaluation.peak;
     } else {
-      const solvers::PlanOptions options = planning(share);
+      const solvers::PlanOptions options = planning();
       if (options_.search.scope.order == solvers::OrderRule::free) {
         solvers::PlannedOrder planned = solvers::plan_some_order(problem_.graph, schedule, options);
         schedule = std::move(planned.schedule);
@@ -97,46 +98,44 @@ class LeastBudgetSearch {
     least_.solver = by;
   }
 
-  /// Of the solver, without a budget, each twice as long as the one before.
-  void calls() {
-    constexpr double kFirst = 0.05, kAll = 0.75;
-    const double all = kAll * static_cast<double>(watch_.rest().work);
-    core::Schedule latest;
-    double part = kFirst, spent = 0;
-    while (!done() && spent < kAll) {
-      // What would be left for one more call is less than this one got.
-      const double share = spent + 3 * part > kAll ? kAll - spent : part;
-      solvers::SolveOptions search = options_.search;
-      search.budget.reset();
-      search.max_cost.reset();
-      search.limit = watch_.rest();
-      if (search.limit.counts_work()) search.limit.work = static_cast<std::int64_t>(share / kAll * all);
-      search.start = latest.steps.empty() ? options_.search.start : &latest;
-      solvers::Solution found = solver_.solve(rounded_.graph, search);
-      watch_.charge(found.work);
-      spent += share;
-      part = 2 * share;
-      if (found.peak_bound.value > least_.bound.value) least_.bound = found.peak_bound;
-      least_.stop = found.stop;
-      if (found.schedule.steps.empty()) break;
-      evaluate_again(solver_.name, rounded_.graph, found);
-      lowest_peak_ = found.peak;
-      const bool same = found.schedule.steps == latest.steps;
-      latest = std::move(found.schedule);
-      if (!same) offer(latest, solver_.name, 0.2);
-      if (found.stop == solvers::Stop::proved || found.stop == solvers::Stop::ended) break;
-    }
+  core::Limit limit_of(std::int64_t part) const {
+    core::Limit limit = watch_.rest();
+    limit.work = std::min(limit.work, part);
+    return limit;
+  }
+
+  /// Of the solver, without a budget, from the schedule of the call before. Whether another one may find more.
+  bool call(std::int64_t part) {
+    solvers::SolveOptions search = options_.search;
+    search.budget.reset();
+    search.max_cost.reset();
+    search.limit = limit_of(part);
+    if (!latest_.steps.empty()) search.start = &latest_;
+    solvers::Solution found = solver_.solve(rounded_.graph, search);
+    watch_.charge(std::max<std::int64_t>(found.work, 1));
+    if (found.peak_bound.value > least_.bound.value) least_.bound = found.peak_bound;
+    least_.stop = found.stop;
+    if (found.schedule.steps.empty()) return false;
+    evaluate_again(solver_.name, rounded_.graph, found);
+    lowest_peak_ = found.peak;
+    const bool same = found.schedule.steps == latest_.steps;
+    latest_ = std::move(found.schedule);
+    if (!same) offer(latest_, solver_.name);
+    const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
+    return found.stop != solvers::Stop::proved && found.stop != solvers::Stop::ended &&
+           !(endless && found.stop == solvers::Stop::stagnated);
   }
 
   /// Between the lowest peak and the lowest plan.
-  void place() {
-    constexpr int kTries = 4;
+  void place(std::int64_t part) {
+    constexpr int kTries = 3;
     constexpr std::int64_t kLongest = 20'000;  // steps
     const std::int64_t unit = options_.plan.alignment;
+    const solvers::Scope& scope = options_.search.scope;
+    if (options_.peak_only || solver_.name != "auto" || scope.order == solvers::OrderRule::stages ||
+        scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
+      return;
     std::int64_t low = std::max(lowest_peak_, least_.bound.value);
-    const auto scope = options_.search.scope;
-    if (solver_.name != "auto" || scope.order == solvers::OrderRule::stages || scope.max_occurrences == 1) return;
-    if (!solvers::can_search_placed(rounded_.graph)) return;
     for (int i = 0; i < kTries && !done() && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.bytes - low) / 2) / unit * unit;
       if (budget < low || budget >= least_.bytes) return;
@@ -146,10 +145,10 @@ class LeastBudgetSearch {
           solvers::search_placed(rounded_.graph, {{least_.schedule, std::move(offsets), 0}},
                                  {.budget = budget,
                                   .scope = scope,
-                                  .limit = watch_.share(1.0 / (kTries - i)),
+                                  .limit = limit_of(part / kTries),
                                   .seed = options_.search.seed,
                                   .enough = std::numeric_limits<std::int64_t>::max()});
-      watch_.charge(found.work);
+      watch_.charge(std::max<std::int64_t>(found.work, 1));
       if (!found.best) {
         low = budget + unit;
         continue;
@@ -158,7 +157,7 @@ class LeastBudgetSearch {
       problem.rules.resize(problem.buffers.size());
       for (std::size_t b = 0; b < problem.buffers.size(); ++b) problem.rules[b].offset = found.best->offsets[b];
       LeastBudget one;
-      one.plan = solvers::greedy_plan(problem, planning(0.1)).plan;
+      one.plan = solvers::greedy_plan(problem, planning()).plan;
       one.bytes = needed(*one.plan, found.best->schedule);
       keep(std::move(one), found.best->schedule, solver_.name);
     }
@@ -171,6 +170,7 @@ class LeastBudgetSearch {
   core::Stopwatch watch_;
   LeastBudget least_;
   bool any_ = false;
+  core::Schedule latest_;  ///< of the solver
   std::int64_t lowest_peak_ = 0;
 };
 
@@ -178,7 +178,7 @@ class LeastBudgetSearch {
 
 std::int64_t least_budget_work(const core::Limit& limit) {
   if (limit.counts_work() || !std::isfinite(limit.seconds)) return limit.work;
-  constexpr double kWorkPerSecond = 1.8e8;  // three tenths of what a core does in a second
+  constexpr double kWorkPerSecond = 1e8;  // a fifth of what a core does in a second
   // What passed before the search began must not change the answer.
   const double seconds = limit.seconds >= 2 ? std::round(limit.seconds) : std::round(limit.seconds * 5) / 5;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorkPerSecond * std::max(seconds, 0.1)));
@@ -194,14 +194,16 @@ LeastBudget least_known(const Problem& problem, const Problem& rounded, const so
   const core::Stopwatch watch(options.search.limit);
   const solvers::SolverInfo& all = solvers::find_solver("auto");
   LeastBudgetOptions own = options;
-  if (solver.name != all.name) own.search.limit = watch.share(0.5);
+  own.search.limit.work = least_budget_work(options.search.limit);
+  if (solver.name != all.name) own.search.limit.seconds /= 2;
   LeastBudget least = known ? *std::move(known) : find_least_budget(problem, rounded, solver, own);
   const bool proved = least.proved() && least.bound.scope.contains(options.search.scope);
   const bool enough = proved || !problem.budget || least.bytes <= *problem.budget;
   if (enough || solver.name == all.name || !all.honours(options.search.scope)) return least;
   LeastBudgetOptions others = options;
   others.search.own.clear();
-  others.search.limit = watch.rest();
+  others.search.limit.work = least_budget_work(options.search.limit);
+  others.search.limit.seconds = watch.rest().seconds;
   LeastBudget other = find_least_budget(problem, rounded, all, others);
   return other.bytes < least.bytes ? other : least;
 }

@@ -39,14 +39,12 @@ struct LeastBudgetOptions {
 };
 
 /// The least budget that some schedule meets: calls of the solver without a budget, each twice as long as the one
-/// before and from its schedule, whose plans are made; at last, where plans need more than peaks, schedule and plan
-/// together under budgets between the two (solvers::search_placed). `rounded`:
-/// problem.rounded_up(options.plan.alignment).
+/// before and from its schedule, whose plans are made; where plans need more than peaks, schedule and plan together
+/// under budgets between the two (solvers::search_placed). `rounded`: problem.rounded_up(options.plan.alignment).
 ///
-/// A limit of time is read as one of work, of what this takes in three tenths of it at an ordinary pace
-/// (least_budget_work): the answer is the same when it is asked for again, and `enough` cuts the same search short, so
-/// that what was promised is found again. Time still ends it on slow machines. Throws DefectError where the solver is
-/// wrong, InputError where it does not take the graph.
+/// What is tried does not depend on the limits, which only say when it ends: the answer is the same when it is asked
+/// for again with the same limit of work, and `enough` ends the same search sooner, so that what was promised is found
+/// again in no more time. Throws DefectError where the solver is wrong, InputError where it does not take the graph.
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                               const LeastBudgetOptions& options);
 
@@ -55,7 +53,8 @@ LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, co
 LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                         std::optional<LeastBudget> known, const LeastBudgetOptions& options);
 
-/// What a limit means there: its work, or that of its seconds; without either, kAnyWork.
+/// The work that a limit means for it where the answer is to be the same again: its work, or what a slow machine does
+/// in its seconds; without either, kAnyWork. The seconds end it on still slower ones.
 std::int64_t least_budget_work(const core::Limit& limit);
 
 }  // namespace cairn::pipeline

@@ -77,7 +77,7 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
   }
   FitOptions options = patient(task.problem.graph, search, {.alignment = task.alignment});
   if (known != nullptr) {
-    options.secure_work = 0;
+    options.secure_share = 0;
     if (known->bytes <= *task.problem.budget && search.start == nullptr) options.search.start = &known->schedule;
   }
   Fit fit = fit_to_budget(task.problem, task.rounded, solver, options);
@@ -99,7 +99,7 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
-  if (!search.limit.counts_work()) options.search.limit.work = least_budget_work(search.limit);
+  options.search.limit.work = least_budget_work(search.limit);
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = true;
@@ -128,7 +128,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
     cheaper.limit = watch.rest();
     cheaper.start = &least.schedule;
     FitOptions fitting = patient(task.problem.graph, cheaper, {.alignment = task.alignment});
-    fitting.secure_work = 0;
+    fitting.secure_share = 0;
     Fit fit = fit_to_budget(within, task.rounded, solver, fitting);
     solution.work += fit.solution.work;
     // A proof of the cost is none of the memory.

@@ -86,14 +86,14 @@ FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solve
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);
   const int rounds = search.limit.counts_work() ? 6 : 16;  // each of the whole work, or of a part of the time
-  const std::int64_t secure_work = least_budget_work(search.limit);
+  const double secure_share = search.limit.counts_work() ? 1 : 0.6;
   return {.search = std::move(search),
           .plan = std::move(plan),
           .max_rounds = rounds,
           .share = std::min(0.5, most),
           .later_share = std::min(0.75, most),
           .first_share = 0.05,
-          .secure_work = secure_work};
+          .secure_share = secure_share};
 }
 
 namespace {
@@ -144,9 +144,10 @@ class Fitting {
   /// should begin there; else it is kept for the end.
   bool secure(const solvers::SolverInfo& solver) {
     constexpr double kTight = 0.98;
-    if (options_.secure_work == 0 || fit.least || fit.fits() || watch_.expired_now()) return false;
+    if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return false;
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
-    options.search.limit = {watch_.rest().seconds, options_.secure_work, options_.search.limit.stop};
+    options.search.limit = options_.search.limit;  // each call has the whole work
+    options.search.limit.seconds = watch_.rest().seconds * options_.secure_share;
     fit.least = find_least_budget(problem_, rounded_, solver, options);
     fit.solution.work += fit.least->work;
     if (fit.least->bytes > fit.budget ||

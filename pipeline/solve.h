@@ -65,9 +65,9 @@ struct FitOptions {
   double share = 0.5, later_share = 0.5;
   /// Of the wall time, for a first call that tells whether plans will fit; 0: none.
   double first_share = 0;
-  /// Where nothing fits after a first call: the work of find_least_budget (least_budget_work), which is then asked for
-  /// something that does, so that what it promised elsewhere is kept here; 0: it is not.
-  std::int64_t secure_work = 0;
+  /// Where nothing fits after a first call: what part of the time that is left, or of the work, find_least_budget may
+  /// take for something that does, so that what it promised elsewhere is kept here; 0: it is not asked.
+  double secure_share = 0;
 };
 
 /// The same with the time divided as it is best for people who wait: a first call of 5%, then nearly all, or calls of
@@ -91,7 +91,7 @@ struct Fit {
 
 /// Solves `rounded`, which is problem.rounded_up(options.plan.alignment), and plans, all within the wall time of
 /// options.search. Where nothing fits at once, the schedule of find_least_budget is the answer unless a cheaper one is
-/// found (options.secure_work). Where the plan needs more than the problem's budget (fragmentation), the solver's
+/// found (options.secure_share). Where the plan needs more than the problem's budget (fragmentation), the solver's
 /// budget is lowered by the excess, by 0.5% at least, and it is called again, from the best schedule so far, then
 /// halfway between what fits and what does not; and again where the plan fits and there is time that it could have
 /// used. Each call has the whole work limit. What options.search.start is known to reach is never lost. Where the

@@ -118,7 +118,7 @@ class Packer {
   /// First-fit; where too many live at once to be looked through, through the ranges of addresses they use.
   std::int64_t place_lowest(const std::vector<std::int32_t>& order, bool hints) {
     constexpr double kMostConflicts = 1e8;
-    if (conflicts_ < kMostConflicts) return placer_->place(order, offsets_, Fit::lowest, hints);
+    if (conflicts_ < kMostConflicts) return placer_->place(order, offsets_, Fit::lowest, hints, !best_.offsets.empty());
     constexpr std::int64_t kSearch = 2000;  // what it costs, in comparisons
     std::vector<std::int64_t> times;
     for (const Rectangle& rectangle : instance_.rectangles) {
@@ -190,7 +190,7 @@ class Packer {
       });
       for (const Fit fit : {Fit::best, Fit::lowest}) {
         if (done() || conflicts_ > static_cast<double>(watch_.rest().work)) return;
-        keep(placer_->place(order, offsets_, fit));
+        keep(placer_->place(order, offsets_, fit, false, true));
       }
     }
   }

@@ -37,7 +37,7 @@ Placer::Placer(const Instance& instance, double conflicts, core::Stopwatch& watc
 }
 
 std::int64_t Placer::place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit,
-                           bool hints) {
+                           bool hints, bool may_stop) {
   fit_ = fit;
   if (index_) {
     index_->clear();
@@ -59,6 +59,7 @@ std::int64_t Placer::place(const std::vector<std::int32_t>& order, std::vector<s
     if (instance_.blocks[b].fixed) put(b, *instance_.blocks[b].fixed);
   }
   for (const std::int32_t b : order) {
+    if (may_stop && watch_.passed()) return kStopped;
     const Block& block = instance_.blocks[b];
     if (hints && usable_hint(block) && free_at(block, *block.hint)) {
       put(b, *block.hint);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -52,9 +53,11 @@ class Placer {
   Placer(const Instance& instance, double conflicts, core::Stopwatch& watch);
 
   /// Places the blocks of `order`, none of them fixed: `offsets[b]` is block b's, fixed or not. With `hints`, a block
-  /// goes where its hint says if that is free. Returns the height of the arena. O(b * (conflicts + log b)).
+  /// goes where its hint says if that is free. Returns the height of the arena; with `may_stop` kStopped, and not all
+  /// placed, where the time is over. O(b * (conflicts + log b)).
   std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit,
-                     bool hints = false);
+                     bool hints = false, bool may_stop = false);
+  static constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::max();
 
  private:
   struct Placed {

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Markdown tables of what the command promises: that info, solve and run agree on what fits, and that limits are kept.
+
+usage: promises.py fits CAIRN [--graphs GRAPH...] [--budgets B,...] [--time-limit T]
+       promises.py limits CAIRN [--sizes N,...] [--time-limits T,...] [--commands NAME,...]
+
+fits: one row a graph and budget. `info`, `solve` and `run` are asked for the same budget: their exit codes (0 fits, 3
+proved that nothing does, 4 nothing found), the bytes that the run measured, and whether all agree. The budget `least` is
+what `info` gives as the least known: asked for twice, its witness is planned again, and `solve` must find something that
+fits in no more than the time that info took (half a second is let pass for a busy machine).
+
+limits: one row a command and limit, on random layered graphs: seconds of wall time beyond the limit, and whether that is
+within 5% + 0.2 s. Reading the graph counts.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+GRAPHS = ["ffn", "unet", "resnet18 --image 64", "resnet50 --batch 2 --image 32", "mlp-mixer --layers 2 --image 64",
+          "transformer --layers 2 --width 64 --seq 32", "gpt2 --layers 2 --width 64 --heads 2 --seq 64 --vocab 500",
+          "gpt2 --layers 1 --width 32 --heads 2 --seq 16 --vocab 100 --granularity op",
+          "generate random --nodes 60 --edges 150 --seed 1", "generate random --nodes 200 --edges 500 --seed 2",
+          "generate random-layered --nodes 100 --seed 1", "generate random-layered --nodes 250 --seed 1"]
+
+
+class Cairn:
+    def __init__(self, path):
+        self.path = os.path.abspath(path)
+
+    def run(self, *words):
+        """(exit code, answer, wall seconds)."""
+        begin = time.monotonic()
+        done = subprocess.run([self.path, *words, "--json"], capture_output=True, text=True)
+        wall = time.monotonic() - begin
+        try:
+            return done.returncode, json.loads(done.stdout), wall
+        except json.JSONDecodeError:
+            return done.returncode, {"error": done.stderr.strip()}, wall
+
+    def graph(self, text, folder):
+        """The words that name the graph; what is generated becomes a file."""
+        words = text.split()
+        if words[0] != "generate":
+            return words
+        file = os.path.join(folder, text.replace(" ", "_").replace("generate_", "") + ".json")
+        if not os.path.exists(file):
+            subprocess.run([self.path, *words, "-o", file, "-q"], check=True)
+        return [file]
+
+
+def table(rows):
+    for i, row in enumerate(rows):
+        print("| " + " | ".join(str(cell) for cell in row) + " |", flush=True)
+        if i == 0:
+            print("|" + " --- |" * len(row))
+
+
+def judge(cairn, graph, name, budget, limit, least, folder):
+    alignment = ["--alignment", str(least["alignment"])]
+    asked = str(least["least_feasible_bytes"]) if budget == "least" else budget
+    options = ["-b", asked, "-t", limit, *alignment]
+    info, told, info_s = cairn.run("info", *graph, *options)
+    solve, solved, solve_s = cairn.run("solve", *graph, *options)
+    run, ran, _ = cairn.run("run", *graph, *options, "--backend", "host")
+    measured = ran.get("scheduled", {}).get("measured_peak_bytes")
+    bytes_asked = told.get("budget_bytes")
+    kept = run != 0 or measured <= bytes_asked
+    agree = (info == 0) == (solve == 0) == (run == 0) and kept and {info, solve, run} <= {0, 3, 4}
+    note = ""
+    if budget == "least":
+        schedule, plan = os.path.join(folder, "w.json"), os.path.join(folder, "p.json")
+        _, again, again_s = cairn.run("info", *graph, "-t", limit, *alignment, "--witness", schedule, "--witness-plan", plan)
+        same = again.get("least_feasible_bytes") == least["least_feasible_bytes"]
+        _, planned, _ = cairn.run("plan", *graph, schedule, *alignment)
+        reached = json.loads(pathlib.Path(plan).read_text())["bytes"] <= least["least_feasible_bytes"]
+        first = cairn.run("solve", *graph, "-b", asked, "-t", f"{max(again_s, least['wall']) + 0.5:.2f}s", *alignment)
+        note = f"same again: {same}; witness reached: {reached and 'planned_bytes' in planned}; " \
+               f"solve in info's {max(again_s, least['wall']):.1f} s: {first[0] == 0}"
+        agree = agree and solve == 0 and same and reached and first[0] == 0
+    cost = solved.get("cost_increase_pct")
+    return agree, [name, budget, bytes_asked, info, solve, run, "-" if measured is None else measured,
+                   "-" if cost is None else f"{cost:+.2f}%", "yes" if agree else "NO", note]
+
+
+def fits(arguments):
+    cairn = Cairn(arguments.cairn)
+    rows = [["graph", "budget", "bytes", "info", "solve", "run", "measured bytes", "cost", "agree", ""]]
+    good = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for text in arguments.graphs:
+            graph = cairn.graph(text, folder)
+            _, least, wall = cairn.run("info", *graph, "-t", arguments.time_limit)
+            if "least_feasible_bytes" not in least:
+                sys.exit(f"promises: {text}: {least.get('error')}")
+            least["wall"] = wall
+            for budget in arguments.budgets.split(","):
+                agree, row = judge(cairn, graph, text.removeprefix("generate "), budget, arguments.time_limit, least, folder)
+                good += agree
+                rows.append(row)
+                print(" ".join(map(str, row)), file=sys.stderr, flush=True)
+    table(rows)
+    print(f"\n{good} of {len(rows) - 1} agree")
+    return 0 if good == len(rows) - 1 else 1
+
+
+COMMANDS = {
+    "info": ["info"],
+    "info -b 80%": ["info", "-b", "80%"],
+    "solve": ["solve"],
+    "solve -b 80%": ["solve", "-b", "80%"],
+    "solve -b min": ["solve", "-b", "min"],
+    "solve -b 1": ["solve", "-b", "1"],
+    "solve -s tw": ["solve", "-s", "tw"],
+    "solve -s greedy -b 80%": ["solve", "-s", "greedy", "-b", "80%"],
+    "pareto": ["pareto"],
+    "run -b 80%": ["run", "-b", "80%", "--backend", "host"],
+    "simulate": ["simulate", "--random", "1000000000", "--backend", "host"],
+    "plan": ["plan"],
+}
+
+
+def limits(arguments):
+    cairn = Cairn(arguments.cairn)
+    rows = [["nodes", "command", "limit", "seconds", "beyond", "allowed", "kept", "exit code"]]
+    good = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for size in arguments.sizes.split(","):
+            graph = cairn.graph(f"generate random-layered --nodes {size} --seed 1", folder)
+            schedule = os.path.join(folder, "s.json")
+            cairn.run("solve", *graph, "-s", "none", "-t", "1s", "-o", schedule)
+            for name in arguments.commands.split(",") if arguments.commands else COMMANDS:
+                for limit in arguments.time_limits.split(","):
+                    words = [*COMMANDS[name][:1], *graph, *([schedule] if name == "plan" else []), *COMMANDS[name][1:]]
+                    code, _, wall = cairn.run(*words, "-t", limit)
+                    seconds = float(limit.removesuffix("s"))
+                    allowed = 0.05 * seconds + 0.2
+                    kept = wall - seconds <= allowed
+                    good += kept
+                    rows.append([size, name, limit, f"{wall:.2f}", f"{wall - seconds:+.2f}", f"{allowed:.2f}",
+                                 "yes" if kept else "NO", code])
+                    print(" ".join(map(str, rows[-1])), file=sys.stderr, flush=True)
+    table(rows)
+    print(f"\n{good} of {len(rows) - 1} kept")
+    return 0 if good == len(rows) - 1 else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    modes = parser.add_subparsers(dest="mode", required=True)
+    one = modes.add_parser("fits")
+    one.add_argument("cairn")
+    one.add_argument("--graphs", nargs="+", default=GRAPHS, help="files, models with options, or 'generate ...'")
+    one.add_argument("--budgets", default="90%,60%,40%,25%,least")
+    one.add_argument("--time-limit", default="5s")
+    one.set_defaults(act=fits)
+    two = modes.add_parser("limits")
+    two.add_argument("cairn")
+    two.add_argument("--sizes", default="1000,10000,100000")
+    two.add_argument("--time-limits", default="3s,10s")
+    two.add_argument("--commands", default="")
+    two.set_defaults(act=limits)
+    arguments = parser.parse_args()
+    return arguments.act(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
