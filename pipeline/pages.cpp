@@ -74,7 +74,7 @@ std::string info_page(const Problem& problem, const LeastBudget& least, const st
       {"Resident", core::format_bytes(graph.resident_bytes()), "weights and states, beside the budget"});
   page.facts.insert(page.facts.end(), facts.begin(), facts.end());
   page.levels.push_back({"lower bound", problem.lower_bound, ReportLevel::Kind::bound});
-  page.levels.push_back({"least budget", least.bytes, ReportLevel::Kind::schedule, true});
+  page.levels.push_back({"least budget", least.bytes, ReportLevel::Kind::schedule});
   add_budget(page, problem, std::nullopt);
   ReportTradeoff& tradeoff = page.tradeoff.emplace();
   tradeoff.memory = least.plan ? "planned memory" : "peak memory";

@@ -262,7 +262,6 @@ function makeTradeoff(view, tradeoff, data) {
     };
     for (const point of tradeoff.found.filter(found => found.marked))
       label(point.name, x(point.bytes) + 10 * box.ratio, Math.max(y(point.cost) - 9 * box.ratio, box.top + 28 * box.ratio), 'schedule');
-    if (bound > range[0]) label('impossible', x(bound) - ctx.measureText('impossible').width - 6 * box.ratio, box.bottom - 8 * box.ratio, 'soft');
   };
 
   const axes = {
@@ -273,6 +272,7 @@ function makeTradeoff(view, tradeoff, data) {
     ['schedule', 'schedules found', 'line'], proved.length ? ['bound', 'proved: no schedule costs less', 'line'] : null,
     ['baseline', 'baseline', 'line'],
     data.budget_bytes > range[0] && data.budget_bytes < range[1] ? ['budget', 'budget', 'line'] : null,
+    bound > range[0] ? ['line', `no schedule has less than ${formatBytes(bound)}`, ''] : null,
   ].filter(Boolean).map(([color, name, shape]) => {
     const mark = element('i', {class: shape});
     mark.style.background = `var(--${color})`;

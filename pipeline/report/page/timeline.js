@@ -309,8 +309,9 @@ function makeTimeline(view) {
   const details = makeDetails(view);
   const section = element('section', {},
       element('h2', {}, view.shown.unit === 'step' ? 'Memory over time' : 'Buffers over time'),
-      element('p', {class: 'note'}, 'Wheel or drag to zoom, Shift + drag to pan, pinch on a touch screen, click to mark. ' +
-          'Keys: ← → + − 0, and , . from step to step.'),
+      element('p', {class: 'note'}, matchMedia('(pointer: coarse)').matches
+          ? 'Pinch to zoom, drag to pan, tap to mark a step.'
+          : 'Wheel or drag to zoom, Shift + drag to pan, click to mark. Keys: ← → + − 0, and , . from step to step.'),
       timeTools,
       element('div', {class: 'timeline'},
               element('div', {class: 'charts'}, legend, memory, addressPart, range),

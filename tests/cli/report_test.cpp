@@ -1,0 +1,74 @@
+// --report of every command that has it: the page says what the command says.
+#include <string>
+
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
+#include "cairn/tests/support/report_data.h"
+
+namespace {
+
+using namespace cairn;
+using test::Folder;
+using test::run_command;
+using test::Words;
+using Json = nlohmann::json;
+
+const Words kModel{"resnet18", "--batch", "1", "--image", "32"};
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// What the command prints, and the data of its page.
+struct Told {
+  Json json, data;
+};
+Told told_by(const Folder& folder, const Words& words) {
+  const std::string page = folder / "r.html";
+  const test::Outcome outcome = run_command(words + Words{"--report", page, "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return {outcome.json(), test::data_of_page(test::read_text(page))};
+}
+
+}  // namespace
+
+TEST_CASE("the page of solve has the baseline, the schedule and its plan") {
+  const Folder folder;
+  const auto [json, data] = told_by(folder, Words{"solve", "--budget", "80%", "-t", "1s"} + kModel);
+  CHECK(data["command"] == "cairn solve");
+  CHECK(data["budget_bytes"] == json["budget_bytes"]);
+  const Json &baseline = data["tracks"][0], &track = data["tracks"][1];
+  CHECK(baseline["peak"]["bytes"] == json["baseline_peak_bytes"]);
+  CHECK(baseline["cost"] == json["baseline_cost"]);
+  CHECK(track["peak"]["bytes"] == json["peak_bytes"]);
+  CHECK(track["cost"] == json["cost"]);
+  CHECK(track["length"] == json["steps"]);
+  CHECK(track["arena_bytes"] == json["planned_bytes"]);
+  CHECK(data["cost_unit"] == "ns");
+  CHECK(data["shown"] == 1);
+}
+
+TEST_CASE("the page of info has the schedules of the least budget and of the one asked about") {
+  const Folder folder;
+  const auto [json, data] = told_by(folder, Words{"info", "--budget", "80%", "-t", "1s"} + kModel);
+  CHECK(data["command"] == "cairn info");
+  REQUIRE(data["tracks"].size() == 3);
+  CHECK(data["tracks"][0]["peak"]["bytes"] == json["baseline_peak_bytes"]);
+  CHECK(data["tracks"][1]["arena_bytes"] == json["least_budget"]["planned_bytes"]);
+  CHECK(data["tracks"][1]["cost"] == json["least_budget"]["cost"]);
+  CHECK(data["tracks"][2]["arena_bytes"] <= json["budget_bytes"]);
+  CHECK(data["tracks"][2]["cost"] == json["cost_within_budget"]);
+}
+
+TEST_CASE("a report is refused where it would overwrite an input") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", test::diamond_graph());
+  for (const std::string command : {"info", "solve"})
+    test::check_error(run_command({command, graph, "--report", graph}), 2, {"--report"});
+  CHECK(test::read_text(graph) == test::diamond_graph());
+  test::check_error(
+      run_command({"solve", graph, "--solver", "tw", "--sweep", folder / "c.csv", "--report", folder / "r"}), 2,
+      {"--report", "--sweep"});
+}
