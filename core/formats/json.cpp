@@ -319,6 +319,21 @@ Wide scaled(const Decimal10& decimal, int places) {
   return decimal.mantissa / divisor + (decimal.mantissa % divisor >= divisor - divisor / 2 ? 1 : 0);
 }
 
+/// What costs are counted in once all are multiplied by 10^places: "us" for "ms" and 3 places, "ms/10" for one.
+CostUnit divided(const CostUnit& unit, int places) {
+  static constexpr std::array<std::string_view, 4> kTimes{"s", "ms", "us", "ns"};
+  const auto time = static_cast<std::size_t>(std::find(kTimes.begin(), kTimes.end(), unit.name) - kTimes.begin());
+  const std::size_t finer = time + static_cast<std::size_t>(places / 3);
+  if (places % 3 == 0 && finer < kTimes.size()) return {std::string(kTimes[finer]), unit.source};
+  constexpr std::size_t kMostName = 16, kMostSource = 400;
+  CostUnit divided{fmt::format("{}/{}", unit.name, power_of_ten(places)),
+                   fmt::format("{}, multiplied by {}", unit.source.empty() ? "costs of the file" : unit.source,
+                               power_of_ten(places))};
+  if (!unit.known() || divided.name.size() > kMostName) divided.name.clear();
+  if (divided.source.size() > kMostSource) divided.source = unit.source;
+  return divided;
+}
+
 }  // namespace
 
 std::int64_t Costs::read(const Json& value, const char* key, const Place& place, NodeId node) {
@@ -331,7 +346,7 @@ std::int64_t Costs::read(const Json& value, const char* key, const Place& place,
   return 0;
 }
 
-void Costs::scale(GraphBuilder& builder, const Place& top) const {
+void Costs::scale(GraphBuilder& builder, const CostUnit& unit, const Place& top) const {
   if (fractions_.empty()) return;
   // Sums up to here are exact in doubles, too, with which engines calculate.
   constexpr Wide kMostSum = Wide{1} << 53;
@@ -359,6 +374,7 @@ void Costs::scale(GraphBuilder& builder, const Place& top) const {
       if (builder.node(v).cost > 0) builder.node(v).cost *= factor;
     }
   }
+  if (factor > 1) builder.set_cost_unit(divided(unit, places));
   for (std::size_t i = 0; i < decimals.size(); ++i) {
     const Wide cost = scaled(decimals[i], places);
     builder.node(fractions_[i].first).cost = static_cast<std::int64_t>(std::min(cost, Wide{1} << 62));

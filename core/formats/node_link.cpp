@@ -68,7 +68,7 @@ class NodeLinkReader {
     const bool layered = !nodes.empty() && nodes[0].is_object() && nodes[0].contains(kLayered.size);
     const Dialect& dialect = layered ? kLayered : kCheckmate;
     for (std::size_t v = 0; v < nodes.size(); ++v) read_node(nodes[v], static_cast<std::int64_t>(v), dialect);
-    costs_.scale(builder_, top_);
+    costs_.scale(builder_, {}, top_);
   }
 
   void read_node(const Json& json, std::int64_t index, const Dialect& dialect) {

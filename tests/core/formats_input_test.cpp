@@ -151,6 +151,16 @@ TEST_CASE("fractional costs are scaled together, exactly where their sum allows 
     CHECK(some.warnings[0].text ==
           "g.json: 2 of the costs are fractions; all costs were multiplied by 1000 to be whole numbers");
     CHECK(costs({"1", "2.0", "3e2"}).warnings.empty());
+    CHECK(some.graph.cost_unit() == CostUnit{"", "costs of the file, multiplied by 1000"});
+    const auto unit_of = [](const std::string& unit, const std::string& cost) {
+      return read(R"({"format":"cairn.graph","version":1,"cost_unit":")" + unit +
+                  R"(","cost_source":"x","nodes":[{"size":1,"cost":)" + cost + "}]}")
+          .graph.cost_unit();
+    };
+    CHECK(unit_of("ms", "0.125") == CostUnit{"us", "x"});
+    CHECK(unit_of("ms", "0.5") == CostUnit{"ms/10", "x, multiplied by 10"});
+    CHECK(unit_of("ns", "0.125") == CostUnit{"ns/1000", "x, multiplied by 1000"});
+    CHECK(unit_of("ns", "2.0") == CostUnit{"ns", "x"});
     // Nothing is left of the fraction beside 2^53.
     const Noticed large = costs({"9007199254740990", "0.5"});
     CHECK(large.graph.cost(0) == 9007199254740990);
