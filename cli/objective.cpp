@@ -82,9 +82,9 @@ std::string gap_text(const pipeline::Task& task, const pipeline::Answer& answer)
                                                                 cost_with_unit(task.problem, *task.max_cost))
                                                   : "",
                                     bytes_text(gap.bound.value)));
-  const std::string within =
-      answer.curve ? fmt::format(" whose plan fits into {}", bytes_text(answer.curve->points[*answer.curve->knee].budget))
-                   : " within the budget";
+  const std::string within = answer.curve ? fmt::format(" whose plan fits into {}",
+                                                        bytes_text(answer.curve->points[*answer.curve->knee].budget))
+                                          : " within the budget";
   return text("cost",
               fmt::format("{}{} costs less than {}", within, scope, cost_with_unit(task.problem, gap.bound.value)));
 }

@@ -120,8 +120,8 @@ class Costs {
  public:
   /// Of the node that is added next. Throws InputError where it is negative, no number or beyond 64 bits.
   std::int64_t read(const Json& value, const char* key, const Place& place, NodeId node);
-  /// Multiplies the costs of all nodes, which are counted in `unit`, tells the builder what they are counted in then, and
-  /// says so; does nothing where all are whole.
+  /// Multiplies the costs of all nodes, which are counted in `unit`, tells the builder what they are counted in then,
+  /// and says so; does nothing where all are whole.
   void scale(GraphBuilder& builder, const CostUnit& unit, const Place& top) const;
 
  private:
