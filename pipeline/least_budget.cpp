@@ -50,13 +50,12 @@ class LeastBudgetSearch {
   bool done() { return least_.proved() || least_.bytes <= options_.enough || watch_.expired_now(); }
 
   solvers::PlanOptions planning() const {
-    constexpr std::int64_t kWork = 60'000'000;
+    constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second, beside the work of the search
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
     plan.capacity.reset();
     const core::Limit rest = watch_.rest();
-    plan.limit = {std::max(0.0, rest.seconds), std::max<std::int64_t>(0, std::min({kWork, plan.limit.work, rest.work})),
-                  rest.stop};
+    plan.limit = {std::max(0.0, rest.seconds), std::min(kWork, plan.limit.work), rest.stop};
     return plan;
   }
 
@@ -72,11 +71,9 @@ class LeastBudgetSearch {
         solvers::PlannedOrder planned = solvers::plan_some_order(problem_.graph, schedule, options);
         schedule = std::move(planned.schedule);
         one.plan = std::move(planned.plan.plan);
-        watch_.charge(planned.plan.work);
       } else {
         solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, schedule), options);
         one.plan = std::move(planned.plan);
-        watch_.charge(planned.work);
       }
       one.bytes = needed(*one.plan, schedule);
     }
@@ -115,6 +112,7 @@ class LeastBudgetSearch {
     watch_.charge(std::max<std::int64_t>(found.work, 1));
     if (found.peak_bound.value > least_.bound.value) least_.bound = found.peak_bound;
     least_.stop = found.stop;
+    least_.tradeoffs.insert(least_.tradeoffs.end(), found.tradeoffs.begin(), found.tradeoffs.end());
     if (found.schedule.steps.empty()) return false;
     evaluate_again(solver_.name, rounded_.graph, found);
     lowest_peak_ = found.peak;

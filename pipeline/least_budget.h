@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
@@ -25,8 +26,9 @@ struct LeastBudget {
   std::optional<core::Plan> plan;  ///< of the schedule, without guards; none where budgets are on peaks
   solvers::Bound bound;            ///< bytes: no schedule of that scope has less
   solvers::Stop stop = solvers::Stop::ended;
-  double seconds = 0;     ///< of the search
-  std::int64_t work = 0;  ///< of the search, the unit of core::Limit::work
+  std::vector<solvers::Tradeoff> tradeoffs;  ///< of schedules that the solver met
+  double seconds = 0;                        ///< of the search
+  std::int64_t work = 0;                     ///< of the search, the unit of core::Limit::work
 
   bool proved() const { return bytes <= bound.value; }
 };

@@ -119,13 +119,28 @@ class CurveSearch {
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
+  /// The least budget, as `info` finds it.
+  void search_least(solvers::SolveOptions search, double share) {
+    if (watch_.expired_now()) return;
+    show(0, 0);
+    search.limit = watch_.share(share);
+    LeastBudget found =
+        find_least_budget(problem_, rounded_, solver_,
+                          {.search = std::move(search), .plan = planning(), .peak_only = options_.peak_only});
+    watch_.charge(found.work);
+    curve_.met.insert(curve_.met.end(), found.tradeoffs.begin(), found.tradeoffs.end());
+    if (found.bound.value > curve_.peak_bound.value && is_about_all(found.bound)) curve_.peak_bound = found.bound;
+    end_stop_ = found.stop;
+    offer(std::move(found.schedule), std::move(found.plan));
+  }
+
   std::vector<std::int64_t> spread_budgets() {
     const solvers::SolveOptions search = options_.fit.search;
     solvers::SolveOptions once = search;
     once.scope.max_occurrences = 1;
     if (solver_.honours(once.scope) && search.scope.max_occurrences != 1) search_end(once, 0.1);
     const std::size_t known = front_.size();
-    search_end(search, 0.15);
+    search_least(search, 0.15);
     // A large graph's search has hardly begun by then.
     if (front_.size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
     const std::int64_t least = front_.begin()->first;
