@@ -12,6 +12,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
+#include "cairn/core/threads.h"
 #include "cairn/models/registry.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/solve.h"
@@ -67,6 +68,13 @@ const CLI::Validator& at_least_one() {
       },
       "INT >= 1");
   return validator;
+}
+
+void add_threads(CLI::App& app, const std::string& of) {
+  app.add_option_function<int>(
+         "--threads", [](const int& threads) { core::set_thread_count(threads); },
+         fmt::format("CPU threads {}; default {}: the cores that this process may use", of, core::thread_count()))
+      ->check(CLI::Range(1, 4096));
 }
 
 void PrecisionChoice::add_to(CLI::App& app) {
@@ -261,6 +269,7 @@ void SolverArguments::add_to(CLI::App& app, const std::string& default_seconds) 
                  fmt::format("wall time of the search, as 10s, 500ms or 2m; default {}", default_seconds));
   app.add_option("--work-limit", work_limit, "steps of the search; unlike time, the same result on every machine")
       ->check(at_least_one());
+  add_threads(app, "of searches, simulation and kernels");
   app.add_option("--seed", seed, "of solvers that draw random numbers")->capture_default_str();
   app.add_option("--memory", memory, "for tables and states of exact solvers, as 8GiB; default 2GiB");
   app.add_option("--order", order, "fixed (or input): nodes first run in the order of the file; free: in any")

@@ -33,6 +33,9 @@ struct NamedPath {
 /// For numbers that must be 1 or more.
 const CLI::Validator& at_least_one();
 
+/// Adds --threads, which sets core::thread_count() as soon as it is parsed. `of`: what they are of.
+void add_threads(CLI::App& app, const std::string& of);
+
 /// Adds --precision.
 struct PrecisionChoice {
   std::string precision;  ///< empty: as the graph is stored

@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 
+#include "cairn/cli/arguments.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
@@ -164,6 +165,7 @@ Subcommand add_bench(CLI::App& root) {
   CLI::App* app = root.add_subcommand("bench", "how fast Cairn is here, on a generated graph of 20,000 nodes");
   auto arguments = std::make_shared<BenchArguments>();
   arguments->console.add_to(*app);
+  add_threads(*app, "of the search for a plan");
   app->add_option("NAME", arguments->names, "load, evaluate, lifetimes, plan, tw; absent: all");
   app->footer("Example:\n  cairn bench evaluate load");
   return {app, [arguments] { return bench(*arguments); }};

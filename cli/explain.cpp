@@ -327,11 +327,11 @@ std::string Explanation::recomputation_text(bool all) const {
                                   core::format_bytes(layers[i].saved_at_baseline_peak), cost(layers[i].extra_cost)));
     }
     if (named > 0 && named < layers.size()) parts.push_back(fmt::format("{} more", layers.size() - named));
-    std::string text =
-        fmt::format("recomputed  {} times, {} nodes: {} cost saves {} where the baseline peaks\n", total.times,
-                    total.nodes, cost(total.extra_cost), core::format_bytes(total.saved_at_baseline_peak));
-    if (named > 0) text += fmt::format("most by     {}\n", fmt::join(parts, ", "));
-    return text;
+    Rows lines = {{"recomputed",
+                   fmt::format("{} times, {} nodes: {} cost saves {} where the baseline peaks", total.times,
+                               total.nodes, cost(total.extra_cost), core::format_bytes(total.saved_at_baseline_peak))}};
+    if (named > 0) lines.push_back({"most by", fmt::format("{}", fmt::join(parts, ", "))});
+    return format_table(lines);
   }
   Rows rows = {{"recomputed", "nodes", "times", "cost", "saves at the baseline's peak", "at its own", "on average"}};
   const auto add_row = [&](std::string name, const core::RecomputedShare& share) {
@@ -353,13 +353,15 @@ std::string Explanation::recomputation_text(bool all) const {
   if (others.nodes > 0) add_row("others", others);
   add_row("all", total);
   const core::AtBaselinePeak& at = recomputation_.at_baseline_peak;
-  return fmt::format(
-      "\n{}where the baseline peaks, at '{}', the schedule holds {} instead of {}:\n"
-      "{} are recomputed later, {} are not made yet or no longer needed, {} are there that the baseline does not "
-      "hold\n",
-      format_table(rows, true), shortened(graph_.name(at.node)), core::format_bytes(at.schedule_bytes),
-      core::format_bytes(at.baseline_bytes), core::format_bytes(at.recomputed_later),
-      core::format_bytes(at.other_order), core::format_bytes(at.held_more));
+  const Rows lines = {
+      {fmt::format(
+          "where the baseline peaks, at '{}', the schedule holds {} instead of {}:", shortened(graph_.name(at.node)),
+          core::format_bytes(at.schedule_bytes), core::format_bytes(at.baseline_bytes))},
+      {fmt::format("{} are recomputed later, {} are not made yet or no longer needed, {} are there that the baseline "
+                   "does not hold",
+                   core::format_bytes(at.recomputed_later), core::format_bytes(at.other_order),
+                   core::format_bytes(at.held_more))}};
+  return "\n" + format_table(rows, true) + format_table(lines);
 }
 
 std::string Explanation::text(bool all) const {

@@ -141,7 +141,7 @@ void raise_cost_bound(const InfoArguments& arguments, const pipeline::Task& task
 
 std::string cost_text(const pipeline::Problem& problem, const Verdict& verdict) {
   const auto text = [&](std::int64_t cost) {
-    return fmt::format("{} ({:+.2f}%)", cost, increase_pct(cost, problem.baseline.cost));
+    return fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, cost), increase_pct(cost, problem.baseline.cost));
   };
   const std::int64_t bound = verdict.cost_bound.value;
   const std::string scope = scope_text(verdict.cost_bound.scope);
@@ -287,7 +287,7 @@ int show_info(const InfoArguments& arguments) {
                {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
                {"resident", resident_text(pipeline::resident_bytes(problem.graph)) + "; beside the budget"},
                {"baseline peak", bytes_text(problem.baseline.peak)},
-               {"baseline cost", std::to_string(problem.baseline.cost)},
+               {"baseline cost", baseline_cost_text(problem)},
                {"lower bound", bytes_text(problem.lower_bound)},
                {"because", lower_bound_reason(problem)},
                {"least budget known", least_text(task, least)}};

@@ -42,15 +42,18 @@ int write_model(const ModelArguments& arguments) {
   json["resident_bytes"] = graph.resident_bytes();
   json["baseline_peak_bytes"] = baseline.peak;
   json["baseline_cost"] = baseline.cost;
+  json["cost_unit"] = core::to_string(graph.cost_unit());
+  json["cost_source"] = graph.cost_unit().source;
   if (!arguments.outputs.json.empty()) json["output"] = arguments.outputs.json;
-  arguments.console.print(json,
-                          format_table({{"model", graph.name()},
-                                        {"nodes, edges", fmt::format("{}, {}", graph.node_count(), graph.edge_count())},
-                                        {"parameters", std::to_string(weight_count(graph))},
-                                        {"resident", bytes_text(graph.resident_bytes())},
-                                        {"baseline peak", bytes_text(baseline.peak)},
-                                        {"baseline cost", std::to_string(baseline.cost)},
-                                        {"written to", written_to(arguments.outputs.json)}}));
+  arguments.console.print(
+      json, format_table({{"model", graph.name()},
+                          {"nodes, edges", fmt::format("{}, {}", graph.node_count(), graph.edge_count())},
+                          {"parameters", std::to_string(weight_count(graph))},
+                          {"resident", bytes_text(graph.resident_bytes())},
+                          {"baseline peak", bytes_text(baseline.peak)},
+                          {"baseline cost",
+                           core::cost_text(baseline.cost, graph.cost_unit()) + " (" + graph.cost_unit().source + ")"},
+                          {"written to", written_to(arguments.outputs.json)}}));
   return kDone;
 }
 

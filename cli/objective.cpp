@@ -49,7 +49,8 @@ std::string proved_text(const pipeline::Task& task, const pipeline::Answer& answ
     case Objective::within_peak:
       return fmt::format("no schedule{} within the budget costs less", scope);
     case Objective::within_cost:
-      return fmt::format("no schedule{} that costs no more than {} has a lower peak", scope, *task.max_cost);
+      return fmt::format("no schedule{} that costs no more than {} has a lower peak", scope,
+                         cost_with_unit(task.problem, *task.max_cost));
     case Objective::least_peak:
       return fmt::format("no schedule{} has a lower peak{}", scope,
                          solution.stop == solvers::Stop::proved ? ", and none of this peak costs less"
@@ -77,12 +78,15 @@ std::string gap_text(const pipeline::Task& task, const pipeline::Answer& answer)
     return text("planned bytes", fmt::format("{} is planned below {} bytes", scope, gap.bound.value));
   if (gap.of == pipeline::Gap::Of::peak)
     return text("peak", fmt::format("{}{} has a peak below {} bytes", scope,
-                                    task.max_cost ? fmt::format(" that costs no more than {}", *task.max_cost) : "",
+                                    task.max_cost ? fmt::format(" that costs no more than {}",
+                                                                cost_with_unit(task.problem, *task.max_cost))
+                                                  : "",
                                     gap.bound.value));
   const std::string within =
       answer.curve ? fmt::format(" whose plan fits into {} bytes", answer.curve->points[*answer.curve->knee].budget)
                    : " within the budget";
-  return text("cost", fmt::format("{}{} costs less than {}", within, scope, gap.bound.value));
+  return text("cost",
+              fmt::format("{}{} costs less than {}", within, scope, cost_with_unit(task.problem, gap.bound.value)));
 }
 
 }  // namespace
@@ -129,10 +133,11 @@ pipeline::Task ObjectiveArguments::task(core::Graph graph, const std::string& na
     json["max_cost"] = or_null(most);
     json["status"] = solvers::to_string(solvers::Status::infeasible);
     json["stopped"] = solvers::to_string(solvers::Stop::proved);
-    throw Failure(kInfeasible,
-                  fmt::format("no schedule of '{}' costs {} or less: running every node once costs {}",
-                              task.problem.name, *most, task.problem.baseline.cost),
-                  std::move(json));
+    throw Failure(
+        kInfeasible,
+        fmt::format("no schedule of '{}' costs {} or less: running every node once costs {}", task.problem.name,
+                    cost_with_unit(task.problem, *most), cost_with_unit(task.problem, task.problem.baseline.cost)),
+        std::move(json));
   }
   return task;
 }
@@ -184,7 +189,7 @@ Failure failure_of(const pipeline::Task& task, const SolverArguments& search, co
   if (task.max_cost)
     return {kNotFound,
             fmt::format("found no schedule of '{}' that costs no more than {}; {}; raise --max-cost", problem.name,
-                        *task.max_cost, ended),
+                        cost_with_unit(task.problem, *task.max_cost), ended),
             std::move(json)};
   std::string message = not_found_text(problem, least, solution.stop);
   if (answer.plan_alone_misses(problem.budget)) {

@@ -72,6 +72,15 @@ std::string format_table(const Rows& rows, bool header) {
 
 std::string bytes_text(std::int64_t bytes) { return fmt::format("{} ({} bytes)", core::format_bytes(bytes), bytes); }
 
+std::string cost_with_unit(const pipeline::Problem& problem, std::int64_t cost) {
+  return core::cost_text(cost, problem.graph.cost_unit());
+}
+
+std::string baseline_cost_text(const pipeline::Problem& problem) {
+  const std::string& source = problem.graph.cost_unit().source;
+  return cost_with_unit(problem, problem.baseline.cost) + (source.empty() ? "" : fmt::format(" ({})", source));
+}
+
 double increase_pct(std::int64_t value, std::int64_t base) {
   if (base == 0) return 0;
   return 100.0 * static_cast<double>(value - base) / static_cast<double>(base);
@@ -91,6 +100,8 @@ Json describe(const pipeline::Problem& problem) {
   json["budget_bytes"] = or_null(problem.budget);
   json["baseline_peak_bytes"] = problem.baseline.peak;
   json["baseline_cost"] = problem.baseline.cost;
+  json["cost_unit"] = core::to_string(problem.graph.cost_unit());
+  json["cost_source"] = problem.graph.cost_unit().source;
   json["lower_bound_peak_bytes"] = problem.lower_bound;
   return json;
 }

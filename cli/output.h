@@ -32,6 +32,10 @@ std::string format_table(const Rows& rows, bool header = false);
 
 /// "1.50 KiB (1536 bytes)".
 std::string bytes_text(std::int64_t bytes);
+/// "12345 ns", "12345 cost units": in the unit of the problem's graph.
+std::string cost_with_unit(const pipeline::Problem& problem, std::int64_t cost);
+/// That of the baseline, and where the graph's costs come from.
+std::string baseline_cost_text(const pipeline::Problem& problem);
 /// 100 * (value - base) / base; 0 where base is 0.
 double increase_pct(std::int64_t value, std::int64_t base);
 

@@ -79,7 +79,9 @@ Json to_json(const pipeline::Problem& problem, const ParetoArguments& arguments,
 }
 
 std::string table(const pipeline::Problem& problem, std::int64_t alignment, const pipeline::Curve& curve) {
-  Rows rows = {{"budget", "of baseline", "planned", "peak", "cost", "increase", "at least", "gap", "status", ""}};
+  Rows rows = {{"budget", "of baseline", "planned", "peak",
+                fmt::format("cost ({})", core::to_string(problem.graph.cost_unit())), "increase", "at least", "gap",
+                "status", ""}};
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const pipeline::CurvePoint& point = curve.points[i];
     const auto increase = [&](std::int64_t cost) {
@@ -102,7 +104,7 @@ std::string table(const pipeline::Problem& problem, std::int64_t alignment, cons
   const core::Graph& graph = problem.graph;
   std::string text = fmt::format("{}: {} nodes, {} edges; baseline peak {}, cost {}; alignment {}\n\n", problem.name,
                                  graph.node_count(), graph.edge_count(), bytes_text(problem.baseline.peak),
-                                 problem.baseline.cost, alignment);
+                                 baseline_cost_text(problem), alignment);
   text += format_table(rows, true) + "\n";
   if (curve.knee) text += fmt::format("the knee is {}\n", pipeline::kKneeDefinition);
   return text +

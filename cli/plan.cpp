@@ -23,13 +23,11 @@ struct PlanArguments {
   std::string schedule, buffers, capacity, hints, time_limit, output, csv, report;
   std::vector<std::string> banks, forbidden;
   std::int64_t alignment = 1;
-  int threads = 0;
   bool minimize = false;
 
   solvers::PlanOptions options() const {
     solvers::PlanOptions options;
     options.alignment = alignment;
-    options.threads = threads;
     if (!time_limit.empty()) options.limit = {.seconds = core::parse_seconds(time_limit)};
     options.limit.stop = &catch_interrupt();
     return options;
@@ -297,8 +295,7 @@ Subcommand add_plan(CLI::App& root) {
   app->add_option("--report", arguments->report, "HTML page to write: the load over time, and where every buffer lies");
   app->add_option("-t,--time-limit", arguments->time_limit,
                   "wall time of the search, as 10s, 500ms or 2m; absent: a count of work, about a second's");
-  app->add_option("--threads", arguments->threads, "of the search; absent: as many as the machine has")
-      ->check(at_least_one());
+  add_threads(*app, "of the search");
   app->add_option("--buffers", arguments->buffers,
                   "MiniMalloc CSV with columns id, lower, upper, size; alignment, offset, hint, gaps where there are");
   app->add_option("--capacity", arguments->capacity,

@@ -16,6 +16,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
+#include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/solve.h"
@@ -24,6 +25,8 @@ namespace cairn::cli {
 namespace {
 
 constexpr std::int64_t kGuardBytes = 256;
+/// Of the time limit, what the search leaves to execute more than once.
+constexpr double kSecondsToExecute = 2, kShareToExecute = 0.1;
 
 struct RunArguments {
   Console console;
@@ -34,7 +37,7 @@ struct RunArguments {
   std::string schedule, report, trace, output, plan;
   StartArgument start;
   AlignmentChoice alignment;
-  int repeats = 1;
+  int repeats = 0;  ///< 0: as many as pipeline::run finds good
   bool poison = false, sentinels = false, check = false, explain = false;
 
   solvers::PlanOptions plan_options(const core::Graph& executed) const {
@@ -96,6 +99,7 @@ Choice search_choice(const pipeline::Task& task, const core::Graph& given, const
   const std::optional<core::Schedule> start = arguments.start.load(given, search.scope, graph.fingerprint());
   search.start = start ? &*start : nullptr;
   search.limit = from_start(search.limit);
+  search.limit.seconds -= std::min(kSecondsToExecute, kShareToExecute * search.limit.seconds);
   pipeline::Answer answer;
   {
     ProgressLine line(arguments.console);
@@ -129,16 +133,21 @@ Json to_json(const pipeline::Closeness& closeness) {
           {"passed", closeness.close}};
 }
 
-Json to_json(const pipeline::Decision& decision, const pipeline::Execution& execution) {
+Json to_json(const core::Graph& graph, const pipeline::Decision& decision, const pipeline::Execution& execution) {
   const runtime::StepReport& report = execution.report;
+  const pipeline::Spread spread = pipeline::spread_of(execution);
   return {{"peak_bytes", decision.evaluation.peak},
           {"predicted_peak_bytes", decision.predicted_peak},
           {"planned_bytes", decision.plan.bytes},
           {"measured_peak_bytes", report.measured_peak_bytes},
           {"live_peak_bytes", report.live_peak_bytes},
           {"cost", decision.evaluation.cost},
-          {"predicted_seconds", static_cast<double>(decision.evaluation.cost) / 1e9},
+          {"predicted_seconds", or_null(pipeline::predicted_seconds(graph, decision))},
           {"seconds", report.seconds},
+          {"seconds_min", spread.least},
+          {"seconds_max", spread.most},
+          {"executions", execution.timings.size()},
+          {"disturbed_executions", spread.disturbed},
           {"op_seconds_sum", std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0)},
           {"steps", decision.schedule.length()},
           {"recomputed", decision.evaluation.recomputed}};
@@ -155,6 +164,13 @@ struct Run {
   const pipeline::RunResult& result;
 };
 
+/// Where the costs come from that predict times.
+std::string predicted_by(const core::Graph& graph) {
+  const core::CostUnit& unit = graph.cost_unit();
+  if (!unit.source.empty()) return unit.source;
+  return unit.known() ? fmt::format("costs in {} of the graph's file", unit.name) : "costs of the graph's file";
+}
+
 Json to_json(const Run& run) {
   const pipeline::Decision &decision = run.choice.decision, &baseline = run.result.baseline;
   Json json = describe(run.problem);
@@ -166,18 +182,31 @@ Json to_json(const Run& run) {
   }
   json["backend"] = run.backend.name();
   json["device"] = run.backend.device();
-  if (const std::string note = run.backend.note(); !note.empty()) json["note"] = note;
+  json["threads"] = core::thread_count();
+  std::vector<std::string> notes = pipeline::notes_of(run.problem.graph, run.result);
+  if (const std::string note = run.backend.note(); !note.empty()) notes.insert(notes.begin(), note);
+  if (!notes.empty()) json["note"] = fmt::format("{}", fmt::join(notes, "; "));
+  json["kernels"] = pipeline::kernels_of(run.problem.graph);
+  json["synthetic_nodes"] = pipeline::synthetic_nodes(run.problem.graph);
   json["precision"] = core::to_string(run.precision);
   json["alignment"] = decision.plan.alignment;
   json["guard_bytes"] = decision.guard_bytes;
-  json["baseline"] = to_json(baseline, run.result.baseline_run);
-  json["scheduled"] = to_json(decision, run.result.scheduled_run);
+  json["predicted_by"] = predicted_by(run.problem.graph);
+  json["predicts_this_machine"] = pipeline::predicts(run.problem.graph, run.backend, run.precision);
+  json["timing"] = {{"text", pipeline::timing_text(run.result)},
+                    {"executions", run.result.baseline_run.timings.size()},
+                    {"warm_ups", run.result.warmed_up ? 1 : 0},
+                    {"interleaved", run.result.interleaved}};
+  json["baseline"] = to_json(run.problem.graph, baseline, run.result.baseline_run);
+  json["scheduled"] = to_json(run.problem.graph, decision, run.result.scheduled_run);
   json["scheduled"]["cost_increase_pct"] = increase_pct(decision.evaluation.cost, baseline.evaluation.cost);
   json["scheduled"]["time_increase_pct"] =
       percent_above(run.result.scheduled_run.report.seconds, run.result.baseline_run.report.seconds);
   json["loss"] = or_null(run.result.loss);
   json["identical"] = run.result.comparison.identical();
+  json["compared"] = pipeline::compared_text(run.result.comparison);
   json["outputs_compared"] = run.result.comparison.outputs;
+  json["digests_compared"] = run.result.comparison.digests();
   json["bytes_compared"] = run.result.comparison.bytes;
   json["host_check"] = run.result.host_check ? to_json(*run.result.host_check) : Json(nullptr);
   return json;
@@ -194,14 +223,21 @@ std::string host_check_text(const pipeline::Closeness& check) {
 
 std::string comparison_text(const pipeline::Comparison& comparison) {
   if (comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
-  const std::int64_t kept = comparison.outputs - comparison.sinks;
-  std::vector<std::string> parts;
-  if (kept > 0)
-    parts.push_back(
-        fmt::format("{} kept outputs ({}) compared bit by bit", kept, core::format_bytes(comparison.bytes)));
-  if (comparison.sinks > 0)
-    parts.push_back(fmt::format("{} outputs that nobody reads or keeps compared by digest", comparison.sinks));
-  return fmt::format("{}: identical\n", fmt::join(parts, ", "));
+  return fmt::format("compared {}: identical\n", pipeline::compared_text(comparison));
+}
+
+/// "+8.7%" of two times.
+std::string percent_text(double before, double after) { return fmt::format("{:+.1f}%", percent_above(after, before)); }
+
+/// The prediction of costs that are times, of another machine than the one that executed.
+std::string prediction_text(const Run& run) {
+  const core::Graph& graph = run.problem.graph;
+  const auto before = pipeline::predicted_seconds(graph, run.result.baseline);
+  const auto after = pipeline::predicted_seconds(graph, run.choice.decision);
+  if (!before || pipeline::predicts(graph, run.backend, run.precision)) return "";
+  return fmt::format("predicted by the graph's costs: {}, then {} ({}); they are of another machine: {}\n",
+                     core::duration_text(*before), core::duration_text(*after), percent_text(*before, *after),
+                     predicted_by(graph));
 }
 
 std::string table(const Run& run) {
@@ -211,28 +247,38 @@ std::string table(const Run& run) {
   const auto bytes = [&](const char* name, std::int64_t a, std::int64_t b) {
     rows.push_back({name, core::format_bytes(a), core::format_bytes(b), fmt::format("{:+.1f}%", increase_pct(b, a))});
   };
-  const auto milliseconds = [&](const char* name, double a, double b) {
-    rows.push_back({name, fmt::format("{:.3f} ms", a * 1e3), fmt::format("{:.3f} ms", b * 1e3),
-                    fmt::format("{:+.1f}%", percent_above(b, a))});
+  const auto times = [&](const char* name, double a, double b) {
+    rows.push_back({name, core::duration_text(a), core::duration_text(b), percent_text(a, b)});
   };
   bytes("predicted peak", before.predicted_peak, after.predicted_peak);
   bytes("planned", before.plan.bytes, after.plan.bytes);
   bytes("measured", before_run.measured_peak_bytes, after_run.measured_peak_bytes);
-  rows.push_back({"cost", std::to_string(before.evaluation.cost), std::to_string(after.evaluation.cost),
+  const core::Graph& graph = run.problem.graph;
+  const auto cost = [&](const pipeline::Decision& decision) {
+    return core::cost_text(decision.evaluation.cost, graph.cost_unit());
+  };
+  rows.push_back({"cost", cost(before), cost(after),
                   fmt::format("{:+.2f}%", increase_pct(after.evaluation.cost, before.evaluation.cost))});
   rows.push_back({"steps", std::to_string(before.schedule.length()), std::to_string(after.schedule.length()),
                   fmt::format("{} recomputed", after.evaluation.recomputed)});
-  milliseconds("predicted time", static_cast<double>(before.evaluation.cost) / 1e9,
-               static_cast<double>(after.evaluation.cost) / 1e9);
-  milliseconds("time", before_run.seconds, after_run.seconds);
+  if (pipeline::predicts(graph, run.backend, run.precision))
+    times("predicted time", *pipeline::predicted_seconds(graph, before), *pipeline::predicted_seconds(graph, after));
+  times("time", before_run.seconds, after_run.seconds);
+  const auto range = [](const pipeline::Execution& execution) {
+    const pipeline::Spread spread = pipeline::spread_of(execution);
+    return fmt::format("{} to {}", core::duration_text(spread.least), core::duration_text(spread.most));
+  };
+  if (run.result.baseline_run.timings.size() > 1)
+    rows.push_back({"from, to", range(run.result.baseline_run), range(run.result.scheduled_run), ""});
 
-  const core::Graph& graph = run.problem.graph;
   std::string text = fmt::format("{}: {} nodes, {} edges, on {} ({})\n", run.problem.name, graph.node_count(),
                                  graph.edge_count(), run.backend.name(), run.backend.device());
   if (run.problem.budget)
     text += fmt::format("budget {}, solver {}; resident {} beside the budget\n", bytes_text(*run.problem.budget),
                         after.solver, core::format_bytes(graph.resident_bytes()));
   text += "\n" + format_table(rows, true) + "\n";
+  text += fmt::format("time: {}\n", pipeline::timing_text(run.result)) + prediction_text(run);
+  for (const std::string& note : pipeline::notes_of(graph, run.result)) text += note + "\n";
   if (const auto& answer = run.choice.answer) {
     text += fmt::format("the search ended after {:.2f} s, {}\n", answer->found.seconds,
                         stop_text(answer->found.solution.stop));
@@ -244,6 +290,31 @@ std::string table(const Run& run) {
         fmt::format("planned with guards; without them, as the budget counts, {}\n", bytes_text(after.budgeted_bytes));
   if (run.result.host_check) text += host_check_text(*run.result.host_check);
   return text + comparison_text(run.result.comparison);
+}
+
+pipeline::RunResult execute(pipeline::Backend& backend, const pipeline::PreparedGraph& graph,
+                            const pipeline::Decision& decision, const RunArguments& arguments) {
+  pipeline::RunOptions options{.seed = arguments.search.seed,
+                               .poison = arguments.poison,
+                               .repeats = arguments.repeats,
+                               .check_on_host = arguments.check};
+  // Under a work limit alone there is no limit of time.
+  options.limit = {.seconds = arguments.search.options().limit.seconds - seconds_since_start(),
+                   .stop = &catch_interrupt()};
+  ProgressLine line(arguments.console);
+  if (line.active()) {
+    constexpr double kEvery = 0.1;
+    options.progress = [&line, watch = core::Stopwatch(core::Limit{}),
+                        shown_at = -kEvery](const pipeline::RunProgress& progress) mutable {
+      const double now = watch.seconds();
+      if (now - shown_at < kEvery) return;
+      shown_at = now;
+      line.show(fmt::format("executing the {}, {}: step {} of {}", progress.baseline ? "baseline" : "schedule",
+                            progress.execution == 0 ? "to warm up" : fmt::format("time {}", progress.execution),
+                            progress.step + 1, progress.steps));
+    };
+  }
+  return pipeline::run(backend, graph, decision, options);
 }
 
 int run(const RunArguments& arguments) {
@@ -277,12 +348,7 @@ int run(const RunArguments& arguments) {
   write_schedule(graph.given, arguments, decision.schedule, decision.solver);
   if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(problem.graph, decision.plan));
 
-  const pipeline::RunResult result = pipeline::run(*backend, graph, decision,
-                                                   {.seed = arguments.search.seed,
-                                                    .poison = arguments.poison,
-                                                    .repeats = arguments.repeats,
-                                                    .check_on_host = arguments.check,
-                                                    .stop = &catch_interrupt()});
+  const pipeline::RunResult result = execute(*backend, graph, decision, arguments);
   const Run outcome{arguments, task, problem, *backend, graph.precision, choice, result};
   Json json = to_json(outcome);
   if (const auto& check = result.host_check; check && !check->close)
@@ -325,8 +391,8 @@ Subcommand add_run(CLI::App& root) {
   app->add_option("--plan", arguments->plan, "plan file to write");
   arguments->alignment.add_to(*app);
   app->add_option("--repeat", arguments->repeats,
-                  "executions of baseline and schedule; the median time is reported, of several without the first")
-      ->capture_default_str()
+                  "timed executions of baseline and schedule, by turns, after one to warm up; the median time is "
+                  "reported. Absent: 3 to 15, as fit into a second and into --time-limit")
       ->check(at_least_one());
   app->add_flag("--poison", arguments->poison, "overwrite every buffer when it dies: a read after free shows");
   app->add_flag(

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
+#include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/sweep.h"
 
@@ -29,7 +29,6 @@ struct SimulateArguments {
   std::uint64_t seed = 0;
   std::int32_t moves = 0, top = 10;
   std::int64_t at_once = 0;  ///< 0: as many as suits
-  int threads = 0;           ///< 0: those of the machine, divided among its processes
 
   bool is_random() const { return !random.empty(); }
 };
@@ -83,13 +82,12 @@ std::int64_t parse_count(std::string_view option, std::string_view text) {
   return value;
 }
 
-/// CPU threads for one of the processes of this machine: its share, but no more than it is bound to.
-int threads_of(const SimulateArguments& arguments, const Processes& processes) {
-  if (arguments.threads > 0 || processes.local_count() == 1) return arguments.threads;
+/// CPU threads for one of the processes of this machine: as was asked for, else its share, but no more than it is bound
+/// to.
+int threads_of(const CLI::App& app, const Processes& processes) {
+  if (app.count("--threads") > 0 || processes.local_count() == 1) return core::thread_count();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  cpu_set_t bound;
-  const int allowed = sched_getaffinity(0, sizeof(bound), &bound) == 0 ? CPU_COUNT(&bound) : cores;
-  return std::max(1, std::min(allowed, cores / processes.local_count()));
+  return std::max(1, std::min(core::available_cores(), cores / processes.local_count()));
 }
 
 /// Throws InputError where options contradict each other, before any work is done.
@@ -137,7 +135,7 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   pipeline::RandomSweep random = pipeline::random_sweep(problem, {{arguments.seed, arguments.moves}, total, 0, tally},
                                                         arguments.checkpoint, processes.rank() == 0);
   if (processes.local_count() > 1) pipeline::choose_device(processes.local_rank());
-  auto simulator = pipeline::open_simulator(arguments.backend, problem.graph, threads_of(arguments, processes));
+  auto simulator = pipeline::open_simulator(arguments.backend, problem.graph, threads_of(app, processes));
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
 }
 
@@ -324,7 +322,7 @@ std::string table(const Outcome& outcome) {
   if (counts.valid == 0) return format_table(rows) + "no candidate is valid\n";
   const sim::Entry& best = tally.top().front();
   rows.push_back({"least peak", fmt::format("{}, {}, cost {} ({:+.2f}%), candidate {}", bytes_text(best.peak),
-                                            against_baseline(best.peak), best.cost,
+                                            against_baseline(best.peak), cost_with_unit(problem, best.cost),
                                             increase_pct(best.cost, problem.baseline.cost), best.index)});
   rows.push_back({"mean peak", core::format_bytes(static_cast<std::int64_t>(tally.mean_peak()))});
   for (const std::int32_t percent : {1, 50, 99, 100}) {
@@ -417,8 +415,7 @@ Subcommand add_simulate(CLI::App& root) {
   app->add_option("--best", a.best, "schedule file to write: the best one");
   app->add_option("--report", a.report, "HTML page to write: histogram, Pareto set, tables");
   app->add_option("--backend", a.backend, "host, cuda or auto")->capture_default_str();
-  app->add_option("--threads", a.threads, "CPU threads; default: all, divided among the processes of a machine")
-      ->check(between(1, 4096));
+  add_threads(*app, "of each process, of several on a machine its share");
   app->add_option("--at-once", a.at_once, "most schedules that the backend is given at once; changes no result")
       ->check(at_least_one());
   a.graph.add_to(*app);

@@ -146,8 +146,8 @@ std::string table(const pipeline::Task& task, const SolveArguments& arguments, c
   }
   if (problem.budget) rows.push_back({"budget", bytes_text(*problem.budget)});
   if (task.max_cost)
-    rows.push_back({"cost limit",
-                    fmt::format("{} ({:+.2f}%)", *task.max_cost, increase_pct(*task.max_cost, problem.baseline.cost))});
+    rows.push_back({"cost limit", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, *task.max_cost),
+                                              increase_pct(*task.max_cost, problem.baseline.cost))});
   rows.push_back(
       {"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(found.peak),
                            100 + increase_pct(found.peak, problem.baseline.peak), bytes_text(problem.baseline.peak))});
@@ -157,7 +157,8 @@ std::string table(const pipeline::Task& task, const SolveArguments& arguments, c
                            increase_pct(answer.plan->bytes, *problem.budget));
   rows.push_back({"planned", planned});
   rows.push_back({"lower bound", bytes_text(problem.lower_bound) + scope_text(solution.scope)});
-  rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", found.cost, increase_pct(found.cost, problem.baseline.cost))});
+  rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, found.cost),
+                                      increase_pct(found.cost, problem.baseline.cost))});
   rows.push_back(proof_row(task, answer));
   rows.push_back({"steps", fmt::format("{}, {} of them recomputed", solution.schedule.length(), found.recomputed)});
   rows.push_back({"resident", bytes_text(graph.resident_bytes()) + ", beside the budget"});

@@ -35,10 +35,10 @@ int write_tw_curve(const Console& console, const pipeline::Problem& problem, con
                                  fmt::format("{:.4g}", 100 * relative)};
     if (point.steps > 0) {
       row[1] = std::to_string(point.steps);
-      row.insert(row.end(), {bytes_text(point.peak), std::to_string(point.cost)});
+      row.insert(row.end(), {bytes_text(point.peak), cost_with_unit(problem, point.cost)});
     }
     if (point.retained_steps > 0)
-      row.insert(row.end(), {std::to_string(point.retained_steps), std::to_string(point.retained_cost)});
+      row.insert(row.end(), {std::to_string(point.retained_steps), cost_with_unit(problem, point.retained_cost)});
     row.resize(rows.front().size());
     rows.push_back(std::move(row));
   }
@@ -77,11 +77,12 @@ int stream_tw_schedule(const Console& console, const pipeline::Problem& problem,
   json["cost_increase_pct"] = increase;
   json["planned_bytes"] = nullptr;
   json["output"] = path;
-  console.print(json, format_table({{"graph", problem.name},
-                                    {"steps", fmt::format("{}, of {} of Algorithm 1", point.steps, point.length)},
-                                    {"peak", bytes_text(point.peak)},
-                                    {"cost", fmt::format("{} ({:+.2f}%)", point.cost, increase)},
-                                    {"written to", path}}));
+  console.print(json,
+                format_table({{"graph", problem.name},
+                              {"steps", fmt::format("{}, of {} of Algorithm 1", point.steps, point.length)},
+                              {"peak", bytes_text(point.peak)},
+                              {"cost", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, point.cost), increase)},
+                              {"written to", path}}));
   return kDone;
 }
 

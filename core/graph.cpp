@@ -47,6 +47,7 @@ struct Graph::Structure {
 
 struct Graph::Data {
   std::shared_ptr<const Structure> structure;
+  CostUnit cost_unit;
   std::vector<std::int64_t> cost, scratch;
   std::vector<std::int64_t> size;       ///< of each value
   std::vector<std::int64_t> node_size;  ///< of each node, where that is not its one output's
@@ -458,10 +459,11 @@ Node node_of(const Graph& graph, NodeId v) {
   return node;
 }
 
-Graph::Graph() : Graph(Data{std::make_shared<const Structure>(), {}, {}, {}, {}}) {}
+Graph::Graph() : Graph(Data{std::make_shared<const Structure>(), {}, {}, {}, {}, {}}) {}
 Graph::Graph(Data data) : data_(std::make_shared<const Data>(std::move(data))), view_(data_->view()) {}
 
 const std::string& Graph::name() const { return data_->structure->name; }
+const CostUnit& Graph::cost_unit() const { return data_->cost_unit; }
 const std::string& Graph::name(NodeId v) const { return data_->structure->names[v]; }
 bool Graph::backward(NodeId v) const { return data_->structure->backward[v] != 0; }
 NodeId Graph::forward(NodeId v) const { return data_->structure->forward[v]; }
@@ -500,8 +502,12 @@ Graph Graph::with_scratch(std::vector<std::int64_t> scratch) const {
   return with_numbers([&](Data& data) { data.scratch = std::move(scratch); });
 }
 
-Graph Graph::with_costs(std::vector<std::int64_t> cost) const {
-  return with_numbers([&](Data& data) { data.cost = std::move(cost); });
+Graph Graph::with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit) const {
+  if (unit) check_cost_unit(*unit);
+  return with_numbers([&](Data& data) {
+    data.cost = std::move(cost);
+    if (unit) data.cost_unit = std::move(*unit);
+  });
 }
 
 Graph align_sizes(const Graph& graph, std::int64_t alignment) {
@@ -563,7 +569,7 @@ std::string Graph::fingerprint() const {
   return fmt::format("{:016x}", h);
 }
 
-GraphBuilder::GraphBuilder(const Graph& graph) : name_(graph.name()) {
+GraphBuilder::GraphBuilder(const Graph& graph) : name_(graph.name()), cost_unit_(graph.cost_unit()) {
   for (NodeId v = 0; v < graph.node_count(); ++v) nodes_.push_back(node_of(graph, v));
   std::int64_t listed = 0;
   for (const Resident& resident : graph.residents()) listed += resident.bytes();
@@ -609,6 +615,10 @@ void GraphBuilder::add_resident_bytes(std::int64_t bytes) {
   if (__builtin_add_overflow(extra_resident_bytes_, bytes, &extra_resident_bytes_)) extra_resident_bytes_ = -1;
 }
 void GraphBuilder::set_name(std::string name) { name_ = std::move(name); }
+void GraphBuilder::set_cost_unit(CostUnit unit) {
+  check_cost_unit(unit);
+  cost_unit_ = std::move(unit);
+}
 void GraphBuilder::set_order(std::vector<NodeId> order) { order_ = std::move(order); }
 
 namespace {
@@ -652,7 +662,7 @@ Graph GraphBuilder::build() {
   check_inputs_exist(nodes);
 
   const auto structure = std::make_shared<Graph::Structure>();
-  Graph::Data data{structure, {}, {}, {}, {}};
+  Graph::Data data{structure, std::move(cost_unit_), {}, {}, {}, {}};
   std::int64_t values = 0, edges = 0;
   for (NodeId v = 0; v < n; ++v) {
     const Node& node = nodes[v];

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cairn/core/cost_unit.h"
 #include "cairn/core/op.h"
 
 namespace cairn::core {
@@ -94,6 +95,7 @@ class Graph {
   Graph();  ///< the empty graph
 
   const std::string& name() const;
+  const CostUnit& cost_unit() const;  ///< of cost()
   NodeId node_count() const { return view_.node_count; }
   std::int64_t edge_count() const { return view_.input_begin[view_.node_count]; }  ///< inputs of all nodes
 
@@ -175,7 +177,8 @@ class Graph {
   /// The same graph with one other number a node; everything else is shared. O(n + m) without an allocation a node.
   /// Throws InputError as GraphBuilder::build() where a number is not legal.
   Graph with_scratch(std::vector<std::int64_t> scratch) const;
-  Graph with_costs(std::vector<std::int64_t> cost) const;
+  /// Without a unit: counted as before.
+  Graph with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit = std::nullopt) const;
 
  private:
   friend class GraphBuilder;
@@ -214,6 +217,7 @@ class GraphBuilder {
   void add_resident_bytes(std::int64_t bytes);
 
   void set_name(std::string name);
+  void set_cost_unit(CostUnit unit);  ///< throws InputError as check_cost_unit
   void set_order(std::vector<NodeId> order);
 
   /// Validates and returns the graph. The builder is empty after that, and not to be used after a throw. O(n + m).
@@ -226,6 +230,7 @@ class GraphBuilder {
 
  private:
   std::string name_;
+  CostUnit cost_unit_;
   std::vector<Node> nodes_;
   std::vector<Resident> residents_;
   std::int64_t extra_resident_bytes_ = 0;

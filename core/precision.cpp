@@ -82,12 +82,23 @@ Graph with_precision(const Graph& graph, Precision precision) {
   return builder.build();
 }
 
+CostUnit cost_unit_of(const Roofline& roofline) {
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
+    const Roofline known = roofline_of(precision);
+    if (roofline.flops_per_ns == known.flops_per_ns && roofline.bytes_per_ns == known.bytes_per_ns &&
+        roofline.launch_ns == known.launch_ns)
+      return {kNanoseconds, fmt::format("roofline model of an NVIDIA H200, {}", to_string(precision))};
+  }
+  return {kNanoseconds, fmt::format("roofline model of {:g} TFLOP/s, {:g} TB/s and {:g} ns a launch",
+                                    roofline.flops_per_ns / 1000, roofline.bytes_per_ns / 1000, roofline.launch_ns)};
+}
+
 Graph with_roofline_costs(const Graph& graph, const Roofline& roofline) {
   std::vector<std::int64_t> cost;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     cost.push_back(graph.op(v) == nullptr ? graph.cost(v) : roofline.cost(stored_work(graph, v)));
   }
-  return graph.with_costs(std::move(cost));
+  return graph.with_costs(std::move(cost), cost_unit_of(roofline));
 }
 
 Roofline roofline_of(Precision precision) {

@@ -30,6 +30,8 @@ inline Precision stored_precision(const Graph& graph) { return stores_bf16(graph
 /// bf16; throws InputError when it is asked for in fp32 or tf32. O(n + m).
 Graph with_precision(const Graph& graph, Precision precision);
 
+/// What costs by a roofline are counted in: ns of that machine, named where it is one of roofline_of().
+CostUnit cost_unit_of(const Roofline& roofline);
 /// The graph with the roofline's cost for every node that has an op.
 Graph with_roofline_costs(const Graph& graph, const Roofline& roofline);
 

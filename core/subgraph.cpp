@@ -64,6 +64,7 @@ InducedSubgraph induced_subgraph(const Graph& graph, std::span<const NodeId> nod
   }
 
   GraphBuilder builder(std::move(options.name));
+  builder.set_cost_unit(graph.cost_unit());
   std::int64_t listed = 0;
   for (const Resident& resident : graph.residents()) {
     listed += resident.bytes();

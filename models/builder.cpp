@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
+#include "cairn/core/precision.h"
 
 namespace cairn::models {
 
@@ -47,8 +48,9 @@ std::int64_t window_extent(const std::string& name, std::int64_t extent, std::in
 
 }  // namespace
 
-ModelBuilder::ModelBuilder(std::string name, const BuildOptions& options)
-    : options_(options), graph_(std::move(name)) {}
+ModelBuilder::ModelBuilder(std::string name, const BuildOptions& options) : options_(options), graph_(std::move(name)) {
+  graph_.set_cost_unit(core::cost_unit_of(options.roofline));
+}
 
 Tensor ModelBuilder::weight(const std::string& name, Shape shape, Resident::Init init, double scale) {
   return resident_tensor(

@@ -45,6 +45,7 @@ class Lowering {
     for (const NodeId v : layers_.input_order()) lower(v);
     finish_layer();
     core::GraphBuilder graph = writer_.finish();
+    graph.set_cost_unit(core::cost_unit_of(writer_.roofline()));
     add_residents(graph);
     return graph.build();
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/internal/backends.h"
 
@@ -103,14 +105,59 @@ PreparedGraph prepare(Backend& backend, const GraphSource& source, std::optional
   });
 }
 
-runtime::MeasuredGraph measure(Backend& backend, const PreparedGraph& graph,
-                               const std::function<void(core::NodeId)>& before) {
-  return runtime::measure_costs(graph.prepared, [&](core::NodeId v) {
-    if (before) before(v);
-    const std::int64_t copies = runtime::sample_copies(graph.prepared, v, backend.cache_bytes());
-    return backend.time_step(runtime::sample_graph(graph.prepared, v, copies), graph.precision) /
-           static_cast<double>(copies);
-  });
+Execution Backend::execute(const ExecuteRequest& request) {
+  const std::unique_ptr<runtime::Executor> executor = load(request);
+  Execution execution;
+  execution.report = executor->run();
+  execution.outputs = keep_bytes(executor->outputs());
+  execution.sinks = executor->sink_digests();
+  return execution;
+}
+
+std::string measured_on(const Backend& backend, core::Precision precision) {
+  return fmt::format("measured on {}, {}", backend.device(), core::to_string(precision));
+}
+
+Measurement measure(Backend& backend, const PreparedGraph& graph, const MeasureOptions& options) {
+  const core::Graph& given = graph.prepared;
+  const core::Stopwatch watch{core::Limit{}};
+  const auto copies_of = [&](core::NodeId v) { return runtime::sample_copies(given, v, backend.cache_bytes()); };
+  const auto work_of = [&](core::NodeId v) {
+    return static_cast<double>(std::max<std::int64_t>(given.cost(v), 1) * copies_of(v));
+  };
+  Measurement measurement;
+  MeasureProgress progress;
+  double work_left = 0, work_done = 0;
+  for (const runtime::DistinctOp& op : runtime::distinct_ops(given)) {
+    ++progress.ops;
+    work_left += work_of(op.node);
+  }
+  const auto time = [&](core::NodeId v) -> std::optional<double> {
+    if (options.expired && options.expired()) return std::nullopt;
+    progress.node = v;
+    progress.seconds = watch.seconds();
+    if (progress.measured > 0)
+      progress.remaining = runtime::remaining_seconds(progress.seconds, backend.seconds_of_timing(), progress.measured,
+                                                      work_done, progress.ops - progress.measured, work_left);
+    if (options.progress) options.progress(progress);
+    const std::int64_t copies = copies_of(v);
+    runtime::TimedWork timed;
+    try {
+      timed = backend.time_step(runtime::sample_graph(given, v, copies), graph.precision, options.expired);
+    } catch (const core::InterruptedError&) {
+      return std::nullopt;
+    }
+    measurement.timings += timed.timings;
+    measurement.repeated += timed.repeated;
+    if (timed.disturbed) measurement.disturbed.push_back(v);
+    ++progress.measured;
+    work_done += work_of(v);
+    work_left -= work_of(v);
+    return timed.seconds / static_cast<double>(copies);
+  };
+  measurement.result = runtime::measure_costs(given, time, measured_on(backend, graph.precision));
+  measurement.seconds = watch.seconds();
+  return measurement;
 }
 
 }  // namespace cairn::pipeline

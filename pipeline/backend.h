@@ -32,9 +32,10 @@ struct ExecuteRequest {
   std::uint64_t seed = 0;
   std::int64_t guard_bytes = 0;  ///< of the plan; above 0: sentinels are checked
   bool poison = false;
-  int repeats = 1;                          ///< where above 1, the first warms up and the median time is reported
   double rounding_noise = 0;                ///< runtime::ExecuteOptions::rounding_noise; the host alone has it
-  const std::atomic<bool>* stop = nullptr;  ///< polled between steps
+  const std::atomic<bool>* stop = nullptr;  ///< polled between instructions by the host, else between executions
+  /// Called before every instruction, by the host alone; empty: by nobody.
+  std::function<void(const runtime::Instruction&)> before_step = {};
 };
 
 /// The bytes of a kept output, copied out of an executor.
@@ -46,7 +47,8 @@ struct KeptBytes {
 
 /// What one execution did and left behind.
 struct Execution {
-  runtime::StepReport report;
+  runtime::StepReport report;              ///< of the execution of the median time, where there are several
+  std::vector<runtime::Timing> timings;    ///< of every execution that was timed, in order
   std::vector<KeptBytes> outputs;          ///< ascending by node and output
   std::vector<runtime::SinkDigest> sinks;  ///< of what nobody reads and nobody keeps, ascending by node and output
 };
@@ -65,12 +67,20 @@ class Backend {
   /// InputError where the machine does not have the precision.
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
 
-  /// Executes a prepared graph; arena and resident tensors are gone when this returns. Throws DeviceError where they do
-  /// not fit into memory, and InterruptedError where the request's stop flag was raised.
-  virtual Execution execute(const ExecuteRequest& request) = 0;
+  /// A prepared graph, its schedule and plan, ready to be executed: arena and resident tensors live as long as the
+  /// executor, which may not outlive the backend nor what the request refers to. Throws DeviceError where they do not
+  /// fit into memory. Its run() throws InterruptedError where the request's stop flag was raised.
+  virtual std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) = 0;
+  /// Whether the step's time stays as it is where its ops are timed, too.
+  virtual bool times_ops_for_free() const = 0;
+  /// Executes it once. Throws as load() and run().
+  Execution execute(const ExecuteRequest& request);
 
-  /// Seconds of one step of a small graph (runtime::sample_graph): warmed up, the median of several.
-  virtual double time_step(const core::Graph& graph, core::Precision precision) = 0;
+  /// Seconds of one step of a small graph (runtime::sample_graph): warmed up, of several timings that were not
+  /// disturbed. Throws InterruptedError where `expired` comes true before there is one.
+  virtual runtime::TimedWork time_step(const core::Graph& graph, core::Precision precision,
+                                       const std::function<bool()>& expired) = 0;
+  virtual double seconds_of_timing() const = 0;  ///< that time_step() takes for a short step
   /// Bytes of the largest cache, which a sample must exceed to be as cold as a real step.
   virtual std::int64_t cache_bytes() const = 0;
 };
@@ -100,9 +110,28 @@ PreparedGraph prepare(Backend& backend, core::Graph graph, std::optional<core::P
 PreparedGraph prepare(Backend& backend, const GraphSource& source,
                       std::optional<core::Precision> precision = std::nullopt);
 
+/// Where times on this backend come from, for core::CostUnit::source.
+std::string measured_on(const Backend& backend, core::Precision precision);
+
+struct MeasureProgress {
+  core::NodeId node = core::kNoNode;     ///< the first one with the op that comes next
+  std::int64_t measured = 0, ops = 0;    ///< distinct ops so far, and in all
+  double seconds = 0;                    ///< so far
+  std::optional<double> remaining = {};  ///< seconds, once there is an op to judge by
+};
+struct MeasureOptions {
+  std::function<void(const MeasureProgress&)> progress = {};  ///< before every op
+  std::function<bool()> expired = {};                         ///< asked often; true: the rest is not measured
+};
+struct Measurement {
+  runtime::MeasuredGraph result;
+  std::int64_t timings = 0;   ///< of all ops
+  std::int64_t repeated = 0;  ///< timings that other work of the machine disturbed, in whose place others were taken
+  std::vector<core::NodeId> disturbed;  ///< the first nodes with each op of which no timing was undisturbed
+  double seconds = 0;
+};
 /// The prepared graph with the time of every op on this machine as its cost, in ns. Each is executed alone, warmed up,
-/// on memory that is not in a cache. `before` is called before each; what it throws passes through.
-runtime::MeasuredGraph measure(Backend& backend, const PreparedGraph& graph,
-                               const std::function<void(core::NodeId)>& before = {});
+/// on memory that is not in a cache; the most expensive ones first (runtime::measure_costs).
+Measurement measure(Backend& backend, const PreparedGraph& graph, const MeasureOptions& options = {});
 
 }  // namespace cairn::pipeline

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "cairn/core/bf16.h"
+#include "cairn/core/text.h"
 #include "cairn/pipeline/internal/backends.h"
 #include "cairn/pipeline/run.h"
 
@@ -22,6 +24,7 @@ Comparison compare(const core::Graph& graph, const Execution& a, const Execution
     const auto& y = b.outputs[i];
     ++comparison.outputs;
     comparison.bytes += static_cast<std::int64_t>(x.bytes.size());
+    comparison.synthetic += graph.op(x.node) == nullptr ? 1 : 0;
     if (x.node != y.node || x.output != y.output || x.bytes != y.bytes) {
       comparison.different.push_back(graph.value_name(graph.value({x.node, x.output})));
     }
@@ -33,6 +36,24 @@ Comparison compare(const core::Graph& graph, const Execution& a, const Execution
     comparison.different.push_back(graph.value_name(graph.value({a.sinks[i].node, a.sinks[i].output})));
   }
   return comparison;
+}
+
+std::string compared_text(const Comparison& comparison) {
+  const std::int64_t kept = comparison.outputs - comparison.sinks;
+  std::vector<std::string> parts;
+  if (kept > 0) {
+    // The bytes of a synthetic kernel are a digest of its inputs, spread over its output.
+    const std::string what = comparison.synthetic == 0      ? "kept outputs"
+                             : comparison.synthetic == kept ? "kept digests of synthetic kernels"
+                                                            : fmt::format(
+                                                                  "kept outputs, {} of them digests of synthetic "
+                                                                  "kernels,",
+                                                                  comparison.synthetic);
+    parts.push_back(fmt::format("{} {} ({}) bit by bit", kept, what, core::format_bytes(comparison.bytes)));
+  }
+  if (comparison.sinks > 0)
+    parts.push_back(fmt::format("{} digests of outputs that nobody reads or keeps", comparison.sinks));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 namespace {

@@ -1,6 +1,8 @@
 // Compiled only in builds with CUDA.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
 #include "cairn/cuda/accelerator.h"
@@ -13,6 +15,23 @@ namespace cairn::pipeline {
 namespace {
 
 bool is_tf32(core::Precision precision) { return precision == core::Precision::tf32; }
+
+/// An executor that does not begin a step once a flag is raised.
+class Interruptible final : public runtime::Executor {
+ public:
+  Interruptible(const std::atomic<bool>* stop, cuda::Executor executor) : stop_(stop), executor_(std::move(executor)) {}
+  const runtime::Program& program() const override { return executor_.program(); }
+  runtime::StepReport run(bool time_ops) override {
+    if (is_raised(stop_)) throw core::InterruptedError("interrupted between two executions");
+    return executor_.run(time_ops);
+  }
+  std::vector<runtime::Output> outputs() override { return executor_.outputs(); }
+  std::vector<runtime::SinkDigest> sink_digests() override { return executor_.sink_digests(); }
+
+ private:
+  const std::atomic<bool>* stop_;
+  cuda::Executor executor_;
+};
 
 class CudaBackend : public Backend {
  public:
@@ -28,37 +47,27 @@ class CudaBackend : public Backend {
     return device_.with_scratch(graph, is_tf32(precision));
   }
 
-  Execution execute(const ExecuteRequest& request) override {
-    const auto stop_if_interrupted = [&] {
-      if (is_raised(request.stop)) throw core::InterruptedError("interrupted between two steps");
-    };
-    stop_if_interrupted();
+  std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) override {
     cuda::ExecutorOptions options;
     options.seed = request.seed;
     options.poison = request.poison;
     options.sentinels = request.guard_bytes > 0;
-    cuda::Executor executor(
-        device_,
-        runtime::compile(request.graph, request.schedule, request.plan,
-                         cuda::compile_options(device_, is_tf32(request.precision), request.guard_bytes)),
-        options);
-    Execution execution;
-    execution.report = median_report(request.repeats, [&] {
-      stop_if_interrupted();
-      return executor.run();
-    });
-    // The events that take the times of single ops are kept out of the step that is reported.
-    execution.report.op_seconds = executor.run(true).op_seconds;
-    execution.outputs = keep_bytes(executor.outputs());
-    execution.sinks = executor.sink_digests();
-    return execution;
+    return std::make_unique<Interruptible>(
+        request.stop, cuda::Executor(device_,
+                                     runtime::compile(request.graph, request.schedule, request.plan,
+                                                      cuda::compile_options(device_, is_tf32(request.precision),
+                                                                            request.guard_bytes)),
+                                     options));
   }
+  bool times_ops_for_free() const override { return false; }
 
-  double time_step(const core::Graph& graph, core::Precision precision) override {
-    constexpr double kSeconds = 0.005;
+  runtime::TimedWork time_step(const core::Graph& graph, core::Precision precision,
+                               const std::function<bool()>& expired) override {
     cuda::Executor executor(device_, compile_quickly(graph, cuda::compile_options(device_, is_tf32(precision))));
-    return median_of_runs(executor, kSeconds);
+    return runtime::time_work([&] { return timing_of(executor.run()); },
+                              {.seconds = seconds_of_timing(), .expired = expired});
   }
+  double seconds_of_timing() const override { return 0.005; }
 
   std::int64_t cache_bytes() const override { return device_.info().l2_bytes; }
 

@@ -41,29 +41,32 @@ class HostBackend : public Backend {
     return graph.with_scratch(std::move(scratch));
   }
 
-  Execution execute(const ExecuteRequest& request) override {
+  std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) override {
     runtime::ExecuteOptions options;
     options.seed = request.seed;
     options.poison = request.poison;
     options.sentinels = request.guard_bytes > 0;
     options.rounding_noise = request.rounding_noise;
-    options.before_step = [&](const runtime::Instruction& instruction) {
-      if (is_raised(request.stop))
-        throw core::InterruptedError(fmt::format("interrupted at step {}", instruction.step));
+    options.before_step = [stop = request.stop, before = request.before_step](const runtime::Instruction& instruction) {
+      if (is_raised(stop)) throw core::InterruptedError(fmt::format("interrupted at step {}", instruction.step));
+      if (before) before(instruction);
     };
-    const auto executor = runtime::host_executor(
+    return runtime::host_executor(
         runtime::compile(request.graph, request.schedule, request.plan, {.guard_bytes = request.guard_bytes}), options);
-    Execution execution;
-    execution.report = median_report(request.repeats, [&] { return executor->run(true); });
-    execution.outputs = keep_bytes(executor->outputs());
-    execution.sinks = executor->sink_digests();
-    return execution;
   }
+  bool times_ops_for_free() const override { return true; }
 
-  double time_step(const core::Graph& graph, core::Precision) override {
-    constexpr double kSeconds = 0.02;
-    return median_of_runs(*runtime::host_executor(compile_quickly(graph, {})), kSeconds);
+  runtime::TimedWork time_step(const core::Graph& graph, core::Precision,
+                               const std::function<bool()>& expired) override {
+    runtime::ExecuteOptions options;
+    options.before_step = [&](const runtime::Instruction&) {
+      if (expired && expired()) throw core::InterruptedError("the time to measure is over");
+    };
+    const auto executor = runtime::host_executor(compile_quickly(graph, {}), options);
+    return runtime::time_work([&] { return timing_of(executor->run()); },
+                              {.seconds = seconds_of_timing(), .expired = expired});
   }
+  double seconds_of_timing() const override { return 0.02; }
 
   std::int64_t cache_bytes() const override { return std::int64_t{8} << 20; }
 };

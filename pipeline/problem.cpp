@@ -42,7 +42,9 @@ core::Graph GraphSource::load(const core::Limit& limit) const {
 
 core::Graph GraphSource::as_asked(core::Graph graph) const {
   if (forward) graph = core::forward_part(graph);
-  if (unit_cost) graph = graph.with_costs(std::vector<std::int64_t>(static_cast<std::size_t>(graph.node_count()), 1));
+  if (unit_cost)
+    graph = graph.with_costs(std::vector<std::int64_t>(static_cast<std::size_t>(graph.node_count()), 1),
+                             core::CostUnit{"steps", "--unit-cost"});
   return graph;
 }
 

@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
+#include "cairn/pipeline/internal/backends.h"
 #include "cairn/pipeline/pages.h"
 #include "cairn/pipeline/report/internal/words.h"
 #include "cairn/pipeline/report/report.h"
@@ -17,10 +22,11 @@ ReportTable numbers_of(const Problem& problem, const Decision& decision, const R
                        const std::string& cost_unit) {
   const Decision& baseline = result.baseline;
   const runtime::StepReport &before = result.baseline_run.report, &after = result.scheduled_run.report;
-  ReportTable table{"Numbers",
-                    "Resident bytes stand beside the budget: they are there under every schedule.",
-                    {"", "baseline", "schedule", "change"},
-                    {}};
+  ReportTable table{
+      "Numbers",
+      "Resident bytes stand beside the budget: they are there under every schedule. Time: " + timing_text(result) + ".",
+      {"", "baseline", "schedule", "change"},
+      {}};
   const auto add = [&](std::string name, std::string from, std::string to, std::string change) {
     table.rows.push_back({{std::move(name), std::move(from), std::move(to), std::move(change)}});
   };
@@ -31,8 +37,11 @@ ReportTable numbers_of(const Problem& problem, const Decision& decision, const R
   bytes("planned arena", baseline.plan.bytes, decision.plan.bytes);
   bytes("measured high-water mark", before.measured_peak_bytes, after.measured_peak_bytes);
   const std::int64_t from = baseline.evaluation.cost, to = decision.evaluation.cost;
-  add("cost", html::cost_text(from, cost_unit), html::cost_text(to, cost_unit), html::change(from, to));
-  add("time of a step", fmt::format("{:.3f} ms", before.seconds * 1e3), fmt::format("{:.3f} ms", after.seconds * 1e3),
+  const std::string& source = problem.graph.cost_unit().source;
+  add(source.empty() ? "cost" : fmt::format("cost ({})", source), html::cost_text(from, cost_unit),
+      html::cost_text(to, cost_unit), html::change(from, to));
+  add("time of a step, on this machine", fmt::format("{:.3f} ms", before.seconds * 1e3),
+      fmt::format("{:.3f} ms", after.seconds * 1e3),
       before.seconds > 0 ? fmt::format("\u00d7{:.2f}", after.seconds / before.seconds) : "");
   add("ops executed", html::grouped(baseline.schedule.length()), html::grouped(decision.schedule.length()),
       html::change(baseline.schedule.length(), decision.schedule.length()));
@@ -45,27 +54,175 @@ ReportTable numbers_of(const Problem& problem, const Decision& decision, const R
 
 }  // namespace
 
+std::int64_t synthetic_nodes(const core::Graph& graph) {
+  std::int64_t count = 0;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) count += graph.op(v) == nullptr ? 1 : 0;
+  return count;
+}
+
+std::string_view kernels_of(const core::Graph& graph) {
+  const std::int64_t synthetic = synthetic_nodes(graph);
+  return synthetic == 0 ? "real" : synthetic == graph.node_count() ? "synthetic" : "mixed";
+}
+
+std::string synthetic_note(const core::Graph& graph) {
+  const std::int64_t synthetic = synthetic_nodes(graph);
+  if (synthetic == 0) return "";
+  const std::string which =
+      synthetic == graph.node_count() ? "" : fmt::format(" on {} of {} nodes", synthetic, graph.node_count());
+  return fmt::format("synthetic kernels{}: memory is real, arithmetic is not", which);
+}
+
+std::optional<double> predicted_seconds(const core::Graph& graph, const Decision& decision) {
+  const double unit = graph.cost_unit().seconds();
+  if (unit == 0) return std::nullopt;
+  return static_cast<double>(decision.evaluation.cost) * unit;
+}
+
+bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision) {
+  return graph.cost_unit().source == measured_on(backend, precision);
+}
+
+Spread spread_of(const Execution& execution) {
+  if (execution.timings.empty()) return {};
+  const auto [least, most] = std::ranges::minmax(execution.timings, {}, &runtime::Timing::seconds);
+  return {least.seconds, most.seconds, std::ranges::count(runtime::disturbed(execution.timings), true)};
+}
+
+std::string timing_text(const RunResult& result) {
+  const std::size_t count = result.baseline_run.timings.size();
+  return fmt::format("{}, {}, {}",
+                     count == 1 ? "one execution each" : fmt::format("median of {} executions each", count),
+                     result.interleaved ? "by turns" : "one schedule after the other, as there is no memory for both",
+                     result.warmed_up ? "after one to warm up" : "with nothing to warm up, as the time was over");
+}
+
+std::vector<std::string> notes_of(const core::Graph& graph, const RunResult& result) {
+  std::vector<std::string> notes;
+  if (const std::string note = synthetic_note(graph); !note.empty()) notes.push_back(note);
+  const auto timings =
+      static_cast<std::int64_t>(result.baseline_run.timings.size() + result.scheduled_run.timings.size());
+  const std::int64_t disturbed = spread_of(result.baseline_run).disturbed + spread_of(result.scheduled_run).disturbed;
+  if (2 * disturbed > timings)
+    notes.push_back(
+        fmt::format("the machine was busy: other work disturbed {} of {} timed executions", disturbed, timings));
+  return notes;
+}
+
+namespace {
+
+/// One of the two schedules of a run: executed, and what that left.
+class Turns {
+ public:
+  Turns(Backend& backend, const ExecuteRequest& request, bool baseline, const RunOptions& options)
+      : backend_(backend), baseline_(baseline), progress_(options.progress) {
+    ExecuteRequest told = request;
+    if (progress_) {
+      told.before_step = [this, steps = request.schedule.length()](const runtime::Instruction& instruction) {
+        progress_({baseline_, instruction.step, steps, execution_});
+      };
+    }
+    executor_ = backend.load(told);
+  }
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+  void execute() {
+    const auto steps = static_cast<std::int64_t>(executor_->program().instructions.size());
+    if (progress_) progress_({baseline_, 0, steps, execution_});
+    reports_.push_back(executor_->run(backend_.times_ops_for_free()));
+    seconds_ += reports_.back().seconds;
+    ++execution_;
+  }
+  /// What was executed so far was to warm up.
+  void begin_timing() {
+    reports_.clear();
+    seconds_ = 0;
+  }
+  double seconds() const { return seconds_; }  ///< of what was timed
+
+  Execution finish() {
+    Execution execution;
+    for (const runtime::StepReport& report : reports_) execution.timings.push_back(timing_of(report));
+    const auto middle = reports_.begin() + static_cast<std::ptrdiff_t>((reports_.size() - 1) / 2);
+    std::ranges::nth_element(reports_, middle, {}, &runtime::StepReport::seconds);
+    execution.report = std::move(*middle);
+    // Events on a device that take the times of ops are kept out of the executions that are timed.
+    if (!backend_.times_ops_for_free()) execution.report.op_seconds = executor_->run(true).op_seconds;
+    execution.outputs = keep_bytes(executor_->outputs());
+    execution.sinks = executor_->sink_digests();
+    return execution;
+  }
+
+ private:
+  Backend& backend_;
+  bool baseline_;
+  std::function<void(const RunProgress&)> progress_;
+  std::unique_ptr<runtime::Executor> executor_;
+  std::vector<runtime::StepReport> reports_;
+  std::int64_t execution_ = 0;
+  double seconds_ = 0;
+};
+
+/// Executes each once to warm up, then by turns. Whether there was time for more than to warm up.
+bool take_turns(std::span<Turns* const> all, const RunOptions& options, const core::Stopwatch& watch) {
+  constexpr int kLeast = 3, kMost = 15;
+  constexpr double kEnough = 1;  // seconds of each
+  for (Turns* turns : all) turns->execute();
+  if (options.repeats == 0 && watch.passed()) return false;
+  for (Turns* turns : all) turns->begin_timing();
+  const int most = options.repeats > 0 ? options.repeats : kMost;
+  for (int round = 0; round < most; ++round) {
+    if (options.repeats == 0 && round > 0 && watch.passed()) break;
+    if (options.repeats == 0 && round >= kLeast && all.front()->seconds() > kEnough) break;
+    for (Turns* turns : all) turns->execute();
+  }
+  return true;
+}
+
+}  // namespace
+
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options) {
   const std::int64_t alignment = decision.plan.alignment;
-  const auto execute = [&](const Decision& what) {
-    return backend.execute({.graph = graph.prepared,
-                            .schedule = what.schedule,
-                            .plan = what.plan,
-                            .precision = graph.precision,
-                            .seed = options.seed,
-                            .guard_bytes = what.guard_bytes,
-                            .poison = options.poison,
-                            .repeats = options.repeats,
-                            .stop = options.stop});
-  };
+  const core::Stopwatch watch(options.limit);
   RunResult result;
   result.baseline = decide_on_baseline(graph.prepared, {.alignment = alignment, .guard_bytes = decision.guard_bytes});
-  result.baseline_run = execute(result.baseline);
-  result.scheduled_run = execute(decision);
+  const auto load = [&](const Decision& what) {
+    return std::make_unique<Turns>(backend,
+                                   ExecuteRequest{.graph = graph.prepared,
+                                                  .schedule = what.schedule,
+                                                  .plan = what.plan,
+                                                  .precision = graph.precision,
+                                                  .seed = options.seed,
+                                                  .guard_bytes = what.guard_bytes,
+                                                  .poison = options.poison,
+                                                  .stop = options.limit.stop},
+                                   &what == &result.baseline, options);
+  };
+  std::unique_ptr<Turns> baseline = load(result.baseline), scheduled;
+  try {
+    scheduled = load(decision);
+  } catch (const core::DeviceError&) {
+    // There is no room for both at once.
+  }
+  result.interleaved = scheduled != nullptr;
+  if (scheduled) {
+    result.warmed_up = take_turns(std::array{baseline.get(), scheduled.get()}, options, watch);
+    result.baseline_run = baseline->finish();
+  } else {
+    result.warmed_up = take_turns(std::array{baseline.get()}, options, watch);
+    result.baseline_run = baseline->finish();
+    baseline.reset();
+    scheduled = load(decision);
+    result.warmed_up = take_turns(std::array{scheduled.get()}, options, watch) && result.warmed_up;
+  }
+  result.scheduled_run = scheduled->finish();
+  baseline.reset();
+  scheduled.reset();
   result.comparison = compare(graph.prepared, result.baseline_run, result.scheduled_run);
   result.loss = loss_of(graph.prepared, result.scheduled_run);
   if (options.check_on_host)
-    result.host_check = check_with_host(graph, result.scheduled_run, alignment, options.seed, options.stop);
+    result.host_check = check_with_host(graph, result.scheduled_run, alignment, options.seed, options.limit.stop);
   return result;
 }
 
@@ -91,7 +248,8 @@ std::string run_page(const Problem& problem, const Backend& backend, const Decis
   add_cost_fact(page, problem, decision.evaluation);
   add_budget(page, problem, decision.budgeted_bytes);
   const bool identical = result.comparison.identical();
-  page.facts.push_back({"Outputs", identical ? "identical" : "different", "of baseline and schedule",
+  page.notes = notes_of(problem.graph, result);
+  page.facts.push_back({"Outputs", identical ? "identical" : "different", compared_text(result.comparison),
                         identical ? ReportFact::Tone::good : ReportFact::Tone::bad});
   page.tradeoff = tradeoff_of(problem, tradeoffs, decision.predicted_peak, decision.evaluation.cost);
   page.tables.push_back(numbers_of(problem, decision, result, page.cost_unit));

@@ -2,11 +2,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/precision.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/problem.h"
@@ -15,16 +18,22 @@
 
 namespace cairn::pipeline {
 
-/// What two executions left behind, compared.
+/// What two executions left behind, compared. What a synthetic kernel leaves is a digest of all that it depends on, not
+/// a result.
 struct Comparison {
-  std::int64_t outputs = 0;  ///< kept ones and sinks
-  std::int64_t sinks = 0;
-  std::int64_t bytes = 0;              ///< of the kept outputs
+  std::int64_t outputs = 0;            ///< kept ones and sinks
+  std::int64_t sinks = 0;              ///< outputs that nobody reads or keeps: compared by digest
+  std::int64_t synthetic = 0;          ///< kept outputs of synthetic kernels: they are digests
+  std::int64_t bytes = 0;              ///< of all kept outputs
   std::vector<std::string> different;  ///< names of the nodes whose bytes differ
   bool identical() const { return different.empty(); }
+  std::int64_t digests() const { return sinks + synthetic; }
 };
 /// Compares every kept output bit by bit, and every sink by the digest of its bytes.
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b);
+/// What was compared, and how: "108 kept outputs (6.25 MiB) bit by bit, 2 digests of outputs that nobody reads or
+/// keeps".
+std::string compared_text(const Comparison& comparison);
 
 /// Kept outputs beside the host's. The error of an output is ||difference|| / ||host's||. What it may be depends on how
 /// the model amplifies rounding (batch norm over few values amplifies it without bounds), so it is measured: the host
@@ -46,25 +55,61 @@ Closeness check_with_host(const PreparedGraph& graph, const Execution& execution
 /// The value of the first kept loss, where the graph has one.
 std::optional<double> loss_of(const core::Graph& graph, const Execution& execution);
 
+/// Nodes of a graph without an op, which the synthetic kernel executes.
+std::int64_t synthetic_nodes(const core::Graph& graph);
+/// "real", "synthetic", or "mixed": the kernels that execute the graph.
+std::string_view kernels_of(const core::Graph& graph);
+/// What must be said of an execution with synthetic kernels; empty where there are none.
+std::string synthetic_note(const core::Graph& graph);
+
+/// How far a run is.
+struct RunProgress {
+  bool baseline = false;             ///< it executes the baseline, else the schedule
+  std::int64_t step = 0, steps = 0;  ///< of that execution
+  std::int64_t execution = 0;        ///< of that schedule: 0 warms up, then come those that are timed
+};
+
 struct RunOptions {
   std::uint64_t seed = 0;      ///< of the resident tensors' values
   bool poison = false;         ///< fills a buffer with NaN when it dies
-  int repeats = 1;             ///< ExecuteRequest::repeats
+  int repeats = 0;             ///< timed executions; 0: 3 to 15, those that fit into a second and into the limit
+  core::Limit limit = {};      ///< no more executions than are needed are begun once its time is over; stop ends all
   bool check_on_host = false;  ///< fills RunResult::host_check
-  const std::atomic<bool>* stop = nullptr;
+  std::function<void(const RunProgress&)> progress = {};
 };
 
 /// A decision executed, and the baseline beside it.
 struct RunResult {
   Decision baseline;
   Execution baseline_run, scheduled_run;
+  /// Baseline and schedule were executed by turns; else, where memory does not suffice for both, one after the other.
+  bool interleaved = false;
+  bool warmed_up = false;  ///< both were executed once more before, untimed; not where the time was over
   Comparison comparison;
   std::optional<double> loss;
   std::optional<Closeness> host_check;
 };
 
+/// The seconds of an execution that the costs of its graph predict: for the machine that they are of, which
+/// core::CostUnit::source names. None where they are no times.
+std::optional<double> predicted_seconds(const core::Graph& graph, const Decision& decision);
+/// Whether costs were measured on this backend in this precision, so that predictions and times are of one machine.
+bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision);
+
+/// Least and most of what was timed, and how many of the executions other work of the machine disturbed.
+struct Spread {
+  double least = 0, most = 0;
+  std::int64_t disturbed = 0;
+};
+Spread spread_of(const Execution& execution);
+/// How the times of a run were taken, in words: "median of 7 executions each, by turns, after one to warm up".
+std::string timing_text(const RunResult& result);
+/// What must be said of a run beside its figures, each in a line: synthetic kernels, a busy machine.
+std::vector<std::string> notes_of(const core::Graph& graph, const RunResult& result);
+
 /// Executes the baseline and `decision`, which was made for graph.prepared, with the same alignment and guards, and
-/// compares them. Throws as Backend::execute.
+/// compares them. Each is executed once to warm up, then both by turns (baseline, schedule, baseline, ...), and the
+/// medians count. Throws as Backend::load and Executor::run.
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options = {});
 
 /// Chrome/Perfetto trace of a run (core/formats/files.h): both executions with their measured times.

@@ -30,6 +30,9 @@ struct StepReport {
   std::int64_t measured_peak_bytes = 0;
   std::int64_t live_peak_bytes = 0;  ///< most bytes in live buffers at once
   std::vector<double> op_seconds;    ///< one an instruction, if asked for with time_ops
+  // What other work of the machine took from the step meanwhile; 0 on a device and where the system does not tell.
+  double delayed_seconds = 0;    ///< the process's threads, together, were ready to run and had no core
+  std::int64_t preemptions = 0;  ///< involuntary context switches of the process
 };
 
 /// The bytes of one kept output or resident gradient after a step.

@@ -75,19 +75,143 @@ std::int64_t sample_copies(const core::Graph& graph, core::NodeId v, std::int64_
   return std::clamp<std::int64_t>((2 * cache_bytes + bytes - 1) / bytes, 1, kMost);
 }
 
-MeasuredGraph measure_costs(const core::Graph& graph, const std::function<double(core::NodeId)>& measure) {
-  std::map<std::string, std::int64_t> cost_of;
-  MeasuredGraph result;
-  std::vector<std::int64_t> cost(graph.view().cost, graph.view().cost + graph.node_count());
+namespace {
+
+bool has_evidence(const Timing& timing) {
+  return timing.preemptions > 0 || timing.delayed_seconds > 0.1 * timing.seconds;
+}
+
+/// Place of the least timing, of those without evidence where there is one.
+std::size_t reference_of(std::span<const Timing> timings) {
+  std::size_t least = 0;
+  for (std::size_t i = 1; i < timings.size(); ++i) {
+    const bool worse = has_evidence(timings[i]), than = has_evidence(timings[least]);
+    if (worse != than ? than : timings[i].seconds < timings[least].seconds) least = i;
+  }
+  return least;
+}
+
+}  // namespace
+
+std::vector<bool> disturbed(std::span<const Timing> timings) {
+  constexpr double kFar = 2, kNear = 1.2, kMostlyWaiting = 0.5;
+  std::vector<bool> result(timings.size());
+  if (timings.empty()) return result;
+  const Timing& reference = timings[reference_of(timings)];
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    const Timing& timing = timings[i];
+    result[i] = timing.seconds > kFar * reference.seconds ||
+                (has_evidence(timing) && timing.seconds > kNear * reference.seconds) ||
+                timing.delayed_seconds > kMostlyWaiting * timing.seconds;
+  }
+  return result;
+}
+
+TimedWork time_work(const std::function<Timing()>& run, const TimingOptions& options) {
+  const auto expired = [&] { return options.expired && options.expired(); };
+  std::vector<Timing> timings{run()};
+  std::vector<bool> flags{false};
+  double total = 0;
+  if (!expired()) timings.clear();  // that was to warm up
+  while (timings.empty() || !expired()) {
+    timings.push_back(run());
+    total += timings.back().seconds;
+    flags = disturbed(timings);
+    int clean = 0, repeats = 0;
+    double clean_seconds = 0;
+    for (std::size_t i = 0; i < timings.size(); ++i) {
+      if (!flags[i]) clean_seconds += timings[i].seconds;
+      ++(flags[i] ? repeats : clean);
+    }
+    if (clean >= options.most || (clean >= options.least && clean_seconds >= options.seconds)) break;
+    const double undisturbed =
+        std::max(options.seconds, options.least * std::ranges::min(timings, {}, &Timing::seconds).seconds);
+    if (repeats > 0 && clean + repeats >= options.least && total > options.most_effort * undisturbed) break;
+  }
+  TimedWork result;
+  result.timings = static_cast<std::int64_t>(timings.size());
+  result.repeated = std::ranges::count(flags, true);
+  result.disturbed = result.repeated == result.timings;
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    if (!flags[i]) seconds.push_back(timings[i].seconds);
+  }
+  result.seconds = result.disturbed ? std::ranges::min(timings, {}, &Timing::seconds).seconds : median(seconds);
+  return result;
+}
+
+std::vector<DistinctOp> distinct_ops(const core::Graph& graph) {
+  std::map<std::string, DistinctOp> of_signature;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.op(v) == nullptr) continue;
-    const auto [known, is_new] = cost_of.try_emplace(op_signature(graph, v), 0);
-    if (is_new) known->second = std::max<std::int64_t>(1, std::llround(measure(v) * 1e9));
-    cost[v] = known->second;
-    ++result.measured_nodes;
+    DistinctOp& op = of_signature[op_signature(graph, v)];
+    if (op.nodes++ == 0) op.node = v;
+    op.cost += graph.cost(v);
   }
-  result.distinct_ops = static_cast<std::int64_t>(cost_of.size());
-  result.graph = graph.with_costs(std::move(cost));
+  std::vector<DistinctOp> ops;
+  for (const auto& [signature, op] : of_signature) ops.push_back(op);
+  std::ranges::sort(ops, [](const DistinctOp& a, const DistinctOp& b) {
+    return a.cost != b.cost ? a.cost > b.cost : a.node < b.node;
+  });
+  return ops;
+}
+
+double remaining_seconds(double seconds, double seconds_of_op, std::int64_t ops_done, double work_done,
+                         std::int64_t ops_left, double work_left) {
+  const double beyond = std::max(0.0, seconds - seconds_of_op * static_cast<double>(ops_done));
+  return seconds_of_op * static_cast<double>(ops_left) + (work_done > 0 ? beyond / work_done * work_left : 0);
+}
+
+MeasuredGraph measure_costs(const core::Graph& graph, const std::function<std::optional<double>(core::NodeId)>& measure,
+                            const std::string& source) {
+  MeasuredGraph result;
+  std::map<std::string, std::int64_t> cost_of;
+  std::vector<double> ratios;  // of times to former costs
+  const std::vector<DistinctOp> ops = distinct_ops(graph);
+  result.distinct_ops = static_cast<std::int64_t>(ops.size());
+  for (const DistinctOp& op : ops) {
+    const std::optional<double> seconds = measure(op.node);
+    if (!seconds) break;
+    const std::int64_t cost = std::max<std::int64_t>(1, std::llround(*seconds * 1e9));
+    cost_of.emplace(op_signature(graph, op.node), cost);
+    if (graph.cost(op.node) > 0) ratios.push_back(static_cast<double>(cost) / static_cast<double>(graph.cost(op.node)));
+  }
+  result.measured_ops = static_cast<std::int64_t>(cost_of.size());
+  if (result.measured_ops < result.distinct_ops && !ratios.empty()) result.scale = median(std::move(ratios));
+
+  std::vector<std::int64_t> cost(graph.view().cost, graph.view().cost + graph.node_count());
+  std::int64_t others = 0;  // nodes without an op that cost something
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.op(v) == nullptr) {
+      others += cost[v] > 0 ? 1 : 0;
+      continue;
+    }
+    const auto known = cost_of.find(op_signature(graph, v));
+    if (known != cost_of.end()) {
+      cost[v] = known->second;
+      ++result.measured_nodes;
+    } else {
+      result.unmeasured.push_back(v);
+      if (result.scale != 1)
+        cost[v] = std::max<std::int64_t>(1, std::llround(static_cast<double>(cost[v]) * result.scale));
+    }
+  }
+
+  constexpr std::size_t kMostText = 400;  // core::check_cost_unit
+  core::CostUnit unit = graph.cost_unit();
+  if (result.measured_nodes > 0) {
+    const std::string former = unit.source.empty() ? "the costs that were given" : unit.source;
+    std::string text = source;
+    if (!result.unmeasured.empty())
+      text += fmt::format("; {} nodes not measured: {}{}", result.unmeasured.size(), former,
+                          result.scale != 1 ? fmt::format(", times {:.4g}", result.scale) : "");
+    if (others > 0) text += fmt::format("; {} nodes without an op: {}", others, former);
+    if (text.size() > kMostText) text = text.substr(0, kMostText - 3) + "...";
+    // Costs of nodes without an op may be of any unit.
+    const bool mixed = others > 0 && unit.name != core::kNanoseconds;
+    unit = {mixed ? "" : core::kNanoseconds, std::move(text)};
+  }
+  result.graph = graph.with_costs(std::move(cost), std::move(unit));
   return result;
 }
 

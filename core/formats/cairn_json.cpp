@@ -296,6 +296,13 @@ Graph graph_from_cairn_json(const Json& file, std::string_view origin) {
   const std::int64_t version = check_header(file, "cairn.graph", top, nullptr, {}, 2);
   GraphBuilder builder(string_or(file, "name", top, ""));
 
+  const CostUnit unit{string_or(file, "cost_unit", top, ""), string_or(file, "cost_source", top, "")};
+  try {
+    builder.set_cost_unit(unit);
+  } catch (const InputError& error) {
+    top.fail(error.what());
+  }
+
   const std::int64_t listed_bytes = read_residents(file, builder, top);
   const std::int64_t bytes = int_or(file, "resident_bytes", top, listed_bytes);
   if (bytes < listed_bytes || bytes > kBytesLimit) {
@@ -335,6 +342,8 @@ std::string graph_to_json(const Graph& graph) {
                    {"version", version_2 ? 2 : 1},
                    {"name", graph.name()},
                    {"resident_bytes", graph.resident_bytes()}};
+  if (!graph.cost_unit().name.empty()) head["cost_unit"] = graph.cost_unit().name;
+  if (!graph.cost_unit().source.empty()) head["cost_source"] = graph.cost_unit().source;
   if (graph.order_was_given()) {
     head["order"] = std::vector<NodeId>(graph.input_order().begin(), graph.input_order().end());
   }

@@ -260,6 +260,7 @@ class TraceToGraph {
   TraceToGraph(Trace trace, std::string_view origin)
       : trace_(std::move(trace)), origin_(origin), version_(trace_.storages.size()) {
     const std::size_t slash = origin.find_last_of('/');
+    builder_.set_cost_unit({kNanoseconds, "times of the trace"});
     builder_.set_name(std::string(slash == std::string_view::npos ? origin : origin.substr(slash + 1)));
   }
 

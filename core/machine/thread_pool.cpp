@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -17,17 +16,6 @@ namespace cairn::core {
 namespace {
 
 using std::chrono::steady_clock;
-
-int default_thread_count() {
-  for (const char* variable : {"CAIRN_THREADS", "OMP_NUM_THREADS"}) {
-    const char* value = std::getenv(variable);
-    const long threads = value == nullptr ? 0 : std::strtol(value, nullptr, 10);  // of a list, the outermost level's
-    if (threads > 0) return static_cast<int>(std::min(threads, 4096L));
-  }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-std::atomic<int> chosen_threads = 0;
 
 /// The next loop often follows within microseconds, and to sleep and be woken takes as long.
 constexpr std::chrono::microseconds kSpin{20};
@@ -155,14 +143,6 @@ class Pool {
 };
 
 }  // namespace
-
-int thread_count() {
-  static const int usual = default_thread_count();
-  const int chosen = chosen_threads;
-  return chosen > 0 ? chosen : usual;
-}
-
-void set_thread_count(int threads) { chosen_threads = threads; }
 
 void run_blocks(std::int64_t n, std::int64_t block, int threads, LoopBody body, const void* context) {
   const std::int64_t blocks = (n + block - 1) / block;

@@ -3,17 +3,13 @@
 #include <cstdint>
 #include <memory>
 
+#include "cairn/core/threads.h"
+
 /// The threads of this process that share its loops: the one pool under the runtime's kernels, the simulator and the
 /// solvers. A thread that starts a loop works on it itself, and the pool's threads help if they come in time; nobody
 /// waits for one that has not begun, and all waiting blocks after some microseconds, so that a loop slows down in
 /// proportion where the cores have other work too.
 namespace cairn::core {
-
-/// Threads of a loop that asks for no number: CAIRN_THREADS, else OMP_NUM_THREADS, else the cores that this process may
-/// run on. At least 1.
-int thread_count();
-/// Sets it for the whole process; 0 goes back to the default.
-void set_thread_count(int threads);
 
 /// A piece of a loop: [begin, end), on one of its threads, numbered from 0 (the one that started the loop).
 using LoopBody = void (*)(const void* context, std::int64_t begin, std::int64_t end, int thread);

@@ -61,6 +61,7 @@ class OperationWriter {
   /// it can run when that part of the forward pass has run again: of its layer's, the last that comes no later than any
   /// last reader of what it reads of the forward pass.
   core::GraphBuilder finish();
+  const core::Roofline& roofline() const { return roofline_; }
 
  private:
   core::NodeId append(std::string_view what, Values inputs, std::int64_t size, std::int64_t cost);

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cairn/pipeline/backend.h"
@@ -34,32 +32,8 @@ inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& out
   return kept;
 }
 
-/// Runs `repeats` times and gives the report of the median time; where there are several runs, the first one warms up
-/// and is not counted.
-template <class Run>
-runtime::StepReport median_report(int repeats, const Run& run) {
-  std::vector<runtime::StepReport> reports;
-  for (int i = 0; i < repeats; ++i) {
-    runtime::StepReport report = run();
-    if (i > 0 || repeats == 1) reports.push_back(std::move(report));
-  }
-  const auto middle = reports.begin() + static_cast<std::ptrdiff_t>((reports.size() - 1) / 2);
-  std::nth_element(reports.begin(), middle, reports.end(),
-                   [](const runtime::StepReport& a, const runtime::StepReport& b) { return a.seconds < b.seconds; });
-  return std::move(*middle);
-}
-
-/// Seconds of a step: after one to warm up, the median of as many as fit into `seconds`, from 5 to 100.
-inline double median_of_runs(runtime::Executor& executor, double seconds) {
-  constexpr std::size_t kLeast = 5, kMost = 100;
-  executor.run();
-  std::vector<double> times;
-  double total = 0;
-  while (times.size() < kLeast || (times.size() < kMost && total < seconds)) {
-    times.push_back(executor.run().seconds);
-    total += times.back();
-  }
-  return runtime::median(std::move(times));
+inline runtime::Timing timing_of(const runtime::StepReport& report) {
+  return {report.seconds, report.delayed_seconds, report.preemptions};
 }
 
 /// The baseline order with a plan that took no time.

@@ -97,7 +97,7 @@ struct Report {
   std::optional<ReportBuffers> buffers;  ///< instead of a graph with schedules
 };
 
-/// "ns" where ops tell that costs are times; empty where they may be anything.
+/// "ns" for times; else the unit that the graph names, or "cost units".
 std::string cost_unit_of(const core::Graph& graph);
 
 /// The page. A few megabytes at most, whatever the size of the graph. Throws InputError on an invalid schedule.

@@ -10,12 +10,7 @@
 
 namespace cairn::pipeline {
 
-std::string cost_unit_of(const core::Graph& graph) {
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.op(v) != nullptr) return "ns";
-  }
-  return "";
-}
+std::string cost_unit_of(const core::Graph& graph) { return core::to_string(graph.cost_unit()); }
 
 namespace html {
 

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
 #include "cairn/runtime/host/kernels.h"
 #include "cairn/runtime/host/synthetic.h"
+#include "cairn/runtime/internal/delays.h"
 #include "cairn/runtime/internal/element.h"
 #include "cairn/runtime/internal/execution.h"
 #include "cairn/runtime/internal/loops.h"
@@ -58,6 +60,7 @@ class HostExecutor final : public Executor {
     sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
+    delays_.emplace();  // now that all threads are there
   }
 
   const Program& program() const override { return program_; }
@@ -66,6 +69,7 @@ class HostExecutor final : public Executor {
     StepReport report;
     if (time_ops) report.op_seconds.resize(program_.instructions.size());
     begin();
+    const Delays before = delays_->now();
     const auto start = std::chrono::steady_clock::now();
     for (const Instruction& instruction : program_.instructions) {
       const auto op_start = std::chrono::steady_clock::now();
@@ -73,6 +77,9 @@ class HostExecutor final : public Executor {
       if (time_ops) report.op_seconds[static_cast<std::size_t>(instruction.step)] = seconds_since(op_start);
     }
     report.seconds = seconds_since(start);
+    const Delays delays = delays_->now() - before;
+    report.delayed_seconds = delays.seconds;
+    report.preemptions = delays.preemptions;
     report.measured_peak_bytes = measured_peak_bytes(program_, options_.poison, arena_.high_water(), arena_.touched());
     report.live_peak_bytes = lives_.live_peak_bytes;
     return report;
@@ -233,6 +240,7 @@ class HostExecutor final : public Executor {
   std::vector<std::span<std::byte>> byte_outputs_;
   std::vector<void*> more_outputs_;  ///< of an op, beyond the first
   std::vector<SinkDigest> sinks_;
+  std::optional<DelayClock> delays_;
 };
 
 }  // namespace

@@ -11,9 +11,11 @@
 namespace cairn::runtime::kernels {
 namespace {
 
-// We cut products ourselves, so BLAS must not: its own cut depends on the number of threads.
+// We cut products ourselves, so BLAS must not: its own cut depends on the number of threads. An OpenBLAS that is built
+// on OpenMP keeps that number for each thread that calls it; where one of the pool's were left out, every block of a
+// product would start a team of its own, whose threads spin for each other.
 void keep_blas_single_threaded() {
-  static const bool done = [] {
+  thread_local const bool done = [] {
     openblas_set_num_threads(1);
     return true;
   }();
@@ -79,7 +81,9 @@ void blas(const Gemm<double>& g) {
 
 template <class T>
 void product(const Gemm<T>& g) {
-  is_small(g) ? small_product(g) : blas(g);
+  if (is_small(g)) return small_product(g);
+  keep_blas_single_threaded();
+  blas(g);
 }
 
 // Rows (or columns) of one block: at most 16 blocks, none narrower than 32 nor below about a million multiplications.
@@ -97,13 +101,11 @@ std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k
 
 template <class T>
 void gemm(const Gemm<T>& call) {
-  keep_blas_single_threaded();
   product(call);
 }
 
 template <class T>
 void parallel_gemm(const Gemm<T>& call) {
-  keep_blas_single_threaded();
   if (call.m >= call.n) {
     for_blocks(call.m, block_extent(call.m, call.n, call.k), [&](std::int64_t begin, std::int64_t end) {
       Gemm<T> part = call;
@@ -135,7 +137,6 @@ namespace cairn::runtime {
 void warm_up_kernels() {
   constexpr std::int64_t kSide = 104;  // large enough to be BLAS's
   static const std::array<float, kSide * kSide> zeros{};
-  kernels::keep_blas_single_threaded();
   core::on_every_thread([] {
     std::array<float, kSide * kSide> c;
     kernels::gemm<float>({.m = kSide,

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cairn/core/error.h"
+#include "cairn/core/threads.h"
 #include "cairn/solvers/engines/internal/engine.h"
 #include "cairn/solvers/engines/internal/library.h"
 #include "cairn/solvers/engines/internal/wire_format.h"
@@ -99,8 +100,8 @@ double last_solution_seconds(std::string_view log) {
 std::string parameters_of(const EngineOptions& options) {
   MessageWriter parameters;
   const bool counted = options.limit.counts_work();
-  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  parameters.whole(field::kWorkers, counted ? 1 : std::max(threads, 1));
+  const int threads = options.threads > 0 ? options.threads : core::thread_count();
+  parameters.whole(field::kWorkers, counted ? 1 : threads);
   parameters.whole(field::kSeed, static_cast<std::int64_t>(options.seed & 0x3fffffff));
   if (std::isfinite(options.limit.seconds)) parameters.real(field::kSeconds, std::max(options.limit.seconds, 0.0));
   if (counted) {

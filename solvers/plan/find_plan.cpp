@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "cairn/core/threads.h"
 #include "cairn/solvers/plan/internal/exact.h"
 #include "cairn/solvers/plan/planner.h"
 
@@ -127,8 +128,7 @@ class Finder {
   /// Looks for offsets below `capacity`, with at most `work` of what is left of the limit.
   Verdict fit(std::int64_t capacity, std::int64_t work) {
     const bool everywhere_alike = options_.limit.work < kEndless;
-    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    const int threads = options_.threads > 0 ? options_.threads : cores;
+    const int threads = options_.threads > 0 ? options_.threads : core::thread_count();
     const int strategies = everywhere_alike ? 2 : std::clamp(threads, 2, 8);
     core::Limit limit = watch_.rest();
     limit.work = std::min(limit.work, work);

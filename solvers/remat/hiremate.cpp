@@ -14,6 +14,7 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
+#include "cairn/core/threads.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/internal/engine.h"
 #include "cairn/solvers/remat/internal/group_graph.h"
@@ -363,9 +364,7 @@ class Hierarchy {
     return schedule;
   }
 
-  int threads() const {
-    return options_.threads > 0 ? options_.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  }
+  int threads() const { return options_.threads > 0 ? options_.threads : core::thread_count(); }
   /// CP-SAT's searches complement each other: a few more than there are cores find more.
   int engine_threads() const { return std::max(threads(), 4); }
 

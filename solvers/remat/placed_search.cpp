@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cairn/core/random.h"
+#include "cairn/core/threads.h"
 #include "cairn/solvers/remat/internal/annealer.h"
 #include "cairn/solvers/remat/internal/placement.h"
 
@@ -152,7 +153,7 @@ PlacedSolution search_placed(const core::Graph& graph, const std::vector<PlacedS
     if (std::max(graph.size(v), graph.scratch(v)) > options.budget) return {};
   }
   int count = options.islands;
-  if (count == 0 && !options.limit.counts_work()) count = static_cast<int>(std::thread::hardware_concurrency());
+  if (count == 0 && !options.limit.counts_work()) count = core::thread_count();
   if (count <= 0) count = 2;
   core::Limit limit = options.limit;
   if (limit.counts_work()) limit.work /= count;

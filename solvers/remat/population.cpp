@@ -12,6 +12,7 @@
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
 #include "cairn/core/random.h"
+#include "cairn/core/threads.h"
 #include "cairn/solvers/remat/internal/refine.h"
 
 namespace cairn::solvers {
@@ -227,8 +228,7 @@ class Population {
              const PopulationOptions& options, sim::Simulator& simulator)
       : graph_(graph), budget_(budget), options_(options), simulator_(simulator), rank_(input_ranks(graph)) {
     for (const core::Schedule& start : starts) candidates_.push_back({start.steps, islands_++});
-    const int threads =
-        options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int threads = options.threads > 0 ? options.threads : core::thread_count();
     for (int t = 0; t < threads; ++t) editors_.emplace_back(graph, budget, options.scope, rank_);
     survivors_.resize(islands_);
     evaluate();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cairn/core/random.h"
+#include "cairn/core/threads.h"
 #include "cairn/solvers/remat/internal/annealer.h"
 #include "cairn/solvers/remat/internal/live_set_search.h"
 #include "cairn/solvers/remat/internal/window.h"
@@ -147,7 +148,7 @@ class Search {
          core::Stopwatch& watch)
       : graph_(graph), options_(options), search_(search), incumbent_(incumbent), watch_(watch), limit_(watch.rest()) {
     int count = search.islands;
-    if (count == 0 && !limit_.counts_work()) count = static_cast<int>(std::thread::hardware_concurrency());
+    if (count == 0 && !limit_.counts_work()) count = core::thread_count();
     if (count == 0) count = 2;
     core::Random random(options.seed + 1);
     for (int i = 0; i < count; ++i) {

@@ -339,6 +339,59 @@ TEST_CASE("run executes graphs without ops by the synthetic kernel") {
   CHECK(json["scheduled"]["measured_peak_bytes"] == 50);
   CHECK(json["scheduled"]["recomputed"] == 1);
   CHECK(json["scheduled"]["cost_increase_pct"].get<double>() == Approx(10));
+  CHECK(json["kernels"] == "synthetic");
+  CHECK(json["synthetic_nodes"] == 4);
+  CHECK(json["note"] == "synthetic kernels: memory is real, arithmetic is not");
+  CHECK(json["digests_compared"] == 1);
+  const auto table =
+      test::run_command({"run", graph, "--budget", "50", "--alignment", "1", "--report", folder / "r.html"});
+  CHECK(table.out.find("\nsynthetic kernels: memory is real, arithmetic is not\n") != std::string::npos);
+  CHECK(table.out.find("1 kept digests of synthetic kernels (10 B) bit by bit: identical") != std::string::npos);
+  CHECK(table.out.find(" cost units") != std::string::npos);
+  CHECK(table.out.find("predicted time") == std::string::npos);
+  CHECK(test::read_text(folder / "r.html").find("synthetic kernels: memory is real, arithmetic is not") !=
+        std::string::npos);
+  const Json real = run_json(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%", "--repeat", "2"});
+  CHECK(real["kernels"] == "real");
+  CHECK(real["synthetic_nodes"] == 0);
+  CHECK(real["digests_compared"] == 0);
+}
+
+TEST_CASE("run times baseline and schedule by turns, and says how often and how far apart") {
+  const Json json = run_json(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%", "--repeat", "4"});
+  CHECK(json["timing"]["executions"] == 4);
+  CHECK(json["timing"]["warm_ups"] == 1);
+  CHECK(json["timing"]["interleaved"] == true);
+  for (const auto& part : {json["baseline"], json["scheduled"]}) {
+    CHECK(part["executions"] == 4);
+    CHECK(part["seconds_min"].get<double>() <= part["seconds"].get<double>());
+    CHECK(part["seconds"].get<double>() <= part["seconds_max"].get<double>());
+  }
+  const Json several = run_json(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%"});
+  CHECK(several["timing"]["executions"].get<int>() >= 3);
+  const std::string table =
+      test::run_command(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%", "--repeat", "4"}).out;
+  CHECK(table.find("time: median of 4 executions each, by turns, after one to warm up\n") != std::string::npos);
+}
+
+TEST_CASE("commands that use threads take --threads, and refuse what is no number of them") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const std::vector<Words> commands = {{"info", graph},
+                                       {"solve", graph, "--budget", "100%"},
+                                       {"run", graph, "--budget", "100%"},
+                                       {"pareto", graph},
+                                       {"measure", graph},
+                                       {"simulate", graph, "--random", "100"},
+                                       {"bench", "evaluate"}};
+  for (const Words& command : commands) {
+    INFO(command.front());
+    CHECK(test::run_command(command + Words{"--threads", "1", "--json"}).code == 0);
+    for (const char* wrong : {"0", "-1", "two", "5000"}) {
+      test::check_error(test::run_command(command + Words{"--threads", wrong}), 2, {"--threads"});
+    }
+  }
+  CHECK(run_json({"run", graph, "--budget", "100%", "--threads", "3"})["threads"] == 3);
 }
 
 TEST_CASE("run compares what nobody reads and nobody keeps") {
@@ -353,7 +406,7 @@ TEST_CASE("run compares what nobody reads and nobody keeps") {
   CHECK(json["bytes_compared"] == 0);
   CHECK(json["scheduled"]["recomputed"] == 1);
   const auto table = test::run_command({"run", graph, "--budget", "50", "--alignment", "1"});
-  CHECK(table.out.find("1 outputs that nobody reads or keeps compared") != std::string::npos);
+  CHECK(table.out.find("compared 1 digests of outputs that nobody reads or keeps: identical") != std::string::npos);
 }
 
 TEST_CASE("guards are beside the budget") {

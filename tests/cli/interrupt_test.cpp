@@ -94,3 +94,30 @@ TEST_CASE("Ctrl-C in an order solver keeps the best order and exits with 130") {
     CHECK(outcome.json()["peak_bytes"] == evaluation.peak);
   }
 }
+
+TEST_CASE("Ctrl-C in measure writes what is measured, a valid graph, and names what is not") {
+  const test::Folder folder;
+  const std::string given = folder / "g.json", file = folder / "m.json";
+  REQUIRE(test::run_command({"model", "resnet50", "--batch", "8", "--image", "128", "-o", given}).code == 0);
+  const core::Graph before = core::load_graph(given);
+
+  const test::Outcome outcome = interrupted({"measure", given, "-o", file, "--json"});
+
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 130);
+  CHECK(outcome.err.find("interrupted; ") != std::string::npos);
+  const auto json = outcome.json();
+  CHECK(json["interrupted"] == true);
+  const auto unmeasured = static_cast<std::int64_t>(json["unmeasured_nodes"].size());
+  CHECK(unmeasured + json["measured_nodes"].get<std::int64_t>() == before.node_count());
+  REQUIRE(unmeasured > 0);
+  if (json["measured_nodes"] == 0) {
+    CHECK(outcome.err.find("nothing was written") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(file));
+    return;
+  }
+  CHECK(outcome.err.find("written to '" + file + "'") != std::string::npos);
+  const core::Graph measured = core::load_graph(file);
+  CHECK(measured.fingerprint() == before.fingerprint());
+  CHECK(measured.cost_unit().source.find(std::to_string(unmeasured) + " nodes not measured") != std::string::npos);
+}

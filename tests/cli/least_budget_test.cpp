@@ -128,7 +128,7 @@ TEST_CASE("info bounds the cost within a budget") {
   CHECK(fits["lower_bound_cost_scope"] == "any schedule");
   CHECK(fits["gap_pct"] == 0);
   CHECK(run_command({"info", graph, "--budget", "50"})
-            .out.find("11 (+10.00%): no schedule within the budget costs less\n") != std::string::npos);
+            .out.find("11 cost units (+10.00%): no schedule within the budget costs less\n") != std::string::npos);
   const Json free = run_json({"info", graph, "--budget", "60"});
   CHECK(free["cost_within_budget"] == 10);
   CHECK(free["lower_bound_cost"] == 10);

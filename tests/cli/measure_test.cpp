@@ -62,8 +62,87 @@ TEST_CASE("measure keeps the costs of nodes without an op") {
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(outcome.json()["measured_nodes"] == 0);
+  CHECK(outcome.json()["nodes_without_op"] == 4);
+  CHECK(test::run_command({"measure", graph}).out.find("4 of 4 nodes, which keep their costs") != std::string::npos);
   const core::Graph given = core::load_graph(graph), measured = core::load_graph(folder / "m.json");
   for (core::NodeId v = 0; v < given.node_count(); ++v) CHECK(given.cost(v) == measured.cost(v));
+}
+
+TEST_CASE("measure tells what it did: unit and source of the costs, timings and repeats, threads") {
+  const Folder folder;
+  const std::string file = folder / "m.json";
+  const auto json = test::run_json(Words{"measure"} + kTiny + Words{"-o", file, "--threads", "1"});
+  CHECK(json["threads"] == 1);
+  CHECK(json["device"].get<std::string>().find("1 threads") != std::string::npos);
+  CHECK(json["cost_unit"] == "ns");
+  const std::string source = json["cost_source"];
+  CHECK(source == "measured on " + json["device"].get<std::string>() + ", fp32");
+  CHECK(core::load_graph(file).cost_unit() == core::CostUnit{"ns", source});
+  CHECK(json["unmeasured_nodes"].empty());
+  CHECK(json["estimate_scale"].is_null());
+  CHECK(json["measured_ops"] == json["distinct_ops"]);
+  CHECK(json["timings"].get<std::int64_t>() >= 5 * json["distinct_ops"].get<std::int64_t>());
+  CHECK(json["repeated_timings"].get<std::int64_t>() <= json["timings"].get<std::int64_t>());
+  CHECK(json["baseline_cost_before_source"] == "roofline model of an NVIDIA H200, fp32");
+  const auto table = test::run_command(Words{"measure"} + kTiny);
+  CHECK(table.out.find("disturbed and repeated") != std::string::npos);
+  CHECK(table.out.find(" ns (roofline model of an NVIDIA H200, fp32)") != std::string::npos);
+
+  // What was measured here predicts times here, and is set beside them; a model of another machine is not.
+  const auto run = [&](const Words& graph, const Words& more) {
+    return Words{"run"} + graph + Words{"--budget", "100%", "--repeat", "1", "--time-limit", "2s"} + more;
+  };
+  const auto measured = test::run_json(run({file}, {"--threads", "1"}));
+  CHECK(measured["predicted_by"] == source);
+  CHECK(measured["predicts_this_machine"] == true);
+  CHECK(test::run_command(run({file}, {"--threads", "1"})).out.find("\npredicted time") != std::string::npos);
+  CHECK(test::run_json(run({file}, {"--threads", "2"}))["predicts_this_machine"] == false);
+  const auto estimated = test::run_json(run(kTiny, {}));
+  CHECK(estimated["predicted_by"] == "roofline model of an NVIDIA H200, fp32");
+  CHECK(estimated["predicts_this_machine"] == false);
+  CHECK(estimated["baseline"]["predicted_seconds"].get<double>() > 0);
+  const std::string text = test::run_command(run(kTiny, {})).out;
+  CHECK(text.find("\npredicted time") == std::string::npos);
+  CHECK(text.find("they are of another machine: roofline model of an NVIDIA H200, fp32\n") != std::string::npos);
+  const auto unknown = test::run_json({"run", folder.write("g.json", test::diamond_graph()), "--budget", "100%"});
+  CHECK(unknown["baseline"]["predicted_seconds"].is_null());
+  CHECK(unknown["predicted_by"] == "costs of the graph's file");
+}
+
+TEST_CASE("measure keeps to its time limit, writes what it has and says what is not measured") {
+  const Folder folder;
+  const Words model = {"resnet50", "--batch", "8", "--image", "64"};
+  const std::string file = folder / "m.json", given = folder / "g.json";
+  REQUIRE(test::run_command(Words{"model"} + model + Words{"-o", given, "--quiet"}).code == 0);
+  // Long enough for one op on this machine.
+  test::Outcome outcome;
+  for (int milliseconds = 250; outcome.code != 0 && milliseconds < 60'000; milliseconds *= 2) {
+    outcome = test::run_command(
+        {"measure", given, "--time-limit", std::to_string(milliseconds) + "ms", "-o", file, "--json"});
+  }
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const auto json = outcome.json();
+  const core::Graph before = core::load_graph(given), measured = core::load_graph(file);
+  CHECK(measured.fingerprint() == before.fingerprint());
+  const auto unmeasured = json["unmeasured_nodes"].get<std::vector<std::string>>();
+  REQUIRE_FALSE(unmeasured.empty());
+  REQUIRE(json["measured_nodes"].get<std::int64_t>() > 0);
+  CHECK(static_cast<std::int64_t>(unmeasured.size()) + json["measured_nodes"].get<std::int64_t>() ==
+        before.node_count());
+  CHECK(json["measured_ops"].get<std::int64_t>() < json["distinct_ops"].get<std::int64_t>());
+  const double scale = json["estimate_scale"];
+  for (core::NodeId v = 0; v < before.node_count(); ++v) {
+    if (std::find(unmeasured.begin(), unmeasured.end(), before.name(v)) == unmeasured.end()) continue;
+    CHECK(static_cast<double>(measured.cost(v)) == Approx(scale * static_cast<double>(before.cost(v))).margin(1));
+  }
+  CHECK(measured.cost_unit().source.find(std::to_string(unmeasured.size()) + " nodes not measured: ") !=
+        std::string::npos);
+
+  // With no time at all there is nothing to write.
+  const std::string none = folder / "none.json";
+  check_fails({"measure", given, "--time-limit", "1ms", "-o", none}, 4, "raise --time-limit");
+  CHECK(test::read_text(none).empty());
 }
 
 TEST_CASE("the host executes fp32 only, and says so") {

@@ -80,7 +80,7 @@ TEST_CASE("a raised stop flag ends a run") {
   const auto backend = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*backend, hourglass());
   const auto baseline = pipeline::decide_on_baseline(graph.prepared, {.alignment = 256});
-  CHECK_THROWS_AS(pipeline::run(*backend, graph, baseline, {.stop = &stop}), core::InterruptedError);
+  CHECK_THROWS_AS(pipeline::run(*backend, graph, baseline, {.limit = {.stop = &stop}}), core::InterruptedError);
 }
 
 TEST_CASE("compare names the outputs whose bits differ") {
@@ -109,4 +109,96 @@ TEST_CASE("a backend's scratch is an overlay, and schedules of either graph are 
   scratch[0] = 65;
   const std::string other = core::schedule_to_json(graph.with_scratch(scratch), schedule, "");
   CHECK_THROWS_AS(core::parse_schedule(other, "s", graph, prepared.fingerprint()), core::InputError);
+}
+
+TEST_CASE("baseline and schedule are executed by turns, after one execution each to warm up") {
+  const auto backend = pipeline::open_backend("host");
+  const auto graph = pipeline::prepare(*backend, small_ffn());
+  const auto decision = pipeline::decide_on_baseline(graph.prepared, {.alignment = 256});
+  std::string order;  // B or S: an execution begins
+  const auto progress = [&](const pipeline::RunProgress& at) {
+    if (at.step == 0 && (order.empty() || order.back() != (at.baseline ? 'B' : 'S'))) order += at.baseline ? 'B' : 'S';
+    CHECK(at.steps == graph.prepared.node_count());
+  };
+  const auto result = pipeline::run(*backend, graph, decision, {.repeats = 3, .progress = progress});
+  CHECK(order == "BSBSBSBS");
+  CHECK(result.interleaved);
+  CHECK(result.warmed_up);
+  for (const pipeline::Execution* execution : {&result.baseline_run, &result.scheduled_run}) {
+    REQUIRE(execution->timings.size() == 3);
+    const pipeline::Spread spread = pipeline::spread_of(*execution);
+    CHECK(spread.least <= execution->report.seconds);
+    CHECK(execution->report.seconds <= spread.most);
+    CHECK(execution->report.op_seconds.size() == static_cast<std::size_t>(graph.prepared.node_count()));
+  }
+  CHECK(pipeline::timing_text(result) == "median of 3 executions each, by turns, after one to warm up");
+
+  // As many as are good, but none beyond those that must be where the time is over.
+  CHECK(pipeline::run(*backend, graph, decision).baseline_run.timings.size() >= 3);
+  const auto late = pipeline::run(*backend, graph, decision, {.limit = {.seconds = -1}});
+  CHECK(late.baseline_run.timings.size() == 1);
+  CHECK_FALSE(late.warmed_up);
+  CHECK(late.comparison.identical());
+}
+
+TEST_CASE("synthetic kernels are told, with how many nodes they execute, and what they leave is called digests") {
+  const auto backend = pipeline::open_backend("host");
+  const core::Graph real = small_ffn().build(), synthetic = hourglass();
+  CHECK(pipeline::synthetic_note(real).empty());
+  CHECK(pipeline::kernels_of(real) == "real");
+  CHECK(pipeline::synthetic_note(synthetic) == "synthetic kernels: memory is real, arithmetic is not");
+  CHECK(pipeline::kernels_of(synthetic) == "synthetic");
+
+  core::GraphBuilder builder(real);
+  const core::NodeId extra = builder.add({.name = "extra", .size = 64, .keep = true, .inputs = {0}});
+  builder.add({.name = "unread", .size = 64, .inputs = {extra}});
+  const auto mixed = pipeline::prepare(*backend, builder.build());
+  const std::string note = pipeline::synthetic_note(mixed.prepared);
+  CHECK(note == "synthetic kernels on 2 of " + std::to_string(mixed.prepared.node_count()) +
+                    " nodes: memory is real, arithmetic is not");
+  CHECK(pipeline::kernels_of(mixed.prepared) == "mixed");
+
+  const auto decision = pipeline::decide_on_baseline(mixed.prepared, {.alignment = 256});
+  const auto result = pipeline::run(*backend, mixed, decision, {.repeats = 1});
+  CHECK(result.comparison.synthetic == 1);
+  CHECK(result.comparison.sinks == 1);
+  CHECK(result.comparison.digests() == 2);
+  CHECK(pipeline::notes_of(mixed.prepared, result).front() == note);
+  const std::string text = pipeline::compared_text(result.comparison);
+  CHECK(text.find("1 of them digests of synthetic kernels") != std::string::npos);
+  CHECK(text.find("1 digests of outputs that nobody reads or keeps") != std::string::npos);
+  const pipeline::Problem problem(mixed.prepared, "100%");
+  CHECK(pipeline::run_page(problem, *backend, decision, result).find(note) != std::string::npos);
+}
+
+TEST_CASE("costs predict times only where they are times, and of this machine only where they were measured on it") {
+  const auto backend = pipeline::open_backend("host");
+  const auto given = pipeline::prepare(*backend, small_ffn());
+  const auto decision = pipeline::decide_on_baseline(given.prepared, {.alignment = 256});
+  CHECK(pipeline::predicted_seconds(given.prepared, decision) ==
+        Approx(static_cast<double>(decision.evaluation.cost) * 1e-9));
+  CHECK_FALSE(pipeline::predicts(given.prepared, *backend, given.precision));
+  CHECK_FALSE(pipeline::predicted_seconds(hourglass(), decision));
+
+  const pipeline::Measurement measured = pipeline::measure(*backend, given);
+  CHECK(measured.result.unmeasured.empty());
+  CHECK(measured.timings >= 5 * measured.result.distinct_ops);
+  CHECK(pipeline::predicts(measured.result.graph, *backend, given.precision));
+}
+
+TEST_CASE("a measurement ends when it is told to, and tells how far it is") {
+  const auto backend = pipeline::open_backend("host");
+  const auto given = pipeline::prepare(*backend, small_ffn());
+  std::vector<pipeline::MeasureProgress> seen;
+  const auto measured =
+      pipeline::measure(*backend, given,
+                        {.progress = [&](const pipeline::MeasureProgress& progress) { seen.push_back(progress); },
+                         .expired = [&] { return seen.size() > 2; }});
+  REQUIRE(seen.size() == 3);
+  CHECK(measured.result.measured_ops == 2);
+  CHECK(measured.result.unmeasured.size() > 0);
+  CHECK_FALSE(seen[0].remaining);
+  CHECK(*seen[1].remaining > 0);
+  CHECK(seen[2].measured == 2);
+  CHECK(seen[2].ops == measured.result.distinct_ops);
 }

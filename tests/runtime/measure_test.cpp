@@ -1,8 +1,11 @@
 #include "cairn/runtime/measure.h"
 
+#include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "cairn/core/profile.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/internal/execution.h"
 #include "cairn/tests/catch.h"
@@ -66,6 +69,136 @@ TEST_CASE("samples are as many as exceed the cache twice") {
   const std::int64_t bytes = 4 * (5 * 7 + 7 * 9 + 5 * 9);
   CHECK(runtime::sample_copies(p.graph, p.hidden, 2 * bytes) == 4);
   CHECK(runtime::sample_copies(p.graph, p.hidden, 1 << 30) == 32);
+}
+
+TEST_CASE("the most expensive ops are measured first, and what is not measured is scaled to them and named") {
+  const Graph graph = tiny_models().back().build();
+  const std::vector<runtime::DistinctOp> ops = runtime::distinct_ops(graph);
+  REQUIRE(ops.size() > 4);
+  std::int64_t nodes = 0, cost = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    nodes += ops[i].nodes;
+    cost += ops[i].cost;
+    if (i > 0) CHECK(ops[i].cost <= ops[i - 1].cost);
+  }
+  CHECK(nodes == graph.node_count());
+  CHECK(cost == core::evaluate(graph, core::baseline_schedule(graph)).cost);
+
+  // 50 times as much as the graph says, of the first three ops.
+  std::vector<core::NodeId> asked;
+  const auto result = runtime::measure_costs(
+      graph,
+      [&](core::NodeId v) -> std::optional<double> {
+        asked.push_back(v);
+        if (asked.size() > 3) return std::nullopt;
+        return 50e-9 * static_cast<double>(graph.cost(v));
+      },
+      "measured on a stopwatch");
+  REQUIRE(asked.size() == 4);
+  for (std::size_t i = 0; i < asked.size(); ++i) CHECK(asked[i] == ops[i].node);
+  CHECK(result.measured_ops == 3);
+  CHECK(result.distinct_ops == static_cast<std::int64_t>(ops.size()));
+  CHECK(result.measured_nodes == ops[0].nodes + ops[1].nodes + ops[2].nodes);
+  CHECK(static_cast<std::int64_t>(result.unmeasured.size()) == graph.node_count() - result.measured_nodes);
+  CHECK(result.scale == Approx(50).epsilon(0.001));
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    CHECK(std::abs(result.graph.cost(v) - 50 * graph.cost(v)) <= graph.cost(v) / 10);
+  }
+  const core::CostUnit& unit = result.graph.cost_unit();
+  CHECK(unit.name == "ns");
+  CHECK(unit.source.rfind("measured on a stopwatch; ", 0) == 0);
+  CHECK(unit.source.find(std::to_string(result.unmeasured.size()) + " nodes not measured") != std::string::npos);
+  CHECK(unit.source.find("roofline") != std::string::npos);
+}
+
+TEST_CASE("a graph that is measured as a whole has nothing but measured costs") {
+  const Perceptron p = perceptron();
+  const auto result = runtime::measure_costs(
+      p.graph, [](core::NodeId) { return 1e-6; }, "measured on a stopwatch");
+  CHECK(result.graph.cost_unit() == core::CostUnit{"ns", "measured on a stopwatch"});
+  CHECK(result.unmeasured.empty());
+  const auto none = runtime::measure_costs(p.graph, [](core::NodeId) { return std::nullopt; });
+  CHECK(none.measured_ops == 0);
+  CHECK(static_cast<core::NodeId>(none.unmeasured.size()) == p.graph.node_count());
+  CHECK(none.graph.cost_unit() == p.graph.cost_unit());
+  for (core::NodeId v = 0; v < p.graph.node_count(); ++v) CHECK(none.graph.cost(v) == p.graph.cost(v));
+}
+
+TEST_CASE("timings are disturbed where they are far above the least, or above it with evidence") {
+  using runtime::Timing;
+  const auto check = [](const std::vector<Timing>& timings, const std::vector<bool>& expected) {
+    CHECK(runtime::disturbed(timings) == expected);
+  };
+  check({}, {});
+  check({{1e-3}}, {false});
+  // Noise of a quiet machine.
+  check({{1.0e-3}, {1.1e-3}, {1.05e-3}, {1.9e-3}}, {false, false, false, false});
+  // A time slice of somebody else's in one of them, whether the system tells of it or not.
+  check({{7e-6}, {4e-3}, {8e-6}}, {false, true, false});
+  check({{1.0e-3}, {1.3e-3, 0.2e-3, 0}, {1.3e-3, 0, 1}, {1.3e-3}}, {false, true, true, false});
+  // A preemption that cost nothing, as in every long timing.
+  check({{1.0, 0.01, 3}, {1.1, 0.01, 4}}, {false, false});
+  // The least without evidence is the measure, not one that was lucky in spite of it.
+  check({{1.0e-3, 0.5e-3, 1}, {1.5e-3}, {2.9e-3}, {3.1e-3}}, {false, false, false, true});
+  // Nothing was undisturbed: the least one, too, waited for most of its time.
+  check({{4e-3, 3e-3, 1}, {5e-3, 3e-3, 2}, {9e-3, 8e-3, 2}}, {true, true, true});
+}
+
+TEST_CASE("disturbed timings do not count, whatever their share below one") {
+  // Every k-th execution loses a time slice of 4 ms, an op of 7 us among them.
+  for (const int every : {2, 3, 10}) {
+    for (const double seconds : {7e-6, 1e-4}) {
+      int runs = 0;
+      const runtime::TimedWork timed = runtime::time_work([&]() -> runtime::Timing {
+        const bool hit = ++runs % every == 0;
+        return {seconds * (1 + 0.01 * (runs % 5)) + (hit ? 4e-3 : 0), 0, 0};
+      });
+      INFO(every << " " << seconds);
+      CHECK(timed.seconds >= seconds);
+      CHECK(timed.seconds <= 1.05 * seconds);
+      CHECK_FALSE(timed.disturbed);
+      CHECK(timed.repeated >= timed.timings / every - 1);
+      CHECK(timed.timings == runs - 1);  // the first one warms up
+      CHECK(timed.timings - timed.repeated >= 5);
+    }
+  }
+}
+
+TEST_CASE("where every timing is disturbed, the least counts, and repeats end") {
+  int runs = 0;
+  const runtime::TimedWork waited = runtime::time_work(
+      [&]() -> runtime::Timing {
+        const double seconds = 1e-3 * (2 + ++runs % 3);
+        return {seconds, 0.9 * seconds, 1};
+      },
+      {.seconds = 0.02, .most_effort = 3});
+  CHECK(waited.disturbed);
+  CHECK(waited.seconds == Approx(2e-3));
+  CHECK(waited.timings <= 21);  // 60 ms
+  CHECK(waited.repeated == waited.timings);
+}
+
+TEST_CASE("timing ends when its time is over, with what there is") {
+  int runs = 0;
+  const auto run = [&]() -> runtime::Timing {
+    ++runs;
+    return {0.3, 0, 0};
+  };
+  CHECK(runtime::time_work(run, {.expired = [] { return true; }}).seconds == Approx(0.3));
+  CHECK(runs == 1);  // it did not even warm up
+  runs = 0;
+  const auto timed = runtime::time_work(run, {.expired = [&] { return runs >= 3; }});
+  CHECK(runs == 3);
+  CHECK(timed.timings == 2);
+  runs = 0;
+  CHECK(runtime::time_work(run).timings == 5);
+}
+
+TEST_CASE("the time that is left is in proportion to the work that is left, but so much for every op") {
+  CHECK(runtime::remaining_seconds(1.0, 0.02, 10, 100, 10, 100) == Approx(1.0));
+  CHECK(runtime::remaining_seconds(0.2, 0.02, 10, 100, 40, 7) == Approx(0.8));
+  CHECK(runtime::remaining_seconds(0, 0.02, 0, 0, 5, 100) == Approx(0.1));
+  CHECK(runtime::remaining_seconds(10.2, 0.02, 10, 100, 0, 0) == Approx(0));
 }
 
 TEST_CASE("the median") {
