@@ -10,8 +10,9 @@
 namespace cairn::pipeline {
 
 void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation& evaluation) {
-  page.summary += fmt::format(" \u00b7 {} steps, {} of them again", html::grouped(schedule.schedule.length()),
-                              html::grouped(evaluation.recomputed));
+  page.summary += fmt::format(" \u00b7 {} steps", html::grouped(schedule.schedule.length()));
+  if (evaluation.recomputed > 0)
+    page.summary += fmt::format(", {} of them again", html::grouped(evaluation.recomputed));
   page.shown = static_cast<std::int32_t>(page.schedules.size());
   page.schedules.push_back(std::move(schedule));
 }

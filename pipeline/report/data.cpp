@@ -199,6 +199,7 @@ class GraphData {
       const auto at = std::lower_bound(places.begin(), places.end(), peak);
       if (at == places.end() || *at != peak) places.insert(at, peak);
     }
+    track["thinned"] = thin;
     track["at"] = thin ? Json(places) : Json(nullptr);
     track["bytes"] = picked(during, places);
     track["before"] = evaluation.cost > 0 ? Json(picked(before, places)) : Json(nullptr);
@@ -396,6 +397,7 @@ void add_buffers(Json& json, const ReportBuffers& shown) {
              {"length", end},     {"cost", 0},      {"peak", {{"at", peak_at}, {"bytes", *peak}}}};
   std::vector<std::size_t> places(at.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
+  track["thinned"] = at.size() > kMostPoints;
   if (at.size() > kMostPoints) places = thinned(load);
   track["at"] = picked(at, places);
   track["bytes"] = picked(load, places);

@@ -18,7 +18,7 @@ function formatBytes(bytes) {
 /** 1234567 -> "1,234,567" */
 const grouped = number => Math.round(number).toLocaleString('en-US');
 
-const exactBytes = bytes => `${formatBytes(bytes)} (${grouped(bytes)} bytes)`;
+const exactBytes = bytes => bytes < 1024 ? `${bytes} bytes` : `${formatBytes(bytes)} (${grouped(bytes)} bytes)`;
 
 const timeUnits = [
   {name: 'ns', size: 1},

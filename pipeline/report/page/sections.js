@@ -86,7 +86,7 @@ function makePeak(view) {
   });
   return element('section', {},
       element('h2', {}, 'What is alive at the peak'),
-      element('div', {class: 'tools'}, choice('Group', groups, group, chosen => {
+      groups.length < 2 ? null : element('div', {class: 'tools'}, choice('Group', groups, group, chosen => {
         group = chosen;
         open.clear();
         fill();

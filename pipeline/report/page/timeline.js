@@ -274,8 +274,8 @@ function makeTimeline(view) {
     const track = view.shown;
     const [first, last] = [view.stepAt(view.from), view.stepAt(view.to - (view.to - view.from) * 1e-9)];
     range.textContent = view.zoomed
-        ? `Showing ${track.unit}s ${grouped(first)} to ${grouped(last)} of ${grouped(track.length)}.`
-        : `Showing all ${grouped(track.length)} ${track.unit}s.`;
+        ? `Showing ${track.unit === 'step' ? 'steps' : 'time'} ${grouped(first)} to ${grouped(last)} of ${grouped(track.length)}.`
+        : track.unit === 'step' ? `Showing all ${grouped(track.length)} steps.` : 'Showing all of the time.';
     range.dataset.from = view.from;
     range.dataset.to = view.to;
     reset.disabled = !view.zoomed;
@@ -285,7 +285,7 @@ function makeTimeline(view) {
       const line = element('i', {class: 'line'});
       line.style.background = `var(--${colorOfTrack(view, track)})`;
       return element('span', {}, line, `${track.name}: peak ${formatBytes(track.peak.bytes)}` +
-          (track.exact ? '' : ` (${grouped(track.at.length)} of ${grouped(track.length)} steps, peak exact)`));
+          (track.exact ? '' : ` (${grouped(track.at.length)} of its steps, peak exact)`));
     }));
     const used = new Set();
     for (let life = 0; life < view.shown.lifeCount; ++life) {

@@ -24,7 +24,7 @@ class Track {
   constructor(raw, data) {
     Object.assign(this, raw);
     this.data = data;
-    this.exact = !raw.at;
+    this.exact = !raw.thinned;
     this.at = raw.at || Array.from(raw.bytes.keys());
     this.before = raw.before || null;
     this.lifeCount = this.lives.tensor.length;
