@@ -49,17 +49,6 @@ class Named {
   std::vector<std::int32_t> place_, items_;
 };
 
-/// Control characters of all texts, which come from names, as people can read them.
-void show_controls(Json& json) {
-  if (json.is_string()) {
-    json = core::printable(json.get_ref<const std::string&>());
-  } else if (json.is_structured()) {
-    for (Json& part : json) {
-      if (part.is_structured() || part.is_string()) show_controls(part);
-    }
-  }
-}
-
 /// Ascending places of a curve: of each run of neighbours the first, the lowest and the highest.
 std::vector<std::size_t> thinned(const Numbers& bytes) {
   std::vector<std::size_t> kept;
@@ -517,7 +506,6 @@ std::string report_data(const Report& report) {
   } else {
     GraphData(report).add_to(json);
   }
-  show_controls(json);
   // ASCII alone, and no "<": nothing in a name ends the element that holds this.
   const std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   std::string safe;

@@ -246,8 +246,8 @@ TEST_CASE("control characters of names reach no terminal") {
   const std::string page = test::read_text(folder / "r.html");
   CHECK_FALSE(contains(page, "\x1b"));
   CHECK_FALSE(contains(page, "\u202e"));
-  CHECK_FALSE(contains(page, R"(\u001b)"));
-  CHECK(contains(page, R"(\x1b[2Jg\u202e\n)"));
+  // Beside the data, which the page's script shows in its own way.
+  CHECK(contains(page, R"(<title>\x1b[2Jg\u202e\n)"));
 }
 
 TEST_CASE("numbers of options are refused as they were typed") {
