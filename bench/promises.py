@@ -5,7 +5,7 @@ usage: promises.py fits CAIRN [--graphs GRAPH...] [--budgets B,...] [--time-limi
        promises.py limits CAIRN [--sizes N,...] [--time-limits T,...] [--commands NAME,...]
 
 fits: one row a graph and budget. `info`, `solve` and `run` are asked for the same budget: their exit codes (0 fits, 3
-proved that nothing does, 4 nothing found), the bytes that the run measured, and whether all agree. The budget `least` is
+proved that nothing does, 4 nothing found), the bytes that the run measured, and whether all three codes are the same. The budget `least` is
 what `info` gives as the least known: asked for twice, its witness is planned again, and `solve` must find something that
 fits in no more than the time that info took (half a second is let pass for a busy machine).
 
@@ -24,7 +24,8 @@ import time
 GRAPHS = ["ffn", "unet", "resnet18 --image 64", "resnet50 --batch 2 --image 32", "mlp-mixer --layers 2 --image 64",
           "transformer --layers 2 --width 64 --seq 32", "gpt2 --layers 2 --width 64 --heads 2 --seq 64 --vocab 500",
           "gpt2 --layers 1 --width 32 --heads 2 --seq 16 --vocab 100 --granularity op",
-          "generate random --nodes 60 --edges 150 --seed 1", "generate random --nodes 200 --edges 500 --seed 2",
+          "generate random --nodes 60 --edges 150 --in-place 0.3 --keep 0.1 --seed 1",
+          "generate random --nodes 200 --edges 500 --seed 2",
           "generate random-layered --nodes 100 --seed 1", "generate random-layered --nodes 250 --seed 1"]
 
 
@@ -70,7 +71,7 @@ def judge(cairn, graph, name, budget, limit, least, folder):
     measured = ran.get("scheduled", {}).get("measured_peak_bytes")
     bytes_asked = told.get("budget_bytes")
     kept = run != 0 or measured <= bytes_asked
-    agree = (info == 0) == (solve == 0) == (run == 0) and kept and {info, solve, run} <= {0, 3, 4}
+    agree = info == solve == run and info in (0, 3, 4) and kept
     note = ""
     if budget == "least":
         schedule, plan = os.path.join(folder, "w.json"), os.path.join(folder, "p.json")

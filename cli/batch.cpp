@@ -56,7 +56,7 @@ std::string text_of(const pipeline::LargestBatch& found) {
   const std::string above = found.refused == 0     ? ""
                             : found.refusal_proved ? fmt::format("; {} is proved too large", found.refused)
                                                    : fmt::format("; no schedule was found for {}", found.refused);
-  return fmt::format("{} ({}){}", found.batch, without, above);
+  return fmt::format("{} ({}){}{}", found.batch, without, above, found.timed_out ? "; the time ended the search" : "");
 }
 
 GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments& objective,
@@ -64,7 +64,10 @@ GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments
                                   const Console& console) {
   const pipeline::LargestBatch found =
       largest_batch(graph, objective, alignment, search, console, core::Stopwatch(search.options().limit).share(0.5));
-  if (catch_interrupt()) throw Failure(kInterrupted, "interrupted while the largest batch was sought");
+  if (catch_interrupt())
+    throw Failure(kInterrupted,
+                  fmt::format("interrupted while the largest batch was sought; so far: {}", text_of(found)),
+                  {{"largest_batch", to_json(found)}});
   if (found.batch == 0)
     throw Failure(found.refusal_proved ? kInfeasible : kNotFound,
                   fmt::format("no batch of '{}' fits: {}", graph.name, text_of(found)),

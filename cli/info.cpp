@@ -35,6 +35,7 @@ struct InfoArguments {
   solvers::Scope scope() const { return search.options().scope; }
 };
 
+constexpr double kShareOfLeast = 0.4;   ///< of the limit under a budget, at most, for the least budget
 constexpr double kShareOfBound = 0.25;  ///< of the limit under a budget, for the bound on the cost
 
 /// What a schedule within the budget does that the baseline does not.
@@ -76,9 +77,9 @@ Verdict judge_budget(const InfoArguments& arguments, const pipeline::Task& task,
   const pipeline::Problem& problem = task.problem;
   const std::int64_t budget = problem.budget.value();
   const solvers::Bound every_node_once{problem.baseline.cost, solvers::kAnySchedule};
-  if (budget < task.rounded.lower_bound)
+  if (budget < task.rounded.plan_bound())
     return {.fits = false, .text = "does not fit: below the lower bound", .proved = true};
-  if (task.rounded.baseline.peak <= budget) {
+  if (task.rounded.baseline.peak - task.rounded.plan_slack <= budget) {
     pipeline::LeastBudget baseline;
     baseline.schedule = core::baseline_schedule(problem.graph);
     baseline.plan = solvers::plan_memory(problem.graph, baseline.schedule,
@@ -131,6 +132,8 @@ void raise_cost_bound(const InfoArguments& arguments, const pipeline::Task& task
     options.limit = core::Stopwatch(arguments.search.options().limit).share(kShareOfBound);
   const std::optional<solvers::Bound> bound = pipeline::least_cost_bound(task.rounded, options, cost);
   if (!bound && options.scope.order == solvers::OrderRule::free) {
+    if (verdict.by)
+      throw pipeline::DefectError("a bound on the cost excludes a schedule that fits; please report this");
     verdict = {.fits = false, .text = "does not fit: proved", .proved = true};
   } else if (!bound) {
     verdict.text += "; with the input order kept it does not fit: proved";
@@ -222,6 +225,25 @@ void advise(const InfoArguments& arguments, const pipeline::DeviceShare& share, 
   rows.push_back({"largest batch", text_of(found)});
 }
 
+/// What is resident alone is too much: no schedule helps, but a smaller batch may.
+[[noreturn]] void refuse_device(const InfoArguments& arguments, const core::Graph& graph,
+                                const pipeline::DeviceShare& share) {
+  Json json{{"graph", arguments.graph.name}, {"fits", false}, {"device", to_json(share)}};
+  json["resident"] = to_json(pipeline::resident_bytes(graph));
+  std::string batch;
+  if (takes_batch(arguments.graph)) {
+    const pipeline::LargestBatch found =
+        largest_batch(arguments.graph, arguments.objective, arguments.alignment, arguments.search, arguments.console,
+                      from_start(arguments.search.options().limit));
+    json["device"]["largest_batch"] = to_json(found);
+    batch = fmt::format("; largest batch: {}", text_of(found));
+  }
+  throw Failure(kInfeasible,
+                fmt::format("'{}' does not fit into --device-memory {}: {}, without an arena{}", arguments.graph.name,
+                            core::format_bytes(share.device), share_text(share, 0), batch),
+                std::move(json));
+}
+
 int show_info(const InfoArguments& arguments) {
   arguments.search.find();
   std::vector<NamedPath> paths = arguments.outputs.paths();
@@ -229,10 +251,15 @@ int show_info(const InfoArguments& arguments) {
   paths.insert(paths.end(),
                {{"--td", arguments.td}, {"--witness", arguments.witness}, {"--witness-plan", arguments.witness_plan}});
   require_outputs(paths, {arguments.graph.input()});
+  if (!arguments.objective.device.given() && !arguments.objective.device.context.empty())
+    throw core::InputError("--context-memory is a part of --device-memory; give that too");
+  if (arguments.objective.budget == "min")
+    throw core::InputError("--budget min is for solve and run; info says the least budget without it");
   core::Graph graph = arguments.graph.load();
   arguments.outputs.write(graph);
   std::optional<pipeline::DeviceShare> share;
   if (arguments.objective.device.given()) share = arguments.objective.device.share(graph);
+  if (share && share->arena() <= 0) refuse_device(arguments, graph, *share);
   std::optional<solvers::Treewidth> treewidth;
   if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);
   pipeline::Task task =
@@ -240,19 +267,23 @@ int show_info(const InfoArguments& arguments) {
   const pipeline::Problem& problem = task.problem;
 
   pipeline::LeastBudgetOptions asked{.search = arguments.search.options(), .plan = {.alignment = task.alignment}};
+  const std::int64_t work = pipeline::least_budget_work(asked.search.limit);
   asked.search.limit = from_start(asked.search.limit);
   const core::Stopwatch watch(asked.search.limit);
+  // What fits is found by the same way again, if this is not the end of it.
+  if (problem.budget) asked.search.limit.seconds *= kShareOfLeast;
   pipeline::LeastBudget least;
   {
     ProgressLine line(arguments.console);
-    asked.search.limit.work = pipeline::least_budget_work(asked.search.limit);
+    asked.search.limit.work = work;
     asked.search.progress = line.of_search(problem, asked.search.limit.seconds);
     least = pipeline::find_least_budget(problem, task.rounded, arguments.search.find(), asked);
   }
-  if (least.bound.scope == solvers::kAnySchedule && task.rounded.same_sizes(problem))
-    task.problem.lower_bound = std::max(problem.lower_bound, least.bound.value);
-  task.rounded.lower_bound =
-      std::max(task.rounded.lower_bound, least.bound.scope == solvers::kAnySchedule ? least.bound.value : 0);
+  if (least.bound.scope == solvers::kAnySchedule) {
+    const std::int64_t peak = least.bound.value + task.rounded.plan_slack;
+    task.rounded.lower_bound = std::max(task.rounded.lower_bound, peak);
+    if (task.rounded.same_sizes(problem)) task.problem.lower_bound = std::max(problem.lower_bound, peak);
+  }
   std::optional<Verdict> verdict;
   if (problem.budget) {
     verdict = judge_budget(arguments, task, watch, least);
@@ -269,6 +300,7 @@ int show_info(const InfoArguments& arguments) {
 
   Json json = describe(problem);
   json["alignment"] = task.alignment;
+  json["lower_bound_planned_bytes"] = task.rounded.plan_bound();
   json["resident"] = to_json(pipeline::resident_bytes(problem.graph));
   json["cost_at_least_budget"] = least.evaluation.cost;
   json["least_budget"] = reached_json(problem, least);
@@ -290,7 +322,7 @@ int show_info(const InfoArguments& arguments) {
                {"resident", resident_text(pipeline::resident_bytes(problem.graph)) + "; beside the budget"},
                {"baseline peak", bytes_text(problem.baseline.peak)},
                {"baseline cost", baseline_cost_text(problem)},
-               {"lower bound", bytes_text(problem.lower_bound)},
+               {"lower bound", bytes_text(task.rounded.plan_bound())},
                {"because", lower_bound_reason(problem)},
                {"least budget known", least_text(task, least)}};
   if (treewidth) rows.push_back({"treewidth", treewidth_text(*treewidth)});
@@ -306,7 +338,7 @@ int show_info(const InfoArguments& arguments) {
                   fmt::format("'{}' within {}: {}; the lower bound is {}, the least budget known feasible is {}, with "
                               "--solver {}",
                               problem.name, bytes_text(*problem.budget), verdict->text,
-                              bytes_text(task.rounded.lower_bound), bytes_text(least.bytes), least.solver),
+                              bytes_text(task.rounded.plan_bound()), bytes_text(least.bytes), least.solver),
                   std::move(json));
   }
   arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));

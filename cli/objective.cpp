@@ -30,6 +30,7 @@ std::int64_t parse_cost(const std::string& text, std::int64_t baseline) {
   const double cost = unit == "%"   ? (1 + number / 100) * static_cast<double>(baseline)
                       : unit == "x" ? number * static_cast<double>(baseline)
                                     : number;
+  if (unit.empty() && number != std::floor(number)) end = 0;  // costs are whole
   const bool known_unit = unit.empty() || unit == "%" || unit == "x";
   if (end == 0 || !known_unit || !std::isfinite(cost) || number < 0 || cost >= 9e18)
     throw core::InputError(fmt::format(

@@ -61,6 +61,7 @@ class BatchSearch {
       const std::int64_t middle = low + (high - low) / 2;
       (try_batch(middle) ? low : high) = middle;
     }
+    search_as_it_is();
     found_.timed_out = found_.timed_out || watch_.expired_now();
     return std::move(found_);
   }
@@ -75,7 +76,11 @@ class BatchSearch {
     if (options_.progress) options_.progress(batch);
     found_.tried.push_back(batch);
     const Verdict answer = ask(batch);
-    if (answer == Verdict::as_it_is) found_.as_it_is = std::max(found_.as_it_is, batch);
+    if (answer == Verdict::as_it_is) {
+      found_.as_it_is = std::max(found_.as_it_is, batch);
+    } else if (above_as_it_is_ == 0 || batch < above_as_it_is_) {
+      above_as_it_is_ = batch;
+    }
     if (answer == Verdict::as_it_is || answer == Verdict::fits) {
       found_.batch = std::max(found_.batch, batch);
       return true;
@@ -87,25 +92,49 @@ class BatchSearch {
     return false;
   }
 
-  Verdict ask(std::int64_t batch) {
+  /// Between the largest that was met and what does not fit so.
+  void search_as_it_is() {
+    std::int64_t low = found_.as_it_is, high = above_as_it_is_;
+    while (high - low > 1 && !watch_.passed()) {
+      const std::int64_t middle = low + (high - low) / 2;
+      const core::Graph graph = build(middle);
+      const std::int64_t budget = options_.budget(graph);
+      const Problem problem(graph);
+      (budget > 0 && baseline_fits(problem, problem.rounded_up(alignment_of(graph)), budget) ? low : high) = middle;
+    }
+    found_.as_it_is = low;
+  }
+
+  core::Graph build(std::int64_t batch) const {
     GraphSource one = source_;
     one.options.values["batch"] = batch;
-    core::Graph graph = one.build();
+    return one.build();
+  }
+
+  std::int64_t alignment_of(const core::Graph& graph) const {
+    return options_.alignment > 0 ? options_.alignment : default_alignment(graph);
+  }
+
+  bool baseline_fits(const Problem& problem, const Problem& rounded, std::int64_t budget) const {
+    if (rounded.baseline.peak - rounded.plan_slack > budget) return false;
+    solvers::PlanOptions plan = options_.least.plan;
+    plan.alignment = alignment_of(problem.graph);
+    plan.capacity = budget;
+    return solvers::plan_memory(problem.graph, core::baseline_schedule(problem.graph), plan).bytes <= budget;
+  }
+
+  Verdict ask(std::int64_t batch) {
+    core::Graph graph = build(batch);
     const std::int64_t budget = options_.budget(graph);
     if (budget <= 0) return Verdict::proved_not;
-    const std::int64_t alignment = options_.alignment > 0 ? options_.alignment : default_alignment(graph);
-    const Problem problem(std::move(graph), std::to_string(budget), one.name);
+    const std::int64_t alignment = alignment_of(graph);
+    const Problem problem(std::move(graph), std::to_string(budget), source_.name);
     const Problem rounded = problem.rounded_up(alignment);
-    if (rounded.lower_bound > budget) return Verdict::proved_not;
+    if (rounded.plan_bound() > budget) return Verdict::proved_not;
     LeastBudgetOptions least = options_.least;
     least.plan.alignment = alignment;
     least.enough = budget;
-    if (rounded.baseline.peak <= budget) {
-      const core::Schedule baseline = core::baseline_schedule(problem.graph);
-      solvers::PlanOptions plan = least.plan;
-      plan.capacity = budget;
-      if (solvers::plan_memory(problem.graph, baseline, plan).bytes <= budget) return Verdict::as_it_is;
-    }
+    if (baseline_fits(problem, rounded, budget)) return Verdict::as_it_is;
     // Some ten batches are tried, and half of them end at once.
     least.search.limit = watch_.share(0.25);
     const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
@@ -119,6 +148,7 @@ class BatchSearch {
   const LargestBatchOptions& options_;
   core::Stopwatch watch_;
   LargestBatch found_;
+  std::int64_t above_as_it_is_ = 0;  ///< the least that was tried and does not fit as it is
 };
 
 }  // namespace

@@ -22,17 +22,18 @@ class LeastBudgetSearch {
         solver_(solver),
         options_(options),
         watch_(options.search.limit) {
-    least_.bound.value = rounded_.lower_bound;
+    least_.bound.value = options.peak_only ? rounded_.lower_bound : rounded_.plan_bound();
     least_.bound.scope = solvers::kAnySchedule;
   }
 
   /// The parts are the same under every limit, which only says after how many it ends.
   LeastBudget run() {
-    constexpr std::int64_t kFirst = 25'000'000, kPlacedFrom = 200'000'000;
+    constexpr std::int64_t kFirst = 100'000, kPlacedFrom = 800'000;
     offer(core::baseline_schedule(problem_.graph), "none");
     if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
     bool more = true;
-    for (std::int64_t part = kFirst; more && !done(); part *= 2) {
+    // The first part is what there is of it; none of the others is cut.
+    for (std::int64_t part = kFirst; more && !done() && (part == kFirst || part <= watch_.rest().work); part *= 2) {
       more = call(part);
       if (part >= kPlacedFrom || !more) place(part);
     }
@@ -75,14 +76,9 @@ class LeastBudgetSearch {
         solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, schedule), options);
         one.plan = std::move(planned.plan);
       }
-      one.bytes = needed(*one.plan, schedule);
+      one.bytes = one.plan->bytes;
     }
     keep(std::move(one), std::move(schedule), by);
-  }
-
-  /// A plan may be below the peak: where a node in place says less of its scratch than it saves.
-  std::int64_t needed(const core::Plan& plan, const core::Schedule& schedule) const {
-    return std::max(plan.bytes, core::evaluate(rounded_.graph, schedule).peak);
   }
 
   void keep(LeastBudget one, core::Schedule schedule, std::string_view by) {
@@ -110,6 +106,7 @@ class LeastBudgetSearch {
     if (!latest_.steps.empty()) search.start = &latest_;
     solvers::Solution found = solver_.solve(rounded_.graph, search);
     watch_.charge(std::max<std::int64_t>(found.work, 1));
+    if (!options_.peak_only) found.peak_bound.value -= rounded_.plan_slack;
     if (found.peak_bound.value > least_.bound.value) least_.bound = found.peak_bound;
     least_.stop = found.stop;
     least_.tradeoffs.insert(least_.tradeoffs.end(), found.tradeoffs.begin(), found.tradeoffs.end());
@@ -133,7 +130,7 @@ class LeastBudgetSearch {
     if (options_.peak_only || solver_.name != "auto" || scope.order == solvers::OrderRule::stages ||
         scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
       return;
-    std::int64_t low = std::max(lowest_peak_, least_.bound.value);
+    std::int64_t low = std::max(lowest_peak_, least_.bound.value);  // nothing is in place
     for (int i = 0; i < kTries && !done() && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.bytes - low) / 2) / unit * unit;
       if (budget < low || budget >= least_.bytes) return;
@@ -156,7 +153,7 @@ class LeastBudgetSearch {
       for (std::size_t b = 0; b < problem.buffers.size(); ++b) problem.rules[b].offset = found.best->offsets[b];
       LeastBudget one;
       one.plan = solvers::greedy_plan(problem, planning()).plan;
-      one.bytes = needed(*one.plan, found.best->schedule);
+      one.bytes = one.plan->bytes;
       keep(std::move(one), found.best->schedule, solver_.name);
     }
   }
@@ -176,7 +173,7 @@ class LeastBudgetSearch {
 
 std::int64_t least_budget_work(const core::Limit& limit) {
   if (limit.counts_work() || !std::isfinite(limit.seconds)) return limit.work;
-  constexpr double kWorkPerSecond = 1e8;  // a fifth of what a core does in a second
+  constexpr double kWorkPerSecond = 4e5;  // of a second; a core does it in a tenth to two fifths of one
   // What passed before the search began must not change the answer.
   const double seconds = limit.seconds >= 2 ? std::round(limit.seconds) : std::round(limit.seconds * 5) / 5;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorkPerSecond * std::max(seconds, 0.1)));

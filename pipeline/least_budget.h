@@ -18,8 +18,7 @@ namespace cairn::pipeline {
 
 /// A budget that is known to be met, with what meets it.
 struct LeastBudget {
-  /// Of the plan, and no less than the peak with sizes rounded up; of the peak alone where budgets are on peaks.
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;            ///< of the plan; of the peak where budgets are on peaks
   std::string_view solver = "none";  ///< SolverInfo::name; `none` for the baseline
   core::Schedule schedule;
   core::Evaluation evaluation;     ///< of the schedule, on the graph as given
@@ -44,9 +43,10 @@ struct LeastBudgetOptions {
 /// before and from its schedule, whose plans are made; where plans need more than peaks, schedule and plan together
 /// under budgets between the two (solvers::search_placed). `rounded`: problem.rounded_up(options.plan.alignment).
 ///
-/// What is tried does not depend on the limits, which only say when it ends: the answer is the same when it is asked
-/// for again with the same limit of work, and `enough` ends the same search sooner, so that what was promised is found
-/// again in no more time. Throws DefectError where the solver is wrong, InputError where it does not take the graph.
+/// What is tried does not depend on the limits, which only say after which call it ends: the answer is the same when it
+/// is asked for again with the same limit of work, no worse with a larger one, and `enough` ends the same search
+/// sooner, so that what was promised is found again in no more time. Throws DefectError where the solver is wrong,
+/// InputError where it does not take the graph.
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                               const LeastBudgetOptions& options);
 

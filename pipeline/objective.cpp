@@ -66,12 +66,12 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
 
 Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                    const LeastBudget* known) {
-  if (*task.problem.budget < task.rounded.lower_bound) {
+  if (*task.problem.budget < task.rounded.plan_bound()) {
     Answer answer;
     solvers::Solution& none = answer.found.solution;
     none.status = solvers::Status::infeasible;
     none.scope = solvers::intersection(search.scope, solver.scope);
-    none.peak_bound = {task.rounded.lower_bound, solvers::kAnySchedule};
+    none.peak_bound = {task.rounded.plan_bound(), solvers::kAnySchedule};
     answer.rounds = 0;
     return answer;
   }
@@ -240,7 +240,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
   least.solver = solver.name;
   least.bytes = peak_only ? least.evaluation.peak : answer.plan->bytes;
   least.plan = answer.plan;
-  least.bound = {task.searched().lower_bound, solvers::kAnySchedule};
+  least.bound = {peak_only ? task.problem.lower_bound : task.rounded.plan_bound(), solvers::kAnySchedule};
   const auto learn = [&](std::int64_t bytes, const core::Schedule& schedule, const core::Plan& plan) {
     if (bytes >= least.bytes) return;
     least.bytes = bytes;
@@ -271,7 +271,7 @@ std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const sol
                                                std::optional<std::int64_t> known_cost) {
   const std::atomic<std::int64_t> known = known_cost.value_or(solvers::CostBoundOptions::kNoneKnown);
   solvers::CostBoundOptions asked;
-  asked.budget = problem.budget.value();
+  asked.budget = problem.budget.value() + problem.plan_slack;
   asked.order = options.scope.order;
   asked.limit = options.limit;
   asked.known_cost = &known;

@@ -86,7 +86,7 @@ Gap gap_of(const Task& task, const Answer& answer);
 
 /// A bound on the cost of the schedules within the problem's budget that keep to options.scope, by
 /// solvers::cost_bound within options.limit; none: there is no such schedule. `known_cost`: of one. The problem must
-/// have a budget.
+/// have a budget, of planned bytes.
 std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const solvers::SolveOptions& options,
                                                std::optional<std::int64_t> known_cost = std::nullopt);
 

@@ -60,12 +60,31 @@ core::Graph GraphSource::stored_as(const core::Graph& loaded, core::Precision pr
   return estimated ? core::with_roofline_costs(graph, core::roofline_of(precision)) : graph;
 }
 
+namespace {
+
+/// At most one node runs at a time, and what it takes over is counted twice in its peak unless its scratch says so.
+std::int64_t slack_of_plans(const core::Graph& graph) {
+  std::int64_t most = 0;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    std::int64_t saved = std::min<std::int64_t>(0, graph.scratch(v));
+    for (const core::ValueId x : graph.outputs(v)) {
+      if (const core::ValueId u = graph.inplace(x); u != core::kNoValue)
+        saved += std::min(graph.value_size(x), graph.value_size(u));
+    }
+    most = std::max(most, saved);
+  }
+  return most;
+}
+
+}  // namespace
+
 Problem::Problem(core::Graph graph_in, std::string_view budget_text, std::string_view fallback_name,
                  std::int64_t alignment)
     : graph(std::move(graph_in)),
       name(graph.name().empty() ? core::input_name(std::string(fallback_name)) : graph.name()),
       baseline(core::evaluate(graph, core::baseline_schedule(graph))),
-      lower_bound(core::peak_lower_bound(graph)) {
+      lower_bound(core::peak_lower_bound(graph)),
+      plan_slack(slack_of_plans(graph)) {
   if (budget_text.empty()) return;
   const bool exact = alignment == 1 || budget_text.find('%') == std::string_view::npos;
   budget = core::parse_budget(budget_text, exact ? baseline.peak : rounded_up(alignment).baseline.peak);

@@ -49,9 +49,11 @@ struct GraphSource {
 /// A graph with what is known of it before any search. Bytes; cost in the graph's unit.
 struct Problem {
   core::Graph graph;
-  std::string name;                    ///< of the graph, or what stands for it where it has none
-  core::Evaluation baseline;           ///< of the input order
-  std::int64_t lower_bound = 0;        ///< of the peak of any schedule
+  std::string name;              ///< of the graph, or what stands for it where it has none
+  core::Evaluation baseline;     ///< of the input order
+  std::int64_t lower_bound = 0;  ///< of the peak of any schedule
+  /// By how much a plan may be below its schedule's peak: where a node in place says less of its scratch than it saves.
+  std::int64_t plan_slack = 0;
   std::optional<std::int64_t> budget;  ///< of the peak
   std::int64_t rounded_to = 1;         ///< above 1: sizes were rounded up to this, and baseline or bound rose by it
 
@@ -61,6 +63,8 @@ struct Problem {
                    std::int64_t alignment = 1);
   /// The same with sizes rounded up, as a plan with that alignment needs them.
   Problem rounded_up(std::int64_t alignment) const;
+  /// Of the plan of any schedule.
+  std::int64_t plan_bound() const { return lower_bound - plan_slack; }
   /// Whether no size differs, so that bounds of either hold for both.
   bool same_sizes(const Problem& other) const;
 };

@@ -86,7 +86,7 @@ FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solve
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);
   const int rounds = search.limit.counts_work() ? 6 : 16;  // each of the whole work, or of a part of the time
-  const double secure_share = search.limit.counts_work() ? 1 : 0.6;
+  const double secure_share = search.limit.counts_work() ? 1 : 0.8;
   return {.search = std::move(search),
           .plan = std::move(plan),
           .max_rounds = rounds,
@@ -250,7 +250,9 @@ class Fitting {
     for (core::Schedule& schedule : others) {
       const core::Evaluation evaluation = core::evaluate(rounded_.graph, schedule);
       if (watch_.expired_now() || (fit.fits() && evaluation.cost >= fit.solution.cost)) return;
-      if (!tried_.insert(evaluation.cost).second || !evaluation.valid() || evaluation.peak > fit.budget) continue;
+      if (!tried_.insert(evaluation.cost).second || !evaluation.valid() ||
+          evaluation.peak > fit.budget + rounded_.plan_slack)
+        continue;
       solvers::Solution other;
       other.schedule = std::move(schedule);
       other.peak = evaluation.peak;
@@ -265,7 +267,8 @@ class Fitting {
     if (fit.rounds == 1) all.scope = solution.scope;
     if (solution.peak_bound.value > all.peak_bound.value) all.peak_bound = solution.peak_bound;
     // A lower budget excludes schedules that this one does not.
-    if (budget == fit.budget && solution.cost_bound.value > all.cost_bound.value) all.cost_bound = solution.cost_bound;
+    if (budget == fit.budget + rounded_.plan_slack && solution.cost_bound.value > all.cost_bound.value)
+      all.cost_bound = solution.cost_bound;
     if (solution.least_peak > 0 && (all.least_peak == 0 || solution.least_peak < all.least_peak)) {
       all.least_peak = solution.least_peak;
       all.least_peak_by = solution.least_peak_by;
@@ -350,6 +353,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   Fitting fitting(problem, rounded, options, watch);
   Fit& fit = fitting.fit;
   fit.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};  // every node runs once
+  const std::int64_t peak_budget = fit.budget + rounded.plan_slack;
   solvers::SolveOptions search = options.search;
   if (search.start != nullptr) {
     const core::Evaluation start = core::evaluate(rounded.graph, *search.start);
@@ -357,12 +361,13 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     known.schedule = *search.start;
     known.peak = start.peak;
     known.cost = start.cost;
-    if (start.peak <= fit.budget) fitting.offer(known);
+    if (start.peak <= peak_budget) fitting.offer(known);
   }
+  // Of peaks; above it no plan fits.
   const std::int64_t least_cut = std::max(fit.budget / 200, options.plan.alignment);
   // The solver's budget goes down until a plan fits, then halfway up again.
-  std::int64_t solver_budget = first_budget(problem, solver), unmet = 0;
-  const bool lowered = solver_budget < fit.budget;
+  std::int64_t solver_budget = first_budget(problem, solver) + rounded.plan_slack, unmet = 0;
+  const bool lowered = solver_budget < peak_budget;
   bool placed = false;
   std::optional<std::int64_t> high;  // the lowest whose plan did not fit
   double share = options.first_share > 0 && !lowered ? options.first_share : options.share;
@@ -386,7 +391,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     search.limit.seconds = watch.rest().seconds * share;
     solvers::Solution solution = solver.solve(rounded.graph, search);
     fitting.learn(solution, solver_budget);
-    if (solver_budget == fit.budget) status = solution.status;
+    if (solver_budget == peak_budget) status = solution.status;
     // What stagnated, or gave up, within a short first call may find more in a longer one.
     const bool probing = fit.rounds == 1 && options.first_share > 0 && solution.stop != solvers::Stop::proved;
     const bool more_time = (solution.timed_out || probing) && !search.limit.counts_work();
@@ -395,7 +400,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       if (lowered && fit.rounds == 1) {  // says nothing about the budget
         latest = std::move(solution.schedule);
         search.start = latest.steps.empty() ? options.search.start : &latest;
-        solver_budget = fit.budget;
+        solver_budget = peak_budget;
         share = options.share;
         continue;
       }
@@ -428,7 +433,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       } else {
         unmet = std::max(unmet, solver_budget);
         if (lowered && fit.rounds == 1) {
-          solver_budget = fit.budget;
+          solver_budget = peak_budget;
           latest = fit.solution.schedule;
           search.start = &latest;
           share = options.later_share;
@@ -451,6 +456,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   }
   if (status != solvers::Status::infeasible) fitting.secure(solver);
   fitting.take_secured();
+  fit.solution.peak_bound.value = std::max<std::int64_t>(0, fit.solution.peak_bound.value - rounded.plan_slack);
   fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
   fit.solution.status = status;
   const bool proved = fit.fits() && fit.solution.cost == fit.solution.cost_bound.value;
