@@ -300,14 +300,18 @@ TEST_CASE("a device holds what is resident, libraries, the context and the arena
   CHECK(batch < 64);
   CHECK(batch >= 1);
 
-  check_error(run_command(Words{"info"} + model + Words{"--device-memory", "1MiB"}), 3,
+  check_error(run_command(Words{"solve"} + model + Words{"--device-memory", "1MiB"}), 3,
               {"'ffn' does not fit into --device-memory 1.00 MiB", "context 512.00 MiB", "smaller --batch"});
+  check_error(run_command(Words{"info"} + model + Words{"--device-memory", "1MiB"} + limit), 3,
+              {"'ffn' does not fit into --device-memory 1.00 MiB", "without an arena", "largest batch: none"});
+  check_error(run_command(Words{"info"} + model + Words{"--context-memory", "1GiB"}), 2, {"--device-memory"});
+  check_error(run_command(Words{"info"} + model + Words{"-b", "min"}), 2, {"--budget min is for solve and run"});
   check_error(run_command(Words{"solve"} + model + Words{"--device-memory", "1GiB", "-b", "50%"}), 2,
               {"--budget", "--device-memory", "drop one"});
   check_error(run_command(Words{"solve"} + model + Words{"--device-memory", "much"}), 2, {"--device-memory", "'much'"});
 }
 
-TEST_CASE("--batch auto takes the largest batch that fits") {
+TEST_CASE("the option --batch auto takes the largest batch that fits") {
   const Words model = {"ffn", "--layers", "4", "--width", "16", "--inputs", "16", "--outputs", "8"};
   const Words limit = {"--work-limit", "2000000"};
   const auto outcome = run_command(Words{"solve"} + model + Words{"--batch", "auto", "-b", "40000", "--json"} + limit);
