@@ -161,9 +161,10 @@ auto planned(const PlanArguments& arguments, const char* phase, const Work& work
 // --- the two forms ---------------------------------------------------------------------------------------------------
 
 int plan_schedule(const PlanArguments& arguments) {
-  const solvers::PlanOptions options = arguments.options();
+  solvers::PlanOptions options = arguments.options();
   const core::Graph graph = arguments.source.source().load({.stop = &catch_interrupt()});
   const auto file = core::load_schedule(arguments.schedule, graph, {}, reading(arguments.schedule));
+  options.limit = from_start(options.limit);
   const core::Stopwatch watch(options.limit);
   Planned result{planned(arguments, "planning", [&] { return pipeline::checked_plan(graph, file.schedule, options); }),
                  watch.seconds(),
