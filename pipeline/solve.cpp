@@ -140,21 +140,18 @@ class Fitting {
     return bytes;
   }
 
-  /// Once: looks for something that fits by find_least_budget. Whether it leaves so little of the budget that searches
-  /// should begin there; else it is kept for the end.
-  bool secure(const solvers::SolverInfo& solver) {
-    constexpr double kTight = 0.98;
-    if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return false;
+  /// Once: looks for something that fits by find_least_budget. It is kept for the end: searches that begin there, with
+  /// a schedule as low as it is dear, find worse ones than those that come from above.
+  void secure(const solvers::SolverInfo& solver) {
+    if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return;
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
-    options.search.limit = options_.search.limit;  // each call has the whole work
+    if (!options.search.limit.counts_work()) {    // of those each call has the whole
+      constexpr std::int64_t kLeast = 1'200'000;  // that of three seconds
+      options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
+    }
     options.search.limit.seconds = watch_.rest().seconds * options_.secure_share;
     fit.least = find_least_budget(problem_, rounded_, solver, options);
     fit.solution.work += fit.least->work;
-    if (fit.least->bytes > fit.budget ||
-        static_cast<double>(fit.least->bytes) < kTight * static_cast<double>(fit.budget))
-      return false;
-    take_secured();
-    return true;
   }
 
   /// What secure() found, if nothing else fits.
@@ -382,10 +379,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     return fit.rounds < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= least;
   };
   while (goes_on() && !watch.interrupted()) {
-    if (fit.rounds > 0 && fitting.secure(solver)) {
-      latest = fit.solution.schedule;
-      search.start = &latest;
-    }
+    if (fit.rounds > 0) fitting.secure(solver);
     ++fit.rounds;
     search.budget = solver_budget;
     search.limit.seconds = watch.rest().seconds * share;

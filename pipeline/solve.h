@@ -65,8 +65,8 @@ struct FitOptions {
   double share = 0.5, later_share = 0.5;
   /// Of the wall time, for a first call that tells whether plans will fit; 0: none.
   double first_share = 0;
-  /// Where nothing fits after a first call: what part of the time that is left, or of the work, find_least_budget may
-  /// take for something that does, so that what it promised elsewhere is kept here; 0: it is not asked.
+  /// Where nothing fits after a first call: what part of the time that is left find_least_budget may take at most, for
+  /// the work that least_budget_work says, so that what it promised elsewhere is kept here; 0: it is not asked.
   double secure_share = 0;
 };
 
