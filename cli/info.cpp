@@ -79,15 +79,9 @@ Verdict judge_budget(const InfoArguments& arguments, const pipeline::Task& task,
   const solvers::Bound every_node_once{problem.baseline.cost, solvers::kAnySchedule};
   if (budget < task.rounded.plan_bound())
     return {.fits = false, .text = "does not fit: below the lower bound", .proved = true};
-  if (task.rounded.baseline.peak - task.rounded.plan_slack <= budget) {
-    pipeline::LeastBudget baseline;
-    baseline.schedule = core::baseline_schedule(problem.graph);
-    baseline.plan = solvers::plan_memory(problem.graph, baseline.schedule,
-                                         {.alignment = task.alignment, .capacity = budget, .limit = watch.share(0.2)});
-    baseline.bytes = baseline.plan->bytes;
-    baseline.evaluation = problem.baseline;
-    if (baseline.bytes <= budget) return verdict_of(problem, std::move(baseline), every_node_once);
-  }
+  if (auto baseline = pipeline::baseline_within(problem, task.rounded, budget,
+                                                {.alignment = task.alignment, .limit = watch.share(0.2)}))
+    return verdict_of(problem, *std::move(baseline), every_node_once);
   solvers::SolveOptions options = arguments.search.options();
   options.limit = watch.share(1 - kShareOfBound);
   pipeline::Answer answer;

@@ -36,9 +36,7 @@ DeviceShare share_device(const core::Graph& graph, std::int64_t device_bytes, st
   share.device = device_bytes;
   share.resident = resident_bytes(graph);
   share.context = context_bytes;
-  for (core::NodeId v = 0; v < graph.node_count() && share.workspace == 0; ++v) {
-    if (graph.op(v) != nullptr) share.workspace = kWorkspaceBytes;
-  }
+  if (has_ops(graph)) share.workspace = kWorkspaceBytes;
   return share;
 }
 
@@ -116,11 +114,9 @@ class BatchSearch {
   }
 
   bool baseline_fits(const Problem& problem, const Problem& rounded, std::int64_t budget) const {
-    if (rounded.baseline.peak - rounded.plan_slack > budget) return false;
     solvers::PlanOptions plan = options_.least.plan;
     plan.alignment = alignment_of(problem.graph);
-    plan.capacity = budget;
-    return solvers::plan_memory(problem.graph, core::baseline_schedule(problem.graph), plan).bytes <= budget;
+    return baseline_within(problem, rounded, budget, plan).has_value();
   }
 
   Verdict ask(std::int64_t batch) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
+#include "cairn/pipeline/internal/placed_plan.h"
 #include "cairn/pipeline/solve.h"
 #include "cairn/solvers/remat/placed_search.h"
 
@@ -134,10 +135,8 @@ class LeastBudgetSearch {
     for (int i = 0; i < kTries && !done() && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.bytes - low) / 2) / unit * unit;
       if (budget < low || budget >= least_.bytes) return;
-      std::vector<std::int64_t> offsets;
-      for (const core::Buffer& buffer : least_.plan->buffers) offsets.push_back(buffer.offset);
       const solvers::PlacedSolution found =
-          solvers::search_placed(rounded_.graph, {{least_.schedule, std::move(offsets), 0}},
+          solvers::search_placed(rounded_.graph, {placed_as(least_.schedule, *least_.plan)},
                                  {.budget = budget,
                                   .scope = scope,
                                   .limit = limit_of(part / kTries),
@@ -148,11 +147,8 @@ class LeastBudgetSearch {
         low = budget + unit;
         continue;
       }
-      solvers::PlanProblem problem = solvers::plan_problem(problem_.graph, found.best->schedule);
-      problem.rules.resize(problem.buffers.size());
-      for (std::size_t b = 0; b < problem.buffers.size(); ++b) problem.rules[b].offset = found.best->offsets[b];
       LeastBudget one;
-      one.plan = solvers::greedy_plan(problem, planning()).plan;
+      one.plan = plan_of(problem_.graph, *found.best, planning());
       one.bytes = one.plan->bytes;
       keep(std::move(one), found.best->schedule, solver_.name);
     }
@@ -177,6 +173,19 @@ std::int64_t least_budget_work(const core::Limit& limit) {
   // What passed before the search began must not change the answer.
   const double seconds = limit.seconds >= 2 ? std::round(limit.seconds) : std::round(limit.seconds * 5) / 5;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorkPerSecond * std::max(seconds, 0.1)));
+}
+
+std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem& rounded, std::int64_t budget,
+                                           solvers::PlanOptions options) {
+  if (rounded.baseline.peak - rounded.plan_slack > budget) return std::nullopt;
+  LeastBudget baseline;
+  baseline.schedule = core::baseline_schedule(problem.graph);
+  baseline.evaluation = problem.baseline;
+  options.capacity = budget;
+  baseline.plan = solvers::plan_memory(problem.graph, baseline.schedule, options);
+  baseline.bytes = baseline.plan->bytes;
+  if (baseline.bytes > budget) return std::nullopt;
+  return baseline;
 }
 
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,

@@ -50,6 +50,10 @@ struct LeastBudgetOptions {
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                               const LeastBudgetOptions& options);
 
+/// The baseline, where its plan fits into so many bytes. `rounded`: as above, with options.alignment.
+std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem& rounded, std::int64_t budget,
+                                           solvers::PlanOptions options);
+
 /// The least budget known where nothing was found within the problem's: `known`, else what find_least_budget says and,
 /// where that is above the budget and not proved least, what it says of all solvers, together within the limit.
 LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,

@@ -79,8 +79,7 @@ class CurveSearch {
       plan.emplace();
     } else {
       if (!plan) plan = solvers::plan_memory(problem_.graph, schedule, planning());
-      if (const std::string defect = core::check_plan(problem_.graph, schedule, *plan); !defect.empty())
-        throw DefectError(fmt::format("the plan is wrong: {}; please report this", defect));
+      require_right(core::check_plan(problem_.graph, schedule, *plan));
     }
     const std::int64_t bytes = options_.peak_only ? evaluation.peak : plan->bytes;
     const Planned* known = best_within(bytes);

@@ -7,16 +7,13 @@
 #include <utility>
 
 #include "cairn/core/limit.h"
+#include "cairn/pipeline/internal/placed_plan.h"
 #include "cairn/solvers/remat/placed_search.h"
 
 namespace cairn::pipeline {
-namespace {
-
 void require_right(const std::string& defect) {
   if (!defect.empty()) throw DefectError(fmt::format("the plan is wrong: {}; please report this", defect));
 }
-
-}  // namespace
 
 core::Evaluation evaluate_again(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution) {
   const core::Evaluation evaluation = core::evaluate(graph, solution.schedule);
@@ -68,12 +65,14 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
   return found;
 }
 
-std::int64_t default_alignment(const core::Graph& graph) {
+bool has_ops(const core::Graph& graph) {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.op(v) != nullptr) return 256;
+    if (graph.op(v) != nullptr) return true;
   }
-  return 1;
+  return false;
 }
+
+std::int64_t default_alignment(const core::Graph& graph) { return has_ops(graph) ? 256 : 1; }
 
 double share_for_search(const core::Graph& graph, double seconds) {
   // A first plan takes some 5 us a step; schedules are longer than the graph, and may need more than one.
@@ -208,9 +207,7 @@ class Fitting {
       const bool known = fit.plan && schedule.steps == fit.solution.schedule.steps;
       const core::Plan plan =
           known ? *fit.plan : solvers::plan_memory(problem_.graph, schedule, planning(watch_.rest().seconds / 8));
-      std::vector<std::int64_t> offsets;
-      for (const core::Buffer& buffer : plan.buffers) offsets.push_back(buffer.offset);
-      starts.push_back({schedule, std::move(offsets), 0});
+      starts.push_back(placed_as(schedule, plan));
     }
     solvers::PlacedSearchOptions search{.budget = fit.budget / options_.plan.alignment * options_.plan.alignment,
                                         .scope = options_.search.scope,
@@ -233,11 +230,7 @@ class Fitting {
     solution.schedule = found->schedule;
     solution.peak = evaluation.peak;
     solution.cost = evaluation.cost;
-    solvers::PlanProblem problem = solvers::plan_problem(problem_.graph, found->schedule);
-    problem.rules.resize(problem.buffers.size());
-    for (std::size_t i = 0; i < problem.buffers.size(); ++i) problem.rules[i].offset = found->offsets[i];
-    core::Plan plan = solvers::greedy_plan(problem, planning(watch_.rest().seconds)).plan;
-    require_right(core::check_plan(problem_.graph, found->schedule, plan));
+    core::Plan plan = plan_of(problem_.graph, *found, planning(watch_.rest().seconds));
     take(solution);
     fit.plan = std::move(plan);
   }

@@ -48,6 +48,11 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
                                    const std::vector<core::AddressRange>& forbidden,
                                    const solvers::PlanOptions& options);
 
+/// Throws DefectError with what a check of a plan says; empty: it is right.
+void require_right(const std::string& defect);
+
+/// Whether some node has an op, so that kernels execute it.
+bool has_ops(const core::Graph& graph);
 /// What sizes and offsets of a plan are multiples of where nobody says: 256 bytes where some node has an op, as kernels
 /// read what lies there; 1 where none has, as in graphs of sizes and costs alone.
 std::int64_t default_alignment(const core::Graph& graph);
