@@ -4,6 +4,9 @@
 
 #include "cairn/core/cost_unit.h"
 #include "cairn/core/profile.h"
+#include "cairn/pipeline/device_memory.h"
+#include "cairn/pipeline/info.h"
+#include "cairn/pipeline/pareto.h"
 #include "cairn/pipeline/words.h"
 
 namespace cairn::pipeline {
@@ -27,6 +30,48 @@ Json knee_json(const Problem& problem, const Curve& curve) {
   json["less_memory"] = side(sides.less_memory);
   json["definition"] = kKneeDefinition;
   return json;
+}
+
+Json curve_point_json(const Problem& problem, const CurvePoint& point, bool knee, bool peak_only) {
+  const auto if_known = [&](auto value) { return point.known() ? Json(value) : Json(nullptr); };
+  const core::Evaluation& found = point.evaluation;
+  const bool bounded = point.status != solvers::Status::infeasible;
+  return {{"budget_bytes", point.budget},
+          {"budget_pct", 100 + increase_pct(point.budget, problem.baseline.peak)},
+          {"status", solvers::to_string(point.status)},
+          {"peak_bytes", if_known(found.peak)},
+          {"planned_bytes", point.known() && !peak_only ? Json(point.memory) : Json(nullptr)},
+          {"cost", if_known(found.cost)},
+          {"cost_increase_pct", if_known(increase_pct(found.cost, problem.baseline.cost))},
+          {"lower_bound_cost", bounded ? Json(point.cost_bound.value) : Json(nullptr)},
+          {"lower_bound_cost_scope", solvers::describe(point.cost_bound.scope)},
+          {"gap_pct", if_known(gap_pct(found.cost, point.cost_bound))},
+          {"recomputed", if_known(found.recomputed)},
+          {"steps", if_known(point.schedule.length())},
+          {"knee", knee}};
+}
+
+Json reached_json(const Problem& problem, const LeastBudget& by) {
+  const core::Evaluation& found = by.evaluation;
+  return {{"planned_bytes", by.bytes},
+          {"peak_bytes", found.peak},
+          {"cost", found.cost},
+          {"cost_increase_pct", increase_pct(found.cost, problem.baseline.cost)},
+          {"recomputed", found.recomputed},
+          {"steps", by.schedule.length()}};
+}
+
+void add_verdict(Json& json, const Problem& problem, const BudgetVerdict& verdict) {
+  const bool bounded = verdict.fits != false;
+  json["fits"] = or_null(verdict.fits);
+  json["verdict"] = verdict.text;
+  json["means"] = verdict.means ? Json(to_string(*verdict.means)) : Json(nullptr);
+  json["within_budget"] = verdict.by ? reached_json(problem, *verdict.by) : Json(nullptr);
+  json["recomputed"] = verdict.by ? Json(verdict.by->evaluation.recomputed) : Json(nullptr);
+  json["cost_within_budget"] = verdict.by ? Json(verdict.by->evaluation.cost) : Json(nullptr);
+  json["lower_bound_cost"] = bounded ? Json(verdict.cost_bound.value) : Json(nullptr);
+  json["lower_bound_cost_scope"] = solvers::describe(verdict.cost_bound.scope);
+  json["gap_pct"] = verdict.by ? Json(gap_pct(verdict.by->evaluation.cost, verdict.cost_bound)) : Json(nullptr);
 }
 
 }  // namespace
@@ -111,6 +156,47 @@ Json answer_json(const Task& task, std::string_view solver, const Answer& answer
   json["best_seconds"] = solution.best_seconds;
   json["timed_out"] = solution.timed_out;
   json["interrupted"] = interrupted;
+  return json;
+}
+
+Json curve_json(const Problem& problem, std::string_view solver, std::int64_t alignment, const Curve& curve,
+                bool interrupted) {
+  Json json = describe(problem);
+  json.erase("budget_bytes");
+  json["solver"] = solver;
+  json["alignment"] = alignment;
+  json["peak_only"] = curve.peak_only;
+  json["points"] = Json::array();
+  for (std::size_t i = 0; i < curve.points.size(); ++i)
+    json["points"].push_back(curve_point_json(problem, curve.points[i], curve.knee == i, curve.peak_only));
+  json["knee"] = curve.knee ? json["points"][*curve.knee] : Json(nullptr);
+  json["knee_definition"] = kKneeDefinition;
+  json["met"] = Json::array();
+  for (const solvers::Tradeoff& met : curve.met) json["met"].push_back({{"peak_bytes", met.peak}, {"cost", met.cost}});
+  json["passes"] = curve.passes;
+  json["stopped"] = solvers::to_string(curve.stop);
+  json["solve_seconds"] = curve.seconds;
+  json["interrupted"] = interrupted;
+  return json;
+}
+
+Json to_json(const ResidentBytes& resident) {
+  return {{"weights", resident.weights}, {"gradients", resident.gradients}, {"optimizer", resident.optimizer},
+          {"inputs", resident.inputs},   {"constants", resident.constants}, {"unlisted", resident.unlisted}};
+}
+
+Json info_json(const Task& task, const Info& info) {
+  const Problem& problem = task.problem;
+  Json json = describe(problem);
+  json["alignment"] = task.alignment;
+  json["lower_bound_planned_bytes"] = task.rounded.plan_bound();
+  json["resident"] = to_json(resident_bytes(problem.graph));
+  json["cost_at_least_budget"] = info.least.evaluation.cost;
+  json["least_budget"] = reached_json(problem, info.least);
+  json["least_budget"]["proved"] = info.least.proved();
+  json["least_budget"]["proved_scope"] = solvers::describe(info.least.bound.scope);
+  if (info.verdict) add_verdict(json, problem, *info.verdict);
+  add_limits(json, problem, info.least);
   return json;
 }
 

@@ -296,4 +296,48 @@ std::string answer_table(const Task& task, std::string_view solver, const Answer
   return format_table(rows);
 }
 
+std::string curve_table(const Problem& problem, std::int64_t alignment, const Curve& curve) {
+  Rows rows = {{"budget", "of baseline", "planned", "peak",
+                fmt::format("cost ({})", core::to_string(problem.graph.cost_unit())), "increase", "at least", "gap",
+                "status", ""}};
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const CurvePoint& point = curve.points[i];
+    const auto increase = [&](std::int64_t cost) {
+      return fmt::format("{:+.2f}%", increase_pct(cost, problem.baseline.cost));
+    };
+    std::vector<std::string> row = {std::to_string(point.budget),
+                                    fmt::format("{:.1f}%", 100 + increase_pct(point.budget, problem.baseline.peak))};
+    if (point.known()) {
+      const std::int64_t cost = point.evaluation.cost;
+      row.insert(row.end(),
+                 {curve.peak_only ? "-" : core::format_bytes(point.memory), core::format_bytes(point.evaluation.peak),
+                  std::to_string(cost), increase(cost), increase(point.cost_bound.value),
+                  fmt::format("{:.2f}%", gap_pct(cost, point.cost_bound))});
+    } else {
+      row.insert(row.end(), 6, "-");
+    }
+    row.insert(row.end(), {std::string(solvers::to_string(point.status)), curve.knee == i ? "<- knee" : ""});
+    rows.push_back(std::move(row));
+  }
+  const core::Graph& graph = problem.graph;
+  std::string text = fmt::format("{}: {} nodes, {} edges; baseline peak {}, cost {}; alignment {}\n\n", problem.name,
+                                 graph.node_count(), graph.edge_count(), bytes_text(problem.baseline.peak),
+                                 baseline_cost_text(problem), alignment);
+  text += format_table(rows, true) + "\n";
+  if (curve.knee) text += fmt::format("the knee is {}\n", kKneeDefinition);
+  return text +
+         fmt::format("stopped after {:.2f} s, {} passes, {}\n", curve.seconds, curve.passes, stop_text(curve.stop));
+}
+
+std::string no_points_text(const Problem& problem, const Curve& curve) {
+  const std::int64_t most = curve.points.front().budget;
+  const bool proved = curve.points.front().status == solvers::Status::infeasible;
+  return fmt::format(
+      "{} '{}' {} {}, the largest of the budgets: the lower bound is {}, and {} are known to do; {}raise --budgets{}",
+      proved ? "no schedule of" : "found no schedule of", problem.name,
+      proved || curve.peak_only ? "fits into" : "whose plan fits into", baseline_share_text(problem, most, true),
+      baseline_share_text(problem, curve.peak_bound.value), baseline_share_text(problem, curve.least_memory),
+      proved ? "" : fmt::format("the search ended {}; ", stop_text(curve.stop)), proved ? "" : " or --time-limit");
+}
+
 }  // namespace cairn::pipeline

@@ -63,6 +63,9 @@ std::vector<std::string> proof_row(const Task& task, const Answer& answer);
 /// What `cairn solve` prints of a success, which must have a plan.
 std::string answer_table(const Task& task, std::string_view solver, const Answer& answer);
 
+/// What `cairn pareto` prints of a curve, whose plans have that alignment.
+std::string curve_table(const Problem& problem, std::int64_t alignment, const Curve& curve);
+
 // --- where there is none ---
 
 /// "no schedule fits: the lower bound is L: why; the least budget known feasible is X, with --solver S". `proved` is a
@@ -78,5 +81,7 @@ Problem problem_of_failure(const Task& task, const Answer& answer);
 /// where a plan alone does not fit.
 std::string failure_text(const Task& task, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                          const Answer& answer, const LeastBudget& least, std::string_view other = {});
+/// Why no point of a curve is known.
+std::string no_points_text(const Problem& problem, const Curve& curve);
 
 }  // namespace cairn::pipeline
