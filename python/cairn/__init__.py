@@ -9,10 +9,11 @@ budget.
 Bytes are ints. Names and defaults are those of the command `cairn`.
 """
 
-from ._api import (plan, read_graph, read_plan, read_schedule, solve, write_plan, write_schedule)
-from ._cairn import (Answer, Evaluation, Graph, GraphBuilder, LeastBudget, Plan, Schedule, __version__,
-                     baseline_schedule, check_plan, evaluate, format_bytes, lifetimes, parse_graph, parse_plan,
-                     parse_schedule, profile, set_thread_count, thread_count)
+from ._api import (info, least_budget, pareto, plan, read_graph, read_plan, read_schedule, run, simulate, solve, write_plan,
+                   write_schedule)
+from ._cairn import (Answer, Curve, CurvePoint, Evaluation, Executed, Graph, GraphBuilder, Info, LeastBudget, Plan, RunResult,
+                     Schedule, Sweep, __version__, baseline_schedule, check_plan, evaluate, format_bytes, lifetimes,
+                     parse_graph, parse_plan, parse_schedule, profile, set_thread_count, solvers, thread_count)
 from ._errors import (DefectError, DeviceError, Error, InfeasibleError, InputError, Interrupted, NoScheduleError,
                       NotFoundError)
 from ._networkx import from_networkx, to_networkx

@@ -6,12 +6,11 @@ import contextlib
 import operator
 import os
 import re
-from typing import Callable, Mapping, Optional, Sequence, Union
+from typing import Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _cairn
-from ._cairn import Answer, Graph, Plan, Schedule
-from ._errors import InputError, in_python
-from ._picture import answer_html, graph_html
+from ._cairn import Answer, Curve, Graph, Info, LeastBudget, Plan, RunResult, Schedule, Sweep
+from ._errors import InputError
 
 Steps = Union[Schedule, Sequence[int]]
 Bytes = Union[int, str]
@@ -140,6 +139,108 @@ def plan(graph: Graph, schedule: Steps, *, alignment: Optional[int] = 1, time_li
     return _cairn.plan(graph, schedule, _alignment(alignment), _seconds(time_limit), work_limit, most)
 
 
+def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]] = None, solver: str = "auto",
+           time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
+           peak_only: bool = False, alignment: Optional[int] = None, order: str = "free",
+           max_occurrences: Optional[int] = None, start: Optional[Steps] = None,
+           options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
+           threads: Optional[int] = None, progress: Optional[Progress] = None) -> Curve:
+    """The whole curve from memory to cost: what each budget costs, and where its knee is.
+
+    points    budgets, evenly from the least that costs nothing to the least that is reached
+    budgets   these instead, in bytes, "1.5GiB" or "80%" of the baseline's peak
+    progress  called as progress(known, points, seconds)
+
+    Other arguments are those of solve; time_limit is 30 s unless a work_limit is given.
+    """
+    search = _search(solver, _or_usual(time_limit, work_limit, 30.0), work_limit, seed, memory, order, max_occurrences,
+                     options)
+    texts = [] if budgets is None else [_budget_text(budget) for budget in budgets]
+    with _threads(threads):
+        return _cairn.pareto(graph, points, texts, peak_only, _alignment(alignment), search, start, progress)
+
+
+def _or_usual(time_limit: Optional[Seconds], work_limit: Optional[int], usual: float) -> Optional[Seconds]:
+    return usual if time_limit is None and work_limit is None else time_limit
+
+
+def least_budget(graph: Graph, *, solver: str = "auto", time_limit: Optional[Seconds] = None,
+                 work_limit: Optional[int] = None, seed: int = 0, peak_only: bool = False,
+                 alignment: Optional[int] = None, order: str = "free", max_occurrences: Optional[int] = None,
+                 start: Optional[Steps] = None, options: Optional[Mapping[str, int]] = None,
+                 memory: Optional[Bytes] = None, threads: Optional[int] = None,
+                 progress: Optional[Progress] = None) -> LeastBudget:
+    """The least budget that some schedule is known to meet, with that schedule and its plan.
+
+    Arguments are those of solve. What cairn.solve(graph, "min") finds is the cheapest schedule within it.
+    """
+    search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
+    with _threads(threads):
+        return _cairn.least_budget(graph, peak_only, _alignment(alignment), search, start, progress)
+
+
+def info(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto", time_limit: Optional[Seconds] = None,
+         work_limit: Optional[int] = None, seed: int = 0, alignment: Optional[int] = None, order: str = "free",
+         max_occurrences: Optional[int] = None, options: Optional[Mapping[str, int]] = None,
+         memory: Optional[Bytes] = None, threads: Optional[int] = None, progress: Optional[Progress] = None) -> Info:
+    """What a graph needs: its least budget and, of a budget, whether it can be met, by which means and for what cost.
+
+    Arguments are those of solve. A budget that cannot be met is no error here: see Info.fits and Info.verdict.
+    """
+    request = _cairn.Request(budget=_budget_text(budget), max_cost="", peak_only=False, alignment=_alignment(alignment),
+                             solver=solver)
+    search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
+    with _threads(threads):
+        return _cairn.info(graph, request, search, progress)
+
+
+def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, random: Optional[int] = None,
+             recompute: int = 0, seed: int = 0, top: int = 10, budget: Optional[Bytes] = None, backend: str = "auto",
+             time_limit: Optional[Seconds] = None, threads: Optional[int] = None,
+             progress: Optional[Progress] = None) -> Sweep:
+    """Evaluates many schedules at once: those given (a list, or an array with one a row), or random ones.
+
+    random     how many random topological orders; candidate i of a seed is the same on every machine
+    recompute  most recomputed steps of a random schedule
+    top        how many of the best to keep
+    budget     counts the schedules within it
+    progress   called as progress(done, total, seconds)
+    """
+    count = None if random is None else _whole(random, "random")
+    with _threads(threads):
+        return _cairn.simulate(graph, schedules, count, recompute, seed, top, _budget_text(budget), backend,
+                               _seconds(time_limit), progress)
+
+
+def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Steps] = None, backend: str = "auto",
+        precision: Optional[str] = None, solver: str = "auto", time_limit: Optional[Seconds] = None,
+        work_limit: Optional[int] = None, seed: int = 0, max_cost: Union[int, str, None] = None,
+        peak_only: bool = False, alignment: Optional[int] = None, order: str = "free",
+        max_occurrences: Optional[int] = None, options: Optional[Mapping[str, int]] = None,
+        memory: Optional[Bytes] = None, repeats: Optional[int] = None, poison: bool = False, sentinels: bool = False,
+        check: bool = False, threads: Optional[int] = None, progress: Optional[Progress] = None) -> RunResult:
+    """Executes a graph under a memory budget, from one arena, beside its baseline, and compares the two bit by bit.
+
+    schedule   run this one instead of searching one
+    backend    "host", "cuda" or "auto"
+    precision  "fp32", "tf32" or "bf16"; None: as the graph is stored
+    repeats    timed executions; None: 3 to 15, as fit into a second
+    poison     overwrite every buffer when it dies
+    sentinels  check a guard behind every buffer after each step
+    check      compare every kept output with the host's in fp32
+
+    Other arguments are those of solve. Nodes without an op run a synthetic kernel, which makes their memory real.
+    """
+    request = _cairn.Request(budget=_budget_text(budget), max_cost=_cost_text(max_cost), peak_only=peak_only,
+                             alignment=_alignment(alignment), solver=solver)
+    search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
+    if repeats is not None and repeats < 1:
+        raise InputError(f"repeats must be at least 1, not {repeats}")
+    with _threads(threads):
+        return _cairn.run(graph, request, search, schedule, backend, precision, repeats or 0, poison, sentinels, check,
+                          progress)
+
+
 def read_graph(path: Union[str, os.PathLike]) -> Graph:
     """A graph from a file in any format that the command reads, recognised by its content."""
     return _cairn.read_graph(os.fspath(path))
@@ -163,24 +264,3 @@ def write_schedule(path: Union[str, os.PathLike], graph: Graph, schedule: Steps,
 def write_plan(path: Union[str, os.PathLike], graph: Graph, plan: Plan) -> None:
     """Writes a plan file."""
     _cairn.write_file(os.fspath(path), _cairn.plan_to_json(graph, plan))
-
-
-def _write_graph(self: Graph, path: Union[str, os.PathLike]) -> None:
-    """Writes the graph: Graphviz to a .dot file, PACE to .gr, else Cairn JSON."""
-    name = os.fspath(path)
-    text = self.to_dot() if name.endswith(".dot") else self.to_gr() if name.endswith(".gr") else self.to_json()
-    _cairn.write_file(name, text)
-
-
-def _graph_repr(self: Graph) -> str:
-    return (f"<cairn.Graph {self.name!r}: {self.node_count} nodes, {self.edge_count} edges, "
-            f"baseline peak {_cairn.format_bytes(self.baseline.peak)}>")
-
-
-Graph.write = _write_graph
-Graph.__repr__ = _graph_repr
-Graph._repr_html_ = graph_html
-Answer.__str__ = lambda self: in_python(self.table())
-Answer.__repr__ = lambda self: (f"<cairn.Answer of {self.graph.name!r}: planned {_cairn.format_bytes(self.planned or 0)}, "
-                                f"cost {100 * self.cost_increase:+.2f}%, {self.status}>")
-Answer._repr_html_ = answer_html

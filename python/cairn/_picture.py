@@ -46,7 +46,7 @@ def memory_svg(title: str, baseline: np.ndarray, schedule: Optional[np.ndarray] 
     shown = [profile for profile in (baseline, schedule) if profile is not None and len(profile)]
     top = max([int(profile.max()) for profile in shown] + [budget or 0])
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-             f'style="max-width:{_WIDTH}px;font:12px system-ui,sans-serif" role="img">',
+             f'style="max-width:{_WIDTH}px;font:12px system-ui,sans-serif;color:#7a828c" role="img">',
              f"<title>{html.escape(title)}</title>",
              f'<text x="{_LEFT}" y="16" fill="currentColor">{html.escape(title)}</text>']
     for value in (0, top // 2, top):

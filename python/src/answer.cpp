@@ -10,6 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/text.h"
 #include "cairn/pipeline/internal/explanation.h"
 #include "cairn/pipeline/internal/json.h"
 #include "cairn/pipeline/pages.h"
@@ -41,44 +42,23 @@ solvers::SolveOptions SearchArguments::options() const {
   return options;
 }
 
-namespace {
-
-using AnswerHandle = nb::pointer_and_handle<Answer>;
-
-nb::object least_object(const pipeline::LeastBudget& least) { return nb::cast(least, nb::rv_policy::copy); }
-
-[[noreturn]] void raise_no_schedule(Answer&& answered, const solvers::Scope& asked) {
-  const solvers::Solution& solution = answered.answer.found.solution;
-  const bool infeasible = solution.status == solvers::Status::infeasible;
-  nb::dict attributes;
-  attributes["lower_bound"] = pipeline::problem_of_failure(answered.task, answered.answer).lower_bound;
-  attributes["least_budget"] = answered.least.bytes;
-  attributes["least"] = least_object(answered.least);
-  attributes["scope"] = solvers::describe(infeasible ? solution.peak_bound.scope : solution.scope);
-  const std::string message = pipeline::failure_text(answered.task, solvers::find_solver(answered.solver), asked,
-                                                     answered.answer, answered.least, ", or ask for --peak-only");
-  attributes["answer"] = answered.shown() ? nb::cast(std::move(answered)) : nb::none();
-  raise(infeasible ? "InfeasibleError" : "NotFoundError", message, attributes);
+std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle given, const solvers::Scope& scope) {
+  if (given.is_none()) return std::nullopt;
+  core::Schedule start = schedule_of(given);
+  const core::Evaluation evaluation = core::evaluate(graph, start);
+  if (!evaluation.valid())
+    throw core::InputError(fmt::format("--start is no valid schedule: {}", core::describe(graph, evaluation.defect)));
+  if (!scope.contains(graph, start))
+    throw core::InputError(
+        fmt::format("--start is not {}; drop --start, --order or --max-occurrences", solvers::describe(scope)));
+  return start;
 }
 
-Answer solve(const core::Graph& graph, const pipeline::Request& request, const SearchArguments& search,
-             nb::handle start, nb::object progress) {
+Answer search_answer(pipeline::Task task, const SearchArguments& search, const core::Schedule* start, Call& call) {
+  if (task.unaffordable()) raise("InfeasibleError", pipeline::unaffordable_text(task));
   const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
   solvers::SolveOptions options = search.options();
-  pipeline::Task task = pipeline::make_task(graph, "graph", request);
-  if (task.unaffordable()) raise("InfeasibleError", pipeline::unaffordable_text(task));
-  std::optional<core::Schedule> first;
-  if (!start.is_none()) {
-    first = schedule_of(start);
-    const core::Evaluation evaluation = core::evaluate(graph, *first);
-    if (!evaluation.valid())
-      throw core::InputError(fmt::format("--start is no valid schedule: {}", core::describe(graph, evaluation.defect)));
-    if (!options.scope.contains(graph, *first))
-      throw core::InputError(fmt::format("--start is not {}; drop --start, --order or --max-occurrences",
-                                         solvers::describe(options.scope)));
-    options.start = &*first;
-  }
-  Call call(std::move(progress));
+  options.start = start;
   options.limit.stop = call.stop();
   options.progress = call.progress();
   Answer answered{std::move(task), search.solver, {}, {}, {}};
@@ -93,6 +73,10 @@ Answer solve(const core::Graph& graph, const pipeline::Request& request, const S
     answered.least = pipeline::least_budget_after(searched, answered.answer, solver, options);
     answered.found = core::evaluate(searched.problem.graph, answered.answer.found.solution.schedule);
   });
+  return answered;
+}
+
+void finish_search(Call& call, Answer& answered, const solvers::Scope& asked) {
   call.raise_pending();
   answered.interrupted = call.stopped();
   if (call.interrupted()) {
@@ -100,8 +84,30 @@ Answer solve(const core::Graph& graph, const pipeline::Request& request, const S
     attributes["best"] = answered.shown() ? nb::cast(std::move(answered)) : nb::none();
     raise("Interrupted", "interrupted; the best schedule so far is in .best", attributes);
   }
-  if (!answered.answer.success && !(call.stopped() && answered.shown()))
-    raise_no_schedule(std::move(answered), options.scope);
+  if (answered.answer.success || (call.stopped() && answered.shown())) return;
+  const solvers::Solution& solution = answered.answer.found.solution;
+  const bool infeasible = solution.status == solvers::Status::infeasible;
+  nb::dict attributes;
+  attributes["lower_bound"] = pipeline::problem_of_failure(answered.task, answered.answer).lower_bound;
+  attributes["least_budget"] = answered.least.bytes;
+  attributes["least"] = nb::cast(answered.least, nb::rv_policy::copy);
+  attributes["scope"] = solvers::describe(infeasible ? solution.peak_bound.scope : solution.scope);
+  const std::string message = pipeline::failure_text(answered.task, solvers::find_solver(answered.solver), asked,
+                                                     answered.answer, answered.least, ", or ask for --peak-only");
+  attributes["answer"] = answered.shown() ? nb::cast(std::move(answered)) : nb::none();
+  raise(infeasible ? "InfeasibleError" : "NotFoundError", message, attributes);
+}
+
+namespace {
+
+Answer solve(const core::Graph& graph, const pipeline::Request& request, const SearchArguments& search,
+             nb::handle given, nb::object progress) {
+  const solvers::Scope scope = search.options().scope;
+  pipeline::Task task = pipeline::make_task(graph, "graph", request);
+  const std::optional<core::Schedule> start = start_of(graph, given, scope);
+  Call call(std::move(progress));
+  Answer answered = search_answer(std::move(task), search, start ? &*start : nullptr, call);
+  finish_search(call, answered, scope);
   return answered;
 }
 
@@ -109,10 +115,13 @@ double increase(std::int64_t value, std::int64_t base) {
   return base == 0 ? 0 : static_cast<double>(value - base) / static_cast<double>(base);
 }
 
-/// A getter of what an answer without a schedule does not have.
-template <class Get>
-auto if_shown(const Get& get) {
-  return [get](const Answer& a) { return a.shown() ? nb::cast(get(a)) : nb::none(); };
+std::string repr(const Answer& a) {
+  const pipeline::Problem& problem = a.task.problem;
+  return fmt::format("<cairn.Answer of '{}': {}, cost {:+.2f}%, {}>", problem.name,
+                     a.answer.plan ? "planned " + core::format_bytes(a.answer.plan->bytes)
+                                   : "peak " + core::format_bytes(a.found.peak),
+                     100 * increase(a.found.cost, problem.baseline.cost),
+                     solvers::to_string(a.answer.found.solution.status));
 }
 
 }  // namespace
@@ -221,11 +230,13 @@ void bind_answer(nb::module_& module) {
             return json.dump(2, ' ', false, pipeline::Json::error_handler_t::replace);
           },
           "The object that `cairn solve --json` prints, as text.")
-      .def("table",
+      .def("__str__",
            [](const Answer& a) {
-             if (!a.answer.success || !a.answer.plan) return fmt::format("<cairn.Answer of peak {}>", a.found.peak);
-             return pipeline::answer_table(a.task, a.solver, a.answer);
+             if (!a.answer.success || !a.answer.plan) return repr(a);
+             return in_python(pipeline::answer_table(a.task, a.solver, a.answer));
            })
+      .def("__repr__", &repr)
+      .def("_repr_html_", in_module("cairn._picture", "answer_html"), nb::sig("def _repr_html_(self) -> str"))
       .def(
           "explain",
           [](const Answer& a) {
@@ -234,21 +245,23 @@ void bind_answer(nb::module_& module) {
           "What makes the peak and what recomputation saves, as tables: `cairn solve --explain`.")
       .def(
           "trace",
-          [](const Answer& a, const std::string& path) {
+          [](const Answer& a, nb::handle path) {
             const core::Graph& graph = a.task.problem.graph;
             const core::Schedule baseline = core::baseline_schedule(graph);
-            core::write_file(path, core::perfetto_trace(graph,
-                                                        {.schedule = &a.answer.found.solution.schedule,
-                                                         .plan = a.answer.plan ? &*a.answer.plan : nullptr},
-                                                        {.schedule = &baseline}));
+            core::write_file(path_of(path), core::perfetto_trace(graph,
+                                                                 {.schedule = &a.answer.found.solution.schedule,
+                                                                  .plan = a.answer.plan ? &*a.answer.plan : nullptr},
+                                                                 {.schedule = &baseline}));
           },
-          "path"_a, "Writes a Chrome/Perfetto trace: schedule and baseline side by side.")
+          "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
+          "Writes a Chrome/Perfetto trace: schedule and baseline side by side.")
       .def(
           "report",
-          [](const Answer& a, const std::string& path) {
-            core::write_file(path, pipeline::solve_page(a.task, a.solver, a.answer));
+          [](const Answer& a, nb::handle path) {
+            core::write_file(path_of(path), pipeline::solve_page(a.task, a.solver, a.answer));
           },
-          "path"_a, "Writes the HTML page of `cairn solve --report`.");
+          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
+          "Writes the HTML page of `cairn solve --report`.");
 
   module.def("solve", &solve, "graph"_a, "request"_a, "search"_a, "start"_a.none(), "progress"_a.none());
   module.def("solvers", [] {

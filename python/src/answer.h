@@ -10,8 +10,11 @@
 #include "cairn/core/schedule.h"
 #include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/request.h"
+#include "cairn/python/src/call.h"
 
 namespace cairn::python {
+
+namespace nb = nanobind;
 
 /// What Python calls an Answer.
 struct Answer {
@@ -39,5 +42,14 @@ struct SearchArguments {
   /// Throws InputError.
   solvers::SolveOptions options() const;
 };
+
+/// A schedule of that scope to start from; None: none. Throws InputError where it is no valid one.
+std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle given, const solvers::Scope& scope);
+
+/// Searches. Throws InputError, and InfeasibleError where the task is unaffordable(). `start`: nullptr or a schedule of
+/// the scope.
+Answer search_answer(pipeline::Task task, const SearchArguments& search, const core::Schedule* start, Call& call);
+/// Raises what a callback raised, Interrupted after Ctrl-C, or why there is no answer; `answered` is moved from then.
+void finish_search(Call& call, Answer& answered, const solvers::Scope& asked);
 
 }  // namespace cairn::python

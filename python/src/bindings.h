@@ -30,6 +30,10 @@ void bind_graph(nb::module_& module);
 void bind_schedule(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_answer(nb::module_& module);
+void bind_curve(nb::module_& module);
+void bind_info(nb::module_& module);
+void bind_sweep(nb::module_& module);
+void bind_run(nb::module_& module);
 void bind_models(nb::module_& module);
 
 /// A one-dimensional numpy array that is read only.
@@ -66,6 +70,14 @@ std::int64_t integer(nb::handle value, std::string_view what);
 core::OutputRef output_ref(nb::handle value, std::string_view what);
 /// A Schedule, or a sequence of node ids.
 core::Schedule schedule_of(nb::handle value);
+/// A method that Python code does: function(self).
+inline auto in_module(const char* module, const char* function) {
+  return [module, function](nb::handle self) { return nb::module_::import_(module).attr(function)(self); };
+}
+/// A message of the library in this package's words: budget= for --budget.
+std::string in_python(const std::string& message);
+/// A path as open() takes it: text or os.PathLike.
+std::string path_of(nb::handle path);
 /// Throws InputError that names `v` unless it is a node of the graph.
 void require_node(const core::Graph& graph, std::int64_t v);
 

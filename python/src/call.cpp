@@ -5,13 +5,15 @@
 
 namespace cairn::python {
 
+void Call::tell(std::int64_t first, std::int64_t second, double seconds) {
+  const std::lock_guard lock(mutex_);
+  latest_ = {first, second, seconds};
+  wake_.notify_one();
+}
+
 std::function<void(const solvers::Progress&)> Call::progress() {
-  if (callback_.is_none()) return {};
-  return [this](const solvers::Progress& progress) {
-    const std::lock_guard lock(mutex_);
-    latest_ = progress;
-    wake_.notify_one();
-  };
+  if (!tells()) return {};
+  return [this](const solvers::Progress& progress) { tell(progress.peak, progress.cost, progress.seconds); };
 }
 
 void Call::keep(nb::python_error&& error) {
@@ -24,14 +26,14 @@ void Call::keep(nb::python_error&& error) {
 }
 
 void Call::look_around() {
-  std::optional<solvers::Progress> told;
+  std::optional<Told> told;
   {
     const std::lock_guard lock(mutex_);
     told = std::exchange(latest_, std::nullopt);
   }
   try {
     if (told && !stop_.load()) {
-      const nb::object answer = callback_(told->peak, told->cost, told->seconds);
+      const nb::object answer = callback_(told->first, told->second, told->seconds);
       if (answer.is(nb::handle(Py_False))) stop_.store(true);
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();

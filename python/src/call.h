@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -22,12 +23,16 @@ namespace nb = nanobind;
 /// signal handlers run where Python expects them. For one piece of work at a time.
 class Call {
  public:
-  /// `progress` is called as progress(peak, cost, seconds), with the latest of what there is to tell; it stops the work
-  /// by returning False or raising. None: nobody is told.
+  /// `progress` is called with the latest of what there is to tell, as progress(peak, cost, seconds) of a search; it
+  /// stops the work by returning False or raising. None: nobody is told.
   explicit Call(nb::object progress = nb::none()) : callback_(std::move(progress)) {}
 
   const std::atomic<bool>* stop() const { return &stop_; }
-  /// For SolveOptions::progress; from any thread.
+  /// Whether somebody wants to be told.
+  bool tells() const { return !callback_.is_none(); }
+  /// From any thread.
+  void tell(std::int64_t first, std::int64_t second, double seconds);
+  /// For SolveOptions::progress.
   std::function<void(const solvers::Progress&)> progress();
 
   /// Does the work and throws what it throws. What a callback or a signal handler raised is kept for raise_pending().
@@ -52,7 +57,11 @@ class Call {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::optional<solvers::Progress> latest_;  ///< not yet told
+  struct Told {
+    std::int64_t first, second;
+    double seconds;
+  };
+  std::optional<Told> latest_;  ///< not yet told
   bool done_ = false;
 };
 

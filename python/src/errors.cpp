@@ -127,6 +127,14 @@ core::Schedule schedule_of(nb::handle value) {
   return {node_ids(value, "a schedule")};
 }
 
+std::string in_python(const std::string& message) {
+  return nb::cast<std::string>(nb::module_::import_("cairn._errors").attr("in_python")(message));
+}
+
+std::string path_of(nb::handle path) {
+  return nb::cast<std::string>(nb::module_::import_("os").attr("fsdecode")(path));
+}
+
 void require_node(const core::Graph& graph, std::int64_t v) {
   if (v < 0 || v >= graph.node_count())
     throw core::InputError(fmt::format("the graph has no node {}; it has {}, numbered from 0", v, graph.node_count()));

@@ -176,6 +176,14 @@ core::Graph read(const std::function<core::Graph(const core::ReadOptions&)>& loa
   return graph;
 }
 
+/// By the suffix of its name.
+void write(const core::Graph& graph, nb::handle given) {
+  const std::string path = path_of(given);
+  core::write_file(path, path.ends_with(".dot")  ? core::graph_to_dot(graph)
+                         : path.ends_with(".gr") ? core::graph_to_gr(graph)
+                                                 : core::graph_to_json(graph));
+}
+
 void bind_builder(nb::module_& module) {
   nb::class_<core::GraphBuilder>(module, "GraphBuilder",
                                  "Collects nodes, then validates. Nodes may name inputs that are added later.")
@@ -198,7 +206,8 @@ void bind_builder(nb::module_& module) {
               throw core::InputError(fmt::format("node {} was not added; there are {}", node, builder.node_count()));
             builder.add_input(static_cast<core::NodeId>(node), output_ref(input, "an input"));
           },
-          "node"_a, "input"_a, "`node` must have been added.")
+          "node"_a, "input"_a, nb::sig("def add_input(self, node: int, input: int | tuple[int, int]) -> None"),
+          "`node` must have been added.")
       .def(
           "add_control_input",
           [](core::GraphBuilder& builder, std::int64_t node, std::int64_t predecessor) {
@@ -361,6 +370,14 @@ void bind_graph(nb::module_& module) {
           "The Evaluation of the input order.")
       .def_prop_ro("peak_lower_bound", &core::peak_lower_bound, "Bytes that no schedule is below.")
       .def("to_json", &core::graph_to_json)
+      .def("write", &write, "path"_a, nb::sig("def write(self, path: str | os.PathLike[str]) -> None"),
+           "Writes the graph: Graphviz to a .dot file, PACE to .gr, else Cairn JSON.")
+      .def("__repr__",
+           [](const core::Graph& g) {
+             return fmt::format("<cairn.Graph '{}': {} nodes, {} edges, baseline peak {}>", g.name(), g.node_count(),
+                                g.edge_count(), core::format_bytes(core::evaluate(g, core::baseline_schedule(g)).peak));
+           })
+      .def("_repr_html_", in_module("cairn._picture", "graph_html"), nb::sig("def _repr_html_(self) -> str"))
       .def("__getstate__", &core::graph_to_json)
       .def("__setstate__",
            [](core::Graph& g, const std::string& state) { new (&g) core::Graph(core::parse_graph(state, "a pickle")); })

@@ -26,6 +26,10 @@ NB_MODULE(_cairn, module) {
   python::bind_schedule(module);
   python::bind_plan(module);
   python::bind_answer(module);
+  python::bind_curve(module);
+  python::bind_info(module);
+  python::bind_sweep(module);
+  python::bind_run(module);
   python::bind_models(module);
   module.attr("__version__") = std::string(core::kVersion);
   module.def("format_bytes", &core::format_bytes, nanobind::arg("bytes"), "1536 -> '1.50 KiB'.");
