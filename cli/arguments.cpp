@@ -167,8 +167,15 @@ const core::Stopwatch process_watch{core::Limit{}};
 double seconds_since_start() { return process_watch.seconds(); }
 
 core::Limit from_start(core::Limit limit) {
-  limit.seconds = std::max(limit.seconds - seconds_since_start(), limit.seconds / 10);
+  limit.seconds = std::max(limit.seconds - seconds_since_start(), limit.seconds / 20);
   return limit;
+}
+
+core::Limit until_answer(core::Limit limit, const core::Graph& graph) {
+  constexpr double kSecondsOfEdge = 6e-8, kMost = 0.2;
+  const double answering = kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count());
+  limit.seconds -= std::min(answering, kMost * limit.seconds);
+  return from_start(limit);
 }
 
 std::int64_t parse_size(std::string_view option, const std::string& text) {

@@ -95,8 +95,10 @@ struct OpenedAids {
 
 /// Seconds since the command began.
 double seconds_since_start();
-/// Takes what has passed since the command began off the time; a tenth stays.
+/// Takes what has passed since the command began off the time; a twentieth stays.
 core::Limit from_start(core::Limit limit);
+/// The same, and what it takes to explain an answer on that graph.
+core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 
 /// Bytes above 0, as 1048576 or 1MiB. Throws InputError that names the option.
 std::int64_t parse_size(std::string_view option, const std::string& text);

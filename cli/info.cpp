@@ -151,7 +151,9 @@ std::string cost_text(const pipeline::Problem& problem, const Verdict& verdict) 
 
 /// Writes the best decomposition found within the limit.
 solvers::Treewidth write_decomposition(const InfoArguments& arguments, const core::Graph& graph) {
-  const solvers::SolveOptions options = arguments.search.options();
+  constexpr double kShare = 0.5;  // the least budget has the rest
+  solvers::SolveOptions options = arguments.search.options();
+  options.limit = core::Stopwatch(from_start(options.limit)).share(kShare);
   ProgressLine line(arguments.console);
   line.name_phase("decomposing the graph");
   solvers::Treewidth found = solvers::find_treewidth(graph, {.limit = options.limit, .seed = options.seed});
@@ -262,7 +264,7 @@ int show_info(const InfoArguments& arguments) {
 
   pipeline::LeastBudgetOptions asked{.search = arguments.search.options(), .plan = {.alignment = task.alignment}};
   const std::int64_t work = pipeline::least_budget_work(asked.search.limit);
-  asked.search.limit = from_start(asked.search.limit);
+  asked.search.limit = until_answer(asked.search.limit, problem.graph);
   const core::Stopwatch watch(asked.search.limit);
   // What fits is found by the same way again, if this is not the end of it.
   if (problem.budget) asked.search.limit.seconds *= kShareOfLeast;

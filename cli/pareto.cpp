@@ -170,7 +170,7 @@ int pareto(const ParetoArguments& arguments) {
   aids.lend_to(options.fit.search);
   options.points = arguments.points;
   options.budgets = parse_budgets(arguments, problem);
-  options.fit.search.limit = from_start(options.fit.search.limit);
+  options.fit.search.limit = until_answer(options.fit.search.limit, problem.graph);
   pipeline::Curve curve;
   {
     ProgressLine line(arguments.console);

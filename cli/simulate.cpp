@@ -131,13 +131,14 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   options.at_once = arguments.at_once;
   options.stop = &catch_interrupt();
   options.checkpoint_seconds = core::parse_seconds(arguments.checkpoint_every);
-  if (!arguments.time_limit.empty()) options.seconds = core::parse_seconds(arguments.time_limit);
+  const double limit = arguments.time_limit.empty() ? options.seconds : core::parse_seconds(arguments.time_limit);
   pipeline::Problem problem = arguments.graph.problem(arguments.budget);
   const sim::Tally tally(pipeline::tally_options(problem, arguments.top));
   pipeline::RandomSweep random = pipeline::random_sweep(problem, {{arguments.seed, arguments.moves}, total, 0, tally},
                                                         arguments.checkpoint, processes.rank() == 0);
   if (processes.local_count() > 1) pipeline::choose_device(processes.local_rank());
   auto simulator = pipeline::open_simulator(arguments.backend, problem.graph, threads_of(app, processes));
+  options.seconds = until_answer({.seconds = limit}, problem.graph).seconds;
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
 }
 

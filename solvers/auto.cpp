@@ -167,6 +167,8 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     if (incumbent.cannot_improve() || watch.expired_now()) return;
     if (!has_left(watch, solver.turn.least_seconds)) return;
     inner.limit = watch.share(share);
+    if (inner.limit.seconds < solver.turn.setup_seconds * static_cast<double>(graph.node_count() + graph.edge_count()))
+      return;
     Solution solution;
     try {
       solution = solver.solve(graph, inner);
