@@ -73,6 +73,16 @@ const CLI::Validator& at_least_one() {
   return validator;
 }
 
+void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help) {
+  app.add_option("-t,--time-limit", time_limit, help)->each([](const std::string& text) {
+    try {
+      limit_reading(core::parse_seconds(text));
+    } catch (const core::InputError&) {
+      // Whoever needs the limit says what is wrong with it.
+    }
+  });
+}
+
 void add_threads(CLI::App& app, const std::string& of) {
   app.add_option_function<int>(
          "--threads", [](const int& threads) { core::set_thread_count(threads); },
@@ -286,8 +296,9 @@ void SolverArguments::add_to(CLI::App& app, const std::string& default_seconds) 
   std::string names;
   for (const auto& info : solvers::registry()) names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
   solver_option_ = app.add_option("-s,--solver", solver, fmt::format("one of {}", names))->capture_default_str();
-  app.add_option("-t,--time-limit", time_limit,
-                 fmt::format("wall time of the search, as 10s, 500ms or 2m; default {}", default_seconds));
+  add_time_limit(
+      app, time_limit,
+      fmt::format("wall time of the command, reading included, as 10s, 500ms or 2m; default {}", default_seconds));
   app.add_option("--work-limit", work_limit, "steps of the search; unlike time, the same result on every machine")
       ->check(at_least_one());
   add_threads(app, "of searches, simulation and kernels");

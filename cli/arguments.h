@@ -30,6 +30,9 @@ struct NamedPath {
   std::string path;  ///< empty: not given
 };
 
+/// Adds -t, --time-limit, which may be absent. A limit that is given bounds what is read, too (reading()).
+void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help);
+
 /// For numbers that must be 1 or more.
 const CLI::Validator& at_least_one();
 

@@ -149,8 +149,8 @@ Subcommand add_measure(CLI::App& root) {
   auto arguments = std::make_shared<MeasureArguments>();
   arguments->console.add_to(*app);
   arguments->backend.add_to(*app);
-  app->add_option(
-      "-t,--time-limit", arguments->time_limit,
+  add_time_limit(
+      *app, arguments->time_limit,
       "wall time of the command, as 30s or 2m: the most expensive ops come first, and the costs of the rest "
       "are scaled to theirs");
   add_threads(*app, "of the kernels");

@@ -45,6 +45,8 @@ Json warnings_json();
 void print_warning(const core::ReadWarning& warning);
 /// How the command reads a file: Ctrl-C ends it, warnings are printed, and a long read shows how far it is.
 core::ReadOptions reading(const std::string& path);
+/// From now on reading ends that long after the command began.
+void limit_reading(double seconds);
 
 /// What tables are printed from; the first cell of a row names it.
 using Rows = std::vector<std::vector<std::string>>;

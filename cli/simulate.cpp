@@ -412,7 +412,7 @@ Subcommand add_simulate(CLI::App& root) {
       ->capture_default_str();
   app->add_option("--checkpoint", a.checkpoint, "file that keeps the state; the same command goes on from there");
   app->add_option("--checkpoint-every", a.checkpoint_every, "how often it is written")->capture_default_str();
-  app->add_option("-t,--time-limit", a.time_limit, "end after this wall time, as 10s, 5m or 2h, with what there is");
+  add_time_limit(*app, a.time_limit, "end after this wall time, as 10s, 5m or 2h, with what there is");
   app->add_option("-o,--output", a.output,
                   "CSV file to write: a line for every schedule of --schedules, or for the best and the Pareto set");
   app->add_option("--best", a.best, "schedule file to write: the best one");

@@ -40,6 +40,7 @@ core::Graph GraphSource::load(const core::Limit& limit) const {
                                        core::did_you_mean(name, model_names())));
   core::ReadOptions how = reading;
   how.limit = limit;
+  how.limit.seconds = std::min(limit.seconds, reading.limit.seconds);
   if (how.limit.stop == nullptr) how.limit.stop = reading.limit.stop;
   return as_asked(core::load_graph(name, how));
 }

@@ -136,7 +136,7 @@ std::size_t FileReader::take(char* into, std::size_t most) {
   while (true) {
     if (watch_.passed())
       throw InterruptedError(watch_.interrupted() ? fmt::format("{}: reading it was interrupted", name_)
-                                                  : fmt::format("{}: not read within the limit; raise it", name_));
+                                                  : fmt::format("{}: not read within the time limit; raise it", name_));
     pollfd ready{file_, POLLIN, 0};
     if (::poll(&ready, 1, kLookMs) <= 0) continue;
     const ssize_t count = (ready.revents & POLLNVAL) != 0 ? (errno = EBADF, -1) : ::read(file_, into, most);

@@ -37,7 +37,7 @@ class LineReader {
       std::string_view rest = text_.substr(at_, end - at_);
       if (watch_.charge(static_cast<std::int64_t>(end + 1 - at_)).expired())
         throw InterruptedError(watch_.interrupted() ? fmt::format("{}: reading it was interrupted", origin_)
-                                                    : fmt::format("{}: not read within the limit; raise it", origin_));
+                                                    : fmt::format("{}: not read within the time limit; raise it", origin_));
       at_ = end + 1;
       ++line_;
       words_.clear();
