@@ -205,15 +205,15 @@ Solution order(const Graph& graph, const OrderOptions& options) {
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
+  constexpr double kSecondsOfEdge = 8e-7;  // to reduce the graph, which does not look at the clock
+  if (watch.rest().seconds < kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count()))
+    return incumbent.finish(true);
   quick_order(graph, incumbent);
   if (graph.node_count() <= kMostExact && !incumbent.cannot_improve()) {
     core::within(watch, 0.05,
                  [&](core::Stopwatch& inner) { exact_search(graph, incumbent, options.memory_bytes / 2, inner); });
   }
   if (incumbent.cannot_improve() || watch.expired_now()) return incumbent.finish(!incumbent.cannot_improve());
-  constexpr double kSecondsOfEdge = 5e-7;  // to reduce the graph, which does not look at the clock
-  if (watch.rest().seconds < kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count()))
-    return incumbent.finish(true);
   // Half of the limit at most: a table may take any time, and the search needs some.
   core::Stopwatch reduction_watch(watch.share(0.5));
   Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, options.thread_count(),
