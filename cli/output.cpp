@@ -139,12 +139,23 @@ std::string bytes_text(std::int64_t bytes) {
 
 std::string baseline_share_text(const pipeline::Problem& problem, std::int64_t bytes, bool in_full) {
   std::string text = bytes_text(bytes);
-  if (problem.baseline.peak == 0) return text;
-  const std::string share = fmt::format("{:.1f}%{}", 100 + increase_pct(bytes, problem.baseline.peak),
-                                        in_full ? " of the baseline peak" : "");
+  if (problem.hundred_percent == 0) return text;
+  const std::string share = fmt::format("{:.1f}%{}", share_pct(problem, bytes), in_full ? " of the baseline peak" : "");
   if (text.back() != ')') return fmt::format("{} ({})", text, share);
   text.pop_back();
   return fmt::format("{}, {})", text, share);
+}
+
+std::string baseline_peak_text(const pipeline::Problem& problem, std::int64_t alignment) {
+  std::string text = bytes_text(problem.baseline.peak);
+  if (problem.hundred_percent != problem.baseline.peak)
+    text += fmt::format("; 100% is {}, with sizes rounded up to --alignment {}", bytes_text(problem.hundred_percent),
+                        alignment);
+  return text;
+}
+
+double share_pct(const pipeline::Problem& problem, std::int64_t bytes) {
+  return 100 + increase_pct(bytes, problem.hundred_percent);
 }
 
 std::string cost_with_unit(const pipeline::Problem& problem, std::int64_t cost) {
@@ -176,6 +187,7 @@ Json describe(const pipeline::Problem& problem) {
   json["resident_bytes"] = problem.graph.resident_bytes();
   json["budget_bytes"] = or_null(problem.budget);
   json["baseline_peak_bytes"] = problem.baseline.peak;
+  json["hundred_percent_bytes"] = problem.hundred_percent;
   json["baseline_cost"] = problem.baseline.cost;
   json["cost_unit"] = core::to_string(problem.graph.cost_unit());
   json["cost_source"] = problem.graph.cost_unit().source;

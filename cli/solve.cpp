@@ -123,8 +123,7 @@ Json to_json(const pipeline::Task& task, const SolveArguments& arguments, const 
 
 std::string side_text(const pipeline::Problem& problem, const pipeline::CurvePoint* point, std::string_view none) {
   if (point == nullptr) return std::string(none);
-  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory),
-                     100 + increase_pct(point->memory, problem.baseline.peak),
+  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory), share_pct(problem, point->memory),
                      increase_pct(point->evaluation.cost, problem.baseline.cost));
 }
 
