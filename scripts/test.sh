@@ -17,8 +17,17 @@ scripts/install_deps.sh || fail "what Cairn needs could not be installed"
 # Into the build, so that what this user has installed stays as it is.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
+# Not with sanitizers, which Python itself is built without.
+set -- -D CAIRN_PYTHON=OFF
+if [ "$preset" != asan ]; then
+  if scripts/install_python.sh build/python-env; then
+    set -- -D CAIRN_PYTHON=ON -D "Python_EXECUTABLE=$PWD/build/python-env/bin/python"
+  else
+    echo "Going on without the Python package: its tests are skipped"
+  fi
+fi
 mkdir -p "$build"
-if ! cmake --preset "$preset" -D CAIRN_WERROR=ON >"$build/configure.log" 2>&1; then
+if ! cmake --preset "$preset" -D CAIRN_WERROR=ON "$@" >"$build/configure.log" 2>&1; then
   cat "$build/configure.log"
   fail "the build could not be configured"
 fi

@@ -39,6 +39,8 @@ ARROWS = {
                  "pipeline/report"],
     "cli": ["core", "core/formats", "models", "sim", "solvers/common", "solvers/plan", "solvers/decomposition", "solvers",
             "runtime", "pipeline", "pipeline/report"],
+    "python": ["core", "core/formats", "models", "sim", "solvers/common", "solvers/plan", "solvers", "pipeline",
+               "pipeline/report"],
 }
 FOLDERS = [*ARROWS, "tests", "bench", "fuzz"]
 
