@@ -49,8 +49,7 @@ std::string gap_text(const Task& task, const Answer& answer) {
 
 std::string side_text(const Problem& problem, const CurvePoint* point, std::string_view none) {
   if (point == nullptr) return std::string(none);
-  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory),
-                     share_pct(problem, point->memory),
+  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory), share_pct(problem, point->memory),
                      increase_pct(point->evaluation.cost, problem.baseline.cost));
 }
 
