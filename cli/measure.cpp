@@ -59,7 +59,8 @@ std::string unmeasured_text(const runtime::MeasuredGraph& result) {
 std::string timings_text(const pipeline::Measurement& measurement) {
   std::string text = fmt::format("{}, {} of them disturbed and repeated", measurement.timings, measurement.repeated);
   if (!measurement.disturbed.empty())
-    text += fmt::format("; of {} ops none was undisturbed, and the least counts", measurement.disturbed.size());
+    text +=
+        fmt::format("; of {} ops none was undisturbed, and their delays are taken off", measurement.disturbed.size());
   return text;
 }
 
