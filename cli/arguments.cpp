@@ -189,13 +189,11 @@ core::Limit until_answer(core::Limit limit, const core::Graph& graph) {
 }
 
 std::int64_t parse_size(std::string_view option, const std::string& text) {
-  constexpr std::int64_t kNoBaseline = 0;  // a share of what?
-  try {
-    if (text.find('%') == std::string::npos) return core::parse_budget(text, kNoBaseline);
-  } catch (const core::InputError&) {
-  }
+  std::int64_t bytes = 0;
+  const std::string fault = core::size_fault(text, bytes);
+  if (fault.empty()) return bytes;
   throw core::InputError(
-      fmt::format("{} '{}' is no size; give bytes above 0 (2000000) or a size (8GiB, 500MB)", option, text));
+      fmt::format("{} '{}' {}; give bytes above 0 (2000000) or a size (8GiB, 500MB)", option, text, fault));
 }
 
 void GraphArguments::add_batch(CLI::App& app, const std::string& help, const std::string& group) {

@@ -46,9 +46,10 @@ std::string_view to_string(Means means) {
 
 /// Whether the budget can be met, and by what means.
 struct Verdict {
-  std::optional<bool> fits = {};  ///< none: not known
+  std::optional<bool> fits = {};  ///< of the schedules in `scope`; none: not known
   std::string text;
-  bool proved = false;  ///< that nothing fits, of the schedules that were asked for at least
+  solvers::Scope scope = solvers::kAnySchedule;  ///< of which it is proved that none fits, where it is
+  std::string_view fits_with = {};               ///< another solver, by whose schedules it fits; empty: none is known
   std::optional<Means> means = {};
   std::optional<pipeline::LeastBudget> by = {};  ///< the cheapest known within the budget
   solvers::Bound cost_bound = {};                ///< of those that are asked for; means nothing where none fits
@@ -77,8 +78,7 @@ Verdict judge_budget(const InfoArguments& arguments, const pipeline::Task& task,
   const pipeline::Problem& problem = task.problem;
   const std::int64_t budget = problem.budget.value();
   const solvers::Bound every_node_once{problem.baseline.cost, solvers::kAnySchedule};
-  if (budget < task.rounded.plan_bound())
-    return {.fits = false, .text = "does not fit: below the lower bound", .proved = true};
+  if (budget < task.rounded.plan_bound()) return {.fits = false, .text = "does not fit: below the lower bound"};
   if (auto baseline = pipeline::baseline_within(problem, task.rounded, budget,
                                                 {.alignment = task.alignment, .limit = watch.share(0.2)}))
     return verdict_of(problem, *std::move(baseline), every_node_once);
@@ -101,16 +101,23 @@ Verdict judge_budget(const InfoArguments& arguments, const pipeline::Task& task,
   }
   const bool proved = solution.status == solvers::Status::infeasible;
   const solvers::Scope& scope = solution.peak_bound.scope;
-  if (proved && scope == solvers::kAnySchedule) return {.fits = false, .text = "does not fit: proved", .proved = true};
+  if (proved && scope == solvers::kAnySchedule) return {.fits = false, .text = "does not fit: proved"};
   options.limit = watch.rest();
   const pipeline::LeastBudget other = pipeline::least_known(problem, task.rounded, arguments.search.find(), least,
                                                             {.search = options, .plan = {.alignment = task.alignment}});
-  const bool by_other = other.bytes <= budget;
-  Verdict verdict{.proved = proved, .cost_bound = bound};
+  Verdict verdict{.cost_bound = bound};
+  if (proved) {
+    verdict.fits = false;
+    verdict.scope = scope;
+  }
   verdict.text = proved ? fmt::format("does not fit{}: proved", scope_text(scope))
                         : "not known: none that fits was found in time, and none is excluded";
-  if (by_other) verdict.text += fmt::format("; fits with --solver {}", other.solver);
-  if (proved && !by_other) verdict.text += "; not known otherwise";
+  if (other.bytes <= budget) {
+    verdict.fits_with = other.solver;
+    verdict.text += fmt::format("; fits with --solver {}", other.solver);
+  } else if (proved) {
+    verdict.text += "; not known otherwise";
+  }
   return verdict;
 }
 
@@ -128,10 +135,11 @@ void raise_cost_bound(const InfoArguments& arguments, const pipeline::Task& task
   if (!bound && options.scope.order == solvers::OrderRule::free) {
     if (verdict.by)
       throw pipeline::DefectError("a bound on the cost excludes a schedule that fits; please report this");
-    verdict = {.fits = false, .text = "does not fit: proved", .proved = true};
-  } else if (!bound) {
-    verdict.text += "; with the input order kept it does not fit: proved";
-    verdict.proved = verdict.fits != true;
+    verdict = {.fits = false, .text = "does not fit: proved"};
+  } else if (!bound && verdict.fits != true) {
+    verdict.fits = false;
+    verdict.scope = {options.scope.order, 0};
+    verdict.text = fmt::format("does not fit{}: proved; not known otherwise", scope_text(verdict.scope));
   }
   if (bound && bound->value > verdict.cost_bound.value) verdict.cost_bound = *bound;
 }
@@ -189,6 +197,8 @@ Json reached_json(const pipeline::Problem& problem, const pipeline::LeastBudget&
 void add_verdict(Json& json, const pipeline::Problem& problem, const Verdict& verdict) {
   const bool bounded = verdict.fits != false;
   json["fits"] = or_null(verdict.fits);
+  json["fits_scope"] = solvers::describe(verdict.scope);
+  json["fits_with_solver"] = verdict.fits_with.empty() ? Json(nullptr) : Json(verdict.fits_with);
   json["verdict"] = verdict.text;
   json["means"] = verdict.means ? Json(to_string(*verdict.means)) : Json(nullptr);
   json["within_budget"] = verdict.by ? reached_json(problem, *verdict.by) : Json(nullptr);
@@ -202,7 +212,7 @@ void add_verdict(Json& json, const pipeline::Problem& problem, const Verdict& ve
 
 std::string least_text(const pipeline::Task& task, const pipeline::LeastBudget& least) {
   std::string text = fmt::format("{}, {:.1f}% of the baseline, with --solver {}", bytes_text(least.bytes),
-                                 100 + increase_pct(least.bytes, task.problem.baseline.peak), least.solver);
+                                 share_pct(task.problem, least.bytes), least.solver);
   if (least.evaluation.recomputed > 0)
     text += fmt::format(", cost {:+.2f}% or less", increase_pct(least.evaluation.cost, task.problem.baseline.cost));
   return text + (least.proved() ? fmt::format("; proved least{}", scope_text(least.bound.scope)) : "");
@@ -316,7 +326,7 @@ int show_info(const InfoArguments& arguments) {
   Rows rows = {{"graph", problem.name},
                {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
                {"resident", resident_text(pipeline::resident_bytes(problem.graph)) + "; beside the budget"},
-               {"baseline peak", bytes_text(problem.baseline.peak)},
+               {"baseline peak", baseline_peak_text(problem, task.alignment)},
                {"baseline cost", baseline_cost_text(problem)},
                {"lower bound", bytes_text(task.rounded.plan_bound())},
                {"because", lower_bound_reason(problem)},
@@ -326,19 +336,26 @@ int show_info(const InfoArguments& arguments) {
   if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->text});
   if (verdict && verdict->fits != false) rows.push_back({"cost in it", cost_text(problem, *verdict)});
   if (share && verdict->fits != true) advise(arguments, *share, least, watch, json, rows);
-  json["interrupted"] = catch_interrupt().load();
-  if (verdict && verdict->fits != true && !catch_interrupt()) {
-    if (!arguments.console.json)
-      arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
-    throw Failure(verdict->proved ? kInfeasible : kNotFound,
+  const bool stopped = catch_interrupt();
+  json["interrupted"] = stopped;
+  const bool failed = stopped || (verdict && verdict->fits != true);
+  // What is known is shown, whatever the end.
+  if (!failed || !arguments.console.json)
+    arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
+  if (stopped)
+    throw Failure(kInterrupted,
+                  fmt::format("interrupted; the least budget known so far is {}, with --solver {}",
+                              bytes_text(least.bytes), least.solver),
+                  std::move(json));
+  if (failed) {
+    throw Failure(verdict->fits == false ? kInfeasible : kNotFound,
                   fmt::format("'{}' within {}: {}; the lower bound is {}, the least budget known feasible is {}, with "
                               "--solver {}",
                               problem.name, bytes_text(*problem.budget), verdict->text,
                               bytes_text(task.rounded.plan_bound()), bytes_text(least.bytes), least.solver),
                   std::move(json));
   }
-  arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
-  return catch_interrupt() ? kInterrupted : kDone;
+  return kDone;
 }
 
 }  // namespace

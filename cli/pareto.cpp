@@ -34,8 +34,8 @@ struct ParetoArguments {
   std::string csv, report, svg, schedules;
   bool peak_only = false;
 
-  /// What shares of the baseline are of, and memory is counted in.
-  std::int64_t searched_alignment(const core::Graph& asked) const { return peak_only ? 1 : alignment.of(asked); }
+  /// What memory is counted in.
+  AlignmentChoice counted() const { return peak_only ? AlignmentChoice{.given = 1} : alignment; }
 };
 
 Json to_json(const pipeline::Problem& problem, const pipeline::CurvePoint& point, bool knee, bool peak_only) {
@@ -43,7 +43,7 @@ Json to_json(const pipeline::Problem& problem, const pipeline::CurvePoint& point
   const core::Evaluation& found = point.evaluation;
   const bool bounded = point.status != solvers::Status::infeasible;
   return {{"budget_bytes", point.budget},
-          {"budget_pct", 100 + increase_pct(point.budget, problem.baseline.peak)},
+          {"budget_pct", share_pct(problem, point.budget)},
           {"status", solvers::to_string(point.status)},
           {"peak_bytes", if_known(found.peak)},
           {"planned_bytes", point.known() && !peak_only ? Json(point.memory) : Json(nullptr)},
@@ -88,7 +88,7 @@ std::string table(const pipeline::Problem& problem, std::int64_t alignment, cons
       return fmt::format("{:+.2f}%", increase_pct(cost, problem.baseline.cost));
     };
     std::vector<std::string> row = {std::to_string(point.budget),
-                                    fmt::format("{:.1f}%", 100 + increase_pct(point.budget, problem.baseline.peak))};
+                                    fmt::format("{:.1f}%", share_pct(problem, point.budget))};
     if (point.known()) {
       const std::int64_t cost = point.evaluation.cost;
       row.insert(row.end(),
@@ -103,7 +103,7 @@ std::string table(const pipeline::Problem& problem, std::int64_t alignment, cons
   }
   const core::Graph& graph = problem.graph;
   std::string text = fmt::format("{}: {} nodes, {} edges; baseline peak {}, cost {}; alignment {}\n\n", problem.name,
-                                 graph.node_count(), graph.edge_count(), bytes_text(problem.baseline.peak),
+                                 graph.node_count(), graph.edge_count(), baseline_peak_text(problem, alignment),
                                  baseline_cost_text(problem), alignment);
   text += format_table(rows, true) + "\n";
   if (curve.knee) text += fmt::format("the knee is {}\n", pipeline::kKneeDefinition);
@@ -122,6 +122,7 @@ void write_schedules(const pipeline::Problem& problem, const ParetoArguments& ar
 
 void make_folder(const std::string& path) {
   if (path.empty()) return;
+  if (path == "-") throw core::InputError("--schedules - is standard output, which is no folder; name one");
   std::error_code error;
   std::filesystem::create_directory(path, error);
   if (!std::filesystem::is_directory(path))
@@ -130,9 +131,9 @@ void make_folder(const std::string& path) {
 }
 
 std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const pipeline::Problem& problem) {
-  const std::int64_t baseline = problem.rounded_up(arguments.searched_alignment(problem.graph)).baseline.peak;
   std::vector<std::int64_t> budgets;
-  for (const std::string& text : arguments.budgets) budgets.push_back(core::parse_budget(text, baseline));
+  for (const std::string& text : arguments.budgets)
+    budgets.push_back(core::parse_budget(text, problem.hundred_percent));
   return budgets;
 }
 
@@ -161,10 +162,10 @@ int pareto(const ParetoArguments& arguments) {
   require_outputs({{"--csv", arguments.csv}, {"--report", arguments.report}, {"--svg", arguments.svg}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   make_folder(arguments.schedules);
-  const pipeline::Problem problem = arguments.graph.problem("");
+  const pipeline::Problem problem = arguments.graph.problem("", arguments.counted());
   const std::optional<core::Schedule> start = arguments.start.load(problem.graph, options.fit.search.scope);
   options.fit.search.start = start ? &*start : nullptr;
-  options.fit.plan.alignment = arguments.searched_alignment(problem.graph);
+  options.fit.plan.alignment = arguments.counted().of(problem.graph);
   options.peak_only = arguments.peak_only;
   const OpenedAids aids = arguments.aids.open(problem.rounded_up(options.fit.plan.alignment).graph);
   aids.lend_to(options.fit.search);
@@ -178,7 +179,7 @@ int pareto(const ParetoArguments& arguments) {
     curve = pipeline::pareto_curve(problem, solver, options);
   }
   if (!arguments.csv.empty()) core::write_file(arguments.csv, pipeline::curve_csv(problem, curve));
-  if (!arguments.svg.empty()) core::write_file(arguments.svg, pipeline::curve_svg(problem, solver.name, curve));
+  if (!arguments.svg.empty()) core::write_file(arguments.svg, pipeline::curve_svg(problem, curve));
   if (!arguments.report.empty()) core::write_file(arguments.report, pipeline::curve_page(problem, solver.name, curve));
   write_schedules(problem, arguments, curve);
   Json json = to_json(problem, arguments, options.fit.plan.alignment, curve);

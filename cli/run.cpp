@@ -82,7 +82,7 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
 
 [[noreturn]] void explain_no_answer(const pipeline::Task& task, const RunArguments& arguments,
                                     const pipeline::Answer& answer) {
-  const pipeline::Problem failed = problem_of_failure(task, answer);
+  const pipeline::Problem failed = pipeline::problem_of_failure(task, answer);
   solvers::SolveOptions search = arguments.search.options();
   search.limit = until_answer(search.limit, task.problem.graph);
   const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, arguments.search.find(), search);

@@ -379,6 +379,8 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
 
 int simulate(const SimulateArguments& arguments, const CLI::App& app) {
   const auto processes = open_processes();
+  // Each reads the same graph: one warns, and shows how far it is.
+  if (processes->rank() != 0) streams().quiet = true;
   std::optional<Setup> setup;
   if (!together(*processes, [&] { setup.emplace(prepare(arguments, app, *processes)); })) return kDone;
   pipeline::Swept swept;

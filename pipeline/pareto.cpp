@@ -431,7 +431,7 @@ ReportTable table_of(const Problem& problem, const Curve& curve, const std::stri
     const std::int64_t base = problem.baseline.cost;
     const std::string knee = curve.knee == i ? " (knee)" : "";
     std::vector<std::string> cells = {core::format_bytes(point.budget) + knee,
-                                      html::share(point.budget, problem.baseline.peak)};
+                                      html::share(point.budget, problem.hundred_percent)};
     if (point.known()) {
       const core::Evaluation& found = point.evaluation;
       cells.insert(cells.end(),
@@ -468,9 +468,7 @@ void add_schedules(const Curve& curve, Report& page) {
 
 }  // namespace
 
-std::string curve_svg(const Problem& problem, std::string_view, const Curve& curve) {
-  return tradeoff_svg(tradeoff_of(problem, curve));
-}
+std::string curve_svg(const Problem& problem, const Curve& curve) { return tradeoff_svg(tradeoff_of(problem, curve)); }
 
 std::string curve_page(const Problem& problem, std::string_view solver, const Curve& curve) {
   Report page = html::of_graph("cairn pareto", problem.graph, problem.name);
@@ -480,13 +478,13 @@ std::string curve_page(const Problem& problem, std::string_view solver, const Cu
   if (curve.knee) {
     const CurvePoint& knee = curve.points[*curve.knee];
     const std::int64_t cost = knee.evaluation.cost;
-    page.facts.push_back({"Memory at the knee", html::change(problem.baseline.peak, knee.memory),
-                          html::from_to(problem.baseline.peak, knee.memory)});
+    page.facts.push_back({"Memory at the knee", html::change(problem.hundred_percent, knee.memory),
+                          html::from_to(problem.hundred_percent, knee.memory)});
     page.facts.push_back({"Extra cost at the knee", html::change(problem.baseline.cost, cost),
                           fmt::format("at most {:.2f}% above the least", gap_pct(cost, knee.cost_bound))});
   }
   page.facts.push_back({"Least memory reached", core::format_bytes(curve.least_memory),
-                        html::share(curve.least_memory, problem.baseline.peak) + " of the baseline\u2019s peak"});
+                        html::share(curve.least_memory, problem.hundred_percent) + " of the baseline\u2019s peak"});
   page.facts.push_back({"Lower bound", core::format_bytes(problem.lower_bound), "no schedule has less"});
   page.facts.push_back({"Baseline", core::format_bytes(problem.baseline.peak),
                         "cost " + html::cost_text(problem.baseline.cost, page.cost_unit)});

@@ -35,11 +35,10 @@ std::int64_t most_input_bytes() {
   constexpr std::int64_t kMost = std::int64_t{2} << 30;
   const char* given = std::getenv("CAIRN_MAX_INPUT");
   if (given == nullptr || *given == '\0') return kMost;
-  try {
-    return parse_budget(given, 0);
-  } catch (const InputError&) {
-  }
-  throw InputError(fmt::format("CAIRN_MAX_INPUT '{}' is no size; give bytes above 0 or a size (8GiB)", given));
+  std::int64_t bytes = 0;
+  const std::string fault = size_fault(given, bytes);
+  if (fault.empty()) return bytes;
+  throw InputError(fmt::format("CAIRN_MAX_INPUT '{}' {}; give bytes above 0 or a size (8GiB)", given, fault));
 }
 
 }  // namespace
