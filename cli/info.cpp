@@ -37,7 +37,9 @@ struct InfoArguments {
 
 /// Writes the best decomposition found within the limit.
 solvers::Treewidth write_decomposition(const InfoArguments& arguments, const core::Graph& graph) {
-  const solvers::SolveOptions options = arguments.search.options();
+  constexpr double kShare = 0.5;  // the least budget has the rest
+  solvers::SolveOptions options = arguments.search.options();
+  options.limit = core::Stopwatch(from_start(options.limit)).share(kShare);
   ProgressLine line(arguments.console);
   line.name_phase("decomposing the graph");
   solvers::Treewidth found = solvers::find_treewidth(graph, {.limit = options.limit, .seed = options.seed});
@@ -116,7 +118,7 @@ int show_info(const InfoArguments& arguments) {
 
   solvers::SolveOptions search = arguments.search.options();
   const std::int64_t work = pipeline::least_budget_work(search.limit);
-  search.limit = from_start(search.limit);
+  search.limit = until_answer(search.limit, problem.graph);
   const core::Stopwatch watch(search.limit);
   pipeline::Info info;
   {
@@ -148,7 +150,7 @@ int show_info(const InfoArguments& arguments) {
   Rows rows = {{"graph", problem.name},
                {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
                {"resident", resident_text(pipeline::resident_bytes(problem.graph)) + "; beside the budget"},
-               {"baseline peak", bytes_text(problem.baseline.peak)},
+               {"baseline peak", baseline_peak_text(problem, task.alignment)},
                {"baseline cost", baseline_cost_text(problem)},
                {"lower bound", bytes_text(task.rounded.plan_bound())},
                {"because", lower_bound_reason(problem)},
@@ -158,14 +160,21 @@ int show_info(const InfoArguments& arguments) {
   if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->text});
   if (verdict && verdict->fits != false) rows.push_back({"cost in it", pipeline::cost_text(task, *verdict)});
   if (share && verdict->fits != true) advise(arguments, *share, least, watch, json, rows);
-  json["interrupted"] = catch_interrupt().load();
-  if (verdict && verdict->fits != true && !catch_interrupt()) {
-    if (!arguments.console.json)
-      arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
-    throw Failure(verdict->proved ? kInfeasible : kNotFound, pipeline::refusal_text(task, info), std::move(json));
-  }
-  arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
-  return catch_interrupt() ? kInterrupted : kDone;
+  const bool stopped = catch_interrupt();
+  json["interrupted"] = stopped;
+  const bool failed = stopped || (verdict && verdict->fits != true);
+  // What is known is shown, whatever the end.
+  if (!failed || !arguments.console.json)
+    arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
+  if (stopped)
+    throw Failure(kInterrupted,
+                  fmt::format("interrupted; the least budget known so far is {}, with --solver {}",
+                              bytes_text(least.bytes), least.solver),
+                  std::move(json));
+  if (failed)
+    throw Failure(verdict->fits == false ? kInfeasible : kNotFound, pipeline::refusal_text(task, info),
+                  std::move(json));
+  return kDone;
 }
 
 }  // namespace

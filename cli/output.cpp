@@ -9,9 +9,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <utility>
 
+#include "cairn/cli/arguments.h"
 #include "cairn/core/text.h"
 
 namespace cairn::cli {
@@ -75,8 +77,18 @@ void print_warning(const core::ReadWarning& warning) {
             << std::endl;
 }
 
+namespace {
+double reading_ends = std::numeric_limits<double>::infinity();  // seconds since the command began
+}  // namespace
+
+void limit_reading(double seconds) {
+  constexpr double kLeast = 1;  // however little there is, what is small is read, and answered with what is known
+  reading_ends = std::max(seconds, kLeast);
+}
+
 core::ReadOptions reading(const std::string& path) {
   core::ReadOptions options{.limit = {.stop = &catch_interrupt()}, .warn = print_warning};
+  options.limit.seconds = reading_ends - seconds_since_start();
   const auto line = std::make_shared<ProgressLine>();
   if (!line->active()) return options;
   const std::string name = core::printable(core::input_name(path));

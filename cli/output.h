@@ -47,9 +47,12 @@ Json warnings_json();
 void print_warning(const core::ReadWarning& warning);
 /// How the command reads a file: Ctrl-C ends it, warnings are printed, and a long read shows how far it is.
 core::ReadOptions reading(const std::string& path);
+/// From now on reading ends that long after the command began.
+void limit_reading(double seconds);
 
 using pipeline::add_limits;
 using pipeline::baseline_cost_text;
+using pipeline::baseline_peak_text;
 using pipeline::baseline_share_text;
 using pipeline::bound_text;
 using pipeline::bytes_text;
@@ -61,6 +64,7 @@ using pipeline::lower_bound_reason;
 using pipeline::or_null;
 using pipeline::Rows;
 using pipeline::scope_text;
+using pipeline::share_pct;
 using pipeline::stop_text;
 
 void print_json(const Json& object);

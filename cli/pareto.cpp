@@ -34,8 +34,8 @@ struct ParetoArguments {
   std::string csv, report, svg, schedules;
   bool peak_only = false;
 
-  /// What shares of the baseline are of, and memory is counted in.
-  std::int64_t searched_alignment(const core::Graph& asked) const { return peak_only ? 1 : alignment.of(asked); }
+  /// What memory is counted in.
+  AlignmentChoice counted() const { return peak_only ? AlignmentChoice{.given = 1} : alignment; }
 };
 
 void write_schedules(const pipeline::Problem& problem, const ParetoArguments& arguments, const pipeline::Curve& curve) {
@@ -49,6 +49,7 @@ void write_schedules(const pipeline::Problem& problem, const ParetoArguments& ar
 
 void make_folder(const std::string& path) {
   if (path.empty()) return;
+  if (path == "-") throw core::InputError("--schedules - is standard output, which is no folder; name one");
   std::error_code error;
   std::filesystem::create_directory(path, error);
   if (!std::filesystem::is_directory(path))
@@ -57,9 +58,9 @@ void make_folder(const std::string& path) {
 }
 
 std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const pipeline::Problem& problem) {
-  const std::int64_t baseline = problem.rounded_up(arguments.searched_alignment(problem.graph)).baseline.peak;
   std::vector<std::int64_t> budgets;
-  for (const std::string& text : arguments.budgets) budgets.push_back(core::parse_budget(text, baseline));
+  for (const std::string& text : arguments.budgets)
+    budgets.push_back(core::parse_budget(text, problem.hundred_percent));
   return budgets;
 }
 
@@ -70,16 +71,16 @@ int pareto(const ParetoArguments& arguments) {
   require_outputs({{"--csv", arguments.csv}, {"--report", arguments.report}, {"--svg", arguments.svg}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   make_folder(arguments.schedules);
-  const pipeline::Problem problem = arguments.graph.problem("");
+  const pipeline::Problem problem = arguments.graph.problem("", arguments.counted());
   const std::optional<core::Schedule> start = arguments.start.load(problem.graph, options.fit.search.scope);
   options.fit.search.start = start ? &*start : nullptr;
-  options.fit.plan.alignment = arguments.searched_alignment(problem.graph);
+  options.fit.plan.alignment = arguments.counted().of(problem.graph);
   options.peak_only = arguments.peak_only;
   const OpenedAids aids = arguments.aids.open(problem.rounded_up(options.fit.plan.alignment).graph);
   aids.lend_to(options.fit.search);
   options.points = arguments.points;
   options.budgets = parse_budgets(arguments, problem);
-  options.fit.search.limit = from_start(options.fit.search.limit);
+  options.fit.search.limit = until_answer(options.fit.search.limit, problem.graph);
   pipeline::Curve curve;
   {
     ProgressLine line(arguments.console);
@@ -87,7 +88,7 @@ int pareto(const ParetoArguments& arguments) {
     curve = pipeline::pareto_curve(problem, solver, options);
   }
   if (!arguments.csv.empty()) core::write_file(arguments.csv, pipeline::curve_csv(problem, curve));
-  if (!arguments.svg.empty()) core::write_file(arguments.svg, pipeline::curve_svg(problem, solver.name, curve));
+  if (!arguments.svg.empty()) core::write_file(arguments.svg, pipeline::curve_svg(problem, curve));
   if (!arguments.report.empty()) core::write_file(arguments.report, pipeline::curve_page(problem, solver.name, curve));
   write_schedules(problem, arguments, curve);
   Json json = pipeline::curve_json(problem, solver.name, options.fit.plan.alignment, curve, catch_interrupt());

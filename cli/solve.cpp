@@ -94,7 +94,7 @@ int solve(const SolveArguments& arguments) {
   options.start = start ? &*start : nullptr;
   if (!arguments.sweep.empty()) return write_tw_curve(arguments.console, task.problem, options, arguments.sweep);
   if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
-  options.limit = from_start(options.limit);
+  options.limit = until_answer(options.limit, graph);
   const core::Stopwatch watch(options.limit);
   pipeline::Answer answer;
   {

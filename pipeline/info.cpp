@@ -38,7 +38,7 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   const std::int64_t budget = problem.budget.value();
   const solvers::Bound every_node_once{problem.baseline.cost, solvers::kAnySchedule};
   if (budget < task.rounded.plan_bound())
-    return {.fits = false, .text = "does not fit: below the lower bound", .proved = true};
+    return {.fits = false, .text = "does not fit: below the lower bound"};
   if (auto baseline =
           baseline_within(problem, task.rounded, budget, {.alignment = task.alignment, .limit = watch.share(0.2)}))
     return verdict_of(problem, *std::move(baseline), every_node_once);
@@ -56,16 +56,23 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   }
   const bool proved = solution.status == solvers::Status::infeasible;
   const solvers::Scope& scope = solution.peak_bound.scope;
-  if (proved && scope == solvers::kAnySchedule) return {.fits = false, .text = "does not fit: proved", .proved = true};
+  if (proved && scope == solvers::kAnySchedule) return {.fits = false, .text = "does not fit: proved"};
   options.limit = watch.rest();
   const LeastBudget other =
       least_known(problem, task.rounded, solver, least, {.search = options, .plan = {.alignment = task.alignment}});
-  const bool by_other = other.bytes <= budget;
-  BudgetVerdict verdict{.proved = proved, .cost_bound = bound};
+  BudgetVerdict verdict{.cost_bound = bound};
+  if (proved) {
+    verdict.fits = false;
+    verdict.scope = scope;
+  }
   verdict.text = proved ? fmt::format("does not fit{}: proved", scope_text(scope))
                         : "not known: none that fits was found in time, and none is excluded";
-  if (by_other) verdict.text += fmt::format("; fits with --solver {}", other.solver);
-  if (proved && !by_other) verdict.text += "; not known otherwise";
+  if (other.bytes <= budget) {
+    verdict.fits_with = other.solver;
+    verdict.text += fmt::format("; fits with --solver {}", other.solver);
+  } else if (proved) {
+    verdict.text += "; not known otherwise";
+  }
   return verdict;
 }
 
@@ -81,10 +88,11 @@ void raise_cost_bound(const solvers::SolveOptions& search, const Task& task, con
   const std::optional<solvers::Bound> bound = least_cost_bound(task.rounded, options, cost);
   if (!bound && options.scope.order == solvers::OrderRule::free) {
     if (verdict.by) throw DefectError("a bound on the cost excludes a schedule that fits; please report this");
-    verdict = {.fits = false, .text = "does not fit: proved", .proved = true};
-  } else if (!bound) {
-    verdict.text += "; with the input order kept it does not fit: proved";
-    verdict.proved = verdict.fits != true;
+    verdict = {.fits = false, .text = "does not fit: proved"};
+  } else if (!bound && verdict.fits != true) {
+    verdict.fits = false;
+    verdict.scope = {options.scope.order, 0};
+    verdict.text = fmt::format("does not fit{}: proved; not known otherwise", scope_text(verdict.scope));
   }
   if (bound && bound->value > verdict.cost_bound.value) verdict.cost_bound = *bound;
 }
@@ -107,7 +115,7 @@ std::string cost_text(const Task& task, const BudgetVerdict& verdict) {
 
 std::string least_text(const Task& task, const LeastBudget& least) {
   std::string text = fmt::format("{}, {:.1f}% of the baseline, with --solver {}", bytes_text(least.bytes),
-                                 100 + increase_pct(least.bytes, task.problem.baseline.peak), least.solver);
+                                 share_pct(task.problem, least.bytes), least.solver);
   if (least.evaluation.recomputed > 0)
     text += fmt::format(", cost {:+.2f}% or less", increase_pct(least.evaluation.cost, task.problem.baseline.cost));
   return text + (least.proved() ? fmt::format("; proved least{}", scope_text(least.bound.scope)) : "");

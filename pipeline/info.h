@@ -20,9 +20,10 @@ std::string_view to_string(Means means);
 
 /// Whether a budget can be met, and by what means.
 struct BudgetVerdict {
-  std::optional<bool> fits = {};  ///< none: not known
+  std::optional<bool> fits = {};  ///< of the schedules in `scope`; none: not known
   std::string text;
-  bool proved = false;  ///< that nothing fits, of the schedules that were asked for at least
+  solvers::Scope scope = solvers::kAnySchedule;  ///< of which it is proved that none fits, where it is
+  std::string_view fits_with = {};               ///< another solver, by whose schedules it fits; empty: none is known
   std::optional<Means> means = {};
   std::optional<LeastBudget> by = {};  ///< the cheapest known within the budget
   solvers::Bound cost_bound = {};      ///< of those that are asked for; means nothing where none fits

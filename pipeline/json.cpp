@@ -37,7 +37,7 @@ Json curve_point_json(const Problem& problem, const CurvePoint& point, bool knee
   const core::Evaluation& found = point.evaluation;
   const bool bounded = point.status != solvers::Status::infeasible;
   return {{"budget_bytes", point.budget},
-          {"budget_pct", 100 + increase_pct(point.budget, problem.baseline.peak)},
+          {"budget_pct", share_pct(problem, point.budget)},
           {"status", solvers::to_string(point.status)},
           {"peak_bytes", if_known(found.peak)},
           {"planned_bytes", point.known() && !peak_only ? Json(point.memory) : Json(nullptr)},
@@ -64,6 +64,8 @@ Json reached_json(const Problem& problem, const LeastBudget& by) {
 void add_verdict(Json& json, const Problem& problem, const BudgetVerdict& verdict) {
   const bool bounded = verdict.fits != false;
   json["fits"] = or_null(verdict.fits);
+  json["fits_scope"] = solvers::describe(verdict.scope);
+  json["fits_with_solver"] = verdict.fits_with.empty() ? Json(nullptr) : Json(verdict.fits_with);
   json["verdict"] = verdict.text;
   json["means"] = verdict.means ? Json(to_string(*verdict.means)) : Json(nullptr);
   json["within_budget"] = verdict.by ? reached_json(problem, *verdict.by) : Json(nullptr);
@@ -85,6 +87,7 @@ Json describe(const Problem& problem) {
   json["resident_bytes"] = problem.graph.resident_bytes();
   json["budget_bytes"] = or_null(problem.budget);
   json["baseline_peak_bytes"] = problem.baseline.peak;
+  json["hundred_percent_bytes"] = problem.hundred_percent;
   json["baseline_cost"] = problem.baseline.cost;
   json["cost_unit"] = core::to_string(problem.graph.cost_unit());
   json["cost_source"] = problem.graph.cost_unit().source;

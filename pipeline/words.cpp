@@ -49,8 +49,7 @@ std::string gap_text(const Task& task, const Answer& answer) {
 
 std::string side_text(const Problem& problem, const CurvePoint* point, std::string_view none) {
   if (point == nullptr) return std::string(none);
-  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory),
-                     100 + increase_pct(point->memory, problem.baseline.peak),
+  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory), share_pct(problem, point->memory),
                      increase_pct(point->evaluation.cost, problem.baseline.cost));
 }
 
@@ -105,9 +104,8 @@ std::string bytes_text(std::int64_t bytes) {
 
 std::string baseline_share_text(const Problem& problem, std::int64_t bytes, bool in_full) {
   std::string text = bytes_text(bytes);
-  if (problem.baseline.peak == 0) return text;
-  const std::string share = fmt::format("{:.1f}%{}", 100 + increase_pct(bytes, problem.baseline.peak),
-                                        in_full ? " of the baseline peak" : "");
+  if (problem.hundred_percent == 0) return text;
+  const std::string share = fmt::format("{:.1f}%{}", share_pct(problem, bytes), in_full ? " of the baseline peak" : "");
   if (text.back() != ')') return fmt::format("{} ({})", text, share);
   text.pop_back();
   return fmt::format("{}, {})", text, share);
@@ -120,6 +118,18 @@ std::string cost_with_unit(const Problem& problem, std::int64_t cost) {
 std::string baseline_cost_text(const Problem& problem) {
   const std::string& source = problem.graph.cost_unit().source;
   return cost_with_unit(problem, problem.baseline.cost) + (source.empty() ? "" : fmt::format(" ({})", source));
+}
+
+std::string baseline_peak_text(const Problem& problem, std::int64_t alignment) {
+  std::string text = bytes_text(problem.baseline.peak);
+  if (problem.hundred_percent != problem.baseline.peak)
+    text += fmt::format("; 100% is {}, with sizes rounded up to --alignment {}", bytes_text(problem.hundred_percent),
+                        alignment);
+  return text;
+}
+
+double share_pct(const Problem& problem, std::int64_t bytes) {
+  return 100 + increase_pct(bytes, problem.hundred_percent);
 }
 
 double increase_pct(std::int64_t value, std::int64_t base) {
@@ -306,7 +316,7 @@ std::string curve_table(const Problem& problem, std::int64_t alignment, const Cu
       return fmt::format("{:+.2f}%", increase_pct(cost, problem.baseline.cost));
     };
     std::vector<std::string> row = {std::to_string(point.budget),
-                                    fmt::format("{:.1f}%", 100 + increase_pct(point.budget, problem.baseline.peak))};
+                                    fmt::format("{:.1f}%", share_pct(problem, point.budget))};
     if (point.known()) {
       const std::int64_t cost = point.evaluation.cost;
       row.insert(row.end(),
@@ -321,7 +331,7 @@ std::string curve_table(const Problem& problem, std::int64_t alignment, const Cu
   }
   const core::Graph& graph = problem.graph;
   std::string text = fmt::format("{}: {} nodes, {} edges; baseline peak {}, cost {}; alignment {}\n\n", problem.name,
-                                 graph.node_count(), graph.edge_count(), bytes_text(problem.baseline.peak),
+                                 graph.node_count(), graph.edge_count(), baseline_peak_text(problem, alignment),
                                  baseline_cost_text(problem), alignment);
   text += format_table(rows, true) + "\n";
   if (curve.knee) text += fmt::format("the knee is {}\n", kKneeDefinition);

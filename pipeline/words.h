@@ -24,12 +24,17 @@ std::string format_table(const Rows& rows, bool header = false);
 
 /// "1.50 KiB (1536 bytes)", "20 bytes".
 std::string bytes_text(std::int64_t bytes);
-/// The same with its share: "1.50 KiB (1536 bytes, 75.0% of the baseline peak)", or shorter "(1536 bytes, 75.0%)".
+/// The same with its share of Problem::hundred_percent: "1.50 KiB (1536 bytes, 75.0% of the baseline peak)", or shorter
+/// "(1536 bytes, 75.0%)".
 std::string baseline_share_text(const Problem& problem, std::int64_t bytes, bool in_full = false);
 /// "12345 ns", "12345 cost units": in the unit of the problem's graph.
 std::string cost_with_unit(const Problem& problem, std::int64_t cost);
 /// That of the baseline, and where the graph's costs come from.
 std::string baseline_cost_text(const Problem& problem);
+/// The baseline's peak and, where sizes are rounded up, what percentages are of.
+std::string baseline_peak_text(const Problem& problem, std::int64_t alignment);
+/// Percent of Problem::hundred_percent.
+double share_pct(const Problem& problem, std::int64_t bytes);
 /// 100 * (value - base) / base; 0 where base is 0.
 double increase_pct(std::int64_t value, std::int64_t base);
 

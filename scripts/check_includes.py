@@ -30,7 +30,7 @@ RULE = {
     "solvers/engines": "core",
     "solvers/order/device": "core core/machine sim sim/device",
     "solvers/order": "core core/machine sim solvers/common solvers/order/device",
-    "solvers/remat": "core sim solvers/common solvers/engines solvers/decomposition",
+    "solvers/remat": "core core/machine sim solvers/common solvers/engines solvers/decomposition",
     "solvers": "core sim solvers/common solvers/plan solvers/decomposition solvers/engines solvers/order "
                "solvers/remat",
     "runtime": "core core/machine",

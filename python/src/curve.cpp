@@ -51,9 +51,10 @@ Curve pareto(const core::Graph& graph, int points, const std::vector<std::string
   options.fit.plan.alignment = peak_only ? 1 : alignment;
   options.points = points;
   options.peak_only = peak_only;
-  Curve curve{pipeline::Problem(graph, {}, "graph"), search.solver, options.fit.plan.alignment, {}};
-  const std::int64_t baseline = curve.problem.rounded_up(options.fit.plan.alignment).baseline.peak;
-  for (const std::string& text : budgets) options.budgets.push_back(core::parse_budget(text, baseline));
+  Curve curve{pipeline::Problem(graph, {}, "graph", options.fit.plan.alignment), search.solver,
+              options.fit.plan.alignment, {}};
+  for (const std::string& text : budgets)
+    options.budgets.push_back(core::parse_budget(text, curve.problem.hundred_percent));
   Call call(std::move(progress));
   options.fit.search.limit.stop = call.stop();
   if (call.tells()) {
@@ -187,7 +188,7 @@ void bind_curve(nb::module_& module) {
           "The object that `cairn pareto --json` prints, as text.")
       .def("to_csv", [](const Curve& c) { return pipeline::curve_csv(c.problem, c.curve); })
       .def(
-          "to_svg", [](const Curve& c) { return pipeline::curve_svg(c.problem, c.solver, c.curve); },
+          "to_svg", [](const Curve& c) { return pipeline::curve_svg(c.problem, c.curve); },
           "A picture of the curve.")
       .def(
           "report",
@@ -196,7 +197,7 @@ void bind_curve(nb::module_& module) {
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn pareto --report`.")
-      .def("_repr_html_", [](const Curve& c) { return pipeline::curve_svg(c.problem, c.solver, c.curve); })
+      .def("_repr_html_", [](const Curve& c) { return pipeline::curve_svg(c.problem, c.curve); })
       .def("__str__", [](const Curve& c) { return in_python(pipeline::curve_table(c.problem, c.alignment, c.curve)); })
       .def("__repr__",
            [](const Curve& c) {

@@ -88,7 +88,7 @@ void bind_info(nb::module_& module) {
           "fits", [](const Info& i) { return i.of.verdict ? i.of.verdict->fits : std::nullopt; },
           "Whether the budget can be met; None where that is not known, or none was given.")
       .def_prop_ro(
-          "proved", [](const Info& i) { return i.of.verdict && i.of.verdict->proved; },
+          "proved", [](const Info& i) { return i.of.verdict && i.of.verdict->fits == false; },
           "That nothing fits is proved, of the schedules that were asked for at least.")
       .def_prop_ro(
           "verdict", [](const Info& i) { return in_python(i.of.verdict ? i.of.verdict->text : std::string()); },
