@@ -37,8 +37,7 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   const Problem& problem = task.problem;
   const std::int64_t budget = problem.budget.value();
   const solvers::Bound every_node_once{problem.baseline.cost, solvers::kAnySchedule};
-  if (budget < task.rounded.plan_bound())
-    return {.fits = false, .text = "does not fit: below the lower bound"};
+  if (budget < task.rounded.plan_bound()) return {.fits = false, .text = "does not fit: below the lower bound"};
   if (auto baseline =
           baseline_within(problem, task.rounded, budget, {.alignment = task.alignment, .limit = watch.share(0.2)}))
     return verdict_of(problem, *std::move(baseline), every_node_once);

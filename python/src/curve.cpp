@@ -51,8 +51,8 @@ Curve pareto(const core::Graph& graph, int points, const std::vector<std::string
   options.fit.plan.alignment = peak_only ? 1 : alignment;
   options.points = points;
   options.peak_only = peak_only;
-  Curve curve{pipeline::Problem(graph, {}, "graph", options.fit.plan.alignment), search.solver,
-              options.fit.plan.alignment, {}};
+  Curve curve{
+      pipeline::Problem(graph, {}, "graph", options.fit.plan.alignment), search.solver, options.fit.plan.alignment, {}};
   for (const std::string& text : budgets)
     options.budgets.push_back(core::parse_budget(text, curve.problem.hundred_percent));
   Call call(std::move(progress));
@@ -188,8 +188,7 @@ void bind_curve(nb::module_& module) {
           "The object that `cairn pareto --json` prints, as text.")
       .def("to_csv", [](const Curve& c) { return pipeline::curve_csv(c.problem, c.curve); })
       .def(
-          "to_svg", [](const Curve& c) { return pipeline::curve_svg(c.problem, c.curve); },
-          "A picture of the curve.")
+          "to_svg", [](const Curve& c) { return pipeline::curve_svg(c.problem, c.curve); }, "A picture of the curve.")
       .def(
           "report",
           [](const Curve& c, nb::handle path) {
