@@ -27,8 +27,9 @@ namespace cairn::cli {
 namespace {
 
 constexpr std::int64_t kGuardBytes = 256;
-/// Of the time limit, what the search leaves to execute more than once.
-constexpr double kMostToExecute = 0.5;  ///< of the limit
+// Of the time limit:
+constexpr double kMostToExecute = 0.5;  ///< what the search leaves to execute more than once
+constexpr double kMostToRead = 0.2;     ///< what reading takes where the baseline is executed before the search
 
 struct RunArguments {
   Console console;
@@ -389,8 +390,14 @@ int run(const RunArguments& arguments) {
   std::optional<Executing> executing;
   double to_execute = 0;
   if (arguments.schedule.empty() && !hopeless) {
-    executing.emplace(*backend, graph, arguments);
-    to_execute = executing->begin(arguments.search.options().limit);
+    const core::Limit limit = arguments.search.options().limit;
+    // Of a graph that took long to read, the baseline would take the rest.
+    if (seconds_since_start() < kMostToRead * limit.seconds) {
+      executing.emplace(*backend, graph, arguments);
+      to_execute = executing->begin(limit);
+    } else {
+      to_execute = kMostToExecute * limit.seconds;
+    }
   }
   const Choice choice = arguments.schedule.empty() ? search_choice(task, graph.given, arguments, to_execute)
                                                    : read_choice(problem, graph.given, arguments);

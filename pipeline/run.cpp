@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
@@ -85,8 +86,13 @@ bool predicts(const core::Graph& graph, const Backend& backend, core::Precision 
 
 Spread spread_of(const Execution& execution) {
   if (execution.timings.empty()) return {};
+  constexpr double kWakeUp = 1e-4;  // seconds that a step may lose on a machine that has nothing else to do
   const auto [least, most] = std::ranges::minmax(execution.timings, {}, &runtime::Timing::seconds);
-  return {least.seconds, most.seconds, std::ranges::count(runtime::disturbed(execution.timings), true)};
+  Spread spread{least.seconds, most.seconds, 0};
+  const std::vector<bool> disturbed = runtime::disturbed(execution.timings);
+  for (std::size_t i = 0; i < disturbed.size(); ++i)
+    spread.disturbed += disturbed[i] && execution.timings[i].seconds > least.seconds + kWakeUp ? 1 : 0;
+  return spread;
 }
 
 std::string timing_text(const RunResult& result) {

@@ -98,7 +98,8 @@ std::optional<double> predicted_seconds(const core::Graph& graph, const Decision
 /// Whether costs were measured on this backend in this precision, so that predictions and times are of one machine.
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision);
 
-/// Least and most of what was timed, and how many of the executions other work of the machine disturbed.
+/// Least and most of what was timed, and how many of the executions other work of the machine disturbed: those of
+/// runtime::disturbed that lost more than any wake-up takes.
 struct Spread {
   double least = 0, most = 0;
   std::int64_t disturbed = 0;

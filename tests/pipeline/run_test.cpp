@@ -50,6 +50,19 @@ TEST_CASE("a decision fits as planned, and its outputs are the baseline's") {
   }
 }
 
+TEST_CASE("a short step is not disturbed by what any wake-up takes, a long one is by what preempts it") {
+  const auto spread = [](double least, double others) {
+    pipeline::Execution execution;
+    execution.timings = {{.seconds = least}, {.seconds = others}, {.seconds = others}};
+    return pipeline::spread_of(execution);
+  };
+  CHECK(spread(5e-6, 60e-6).disturbed == 0);
+  CHECK(spread(5e-6, 60e-6).most == 60e-6);
+  CHECK(spread(5e-6, 5e-3).disturbed == 2);
+  CHECK(spread(2e-3, 5e-3).disturbed == 2);
+  CHECK(spread(2e-3, 3e-3).disturbed == 0);
+}
+
 TEST_CASE("a decision with guards is planned without them, and run with them") {
   const auto backend = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*backend, hourglass());
