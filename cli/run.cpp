@@ -139,22 +139,24 @@ Json to_json(const pipeline::Closeness& closeness) {
           {"passed", closeness.close}};
 }
 
-Json to_json(const core::Graph& graph, const pipeline::Decision& decision, const pipeline::Execution& execution) {
-  const runtime::StepReport& report = execution.report;
-  const pipeline::Spread spread = pipeline::spread_of(execution);
+/// What was measured is null where nothing was executed.
+Json to_json(const core::Graph& graph, const pipeline::Decision& decision, const pipeline::Execution* execution) {
+  const runtime::StepReport report = execution != nullptr ? execution->report : runtime::StepReport();
+  const pipeline::Spread spread = execution != nullptr ? pipeline::spread_of(*execution) : pipeline::Spread();
+  const auto if_executed = [&](auto value) { return execution != nullptr ? Json(value) : Json(nullptr); };
   return {{"peak_bytes", decision.evaluation.peak},
           {"predicted_peak_bytes", decision.predicted_peak},
           {"planned_bytes", decision.plan.bytes},
-          {"measured_peak_bytes", report.measured_peak_bytes},
-          {"live_peak_bytes", report.live_peak_bytes},
+          {"measured_peak_bytes", if_executed(report.measured_peak_bytes)},
+          {"live_peak_bytes", if_executed(report.live_peak_bytes)},
           {"cost", decision.evaluation.cost},
           {"predicted_seconds", or_null(pipeline::predicted_seconds(graph, decision))},
-          {"seconds", report.seconds},
-          {"seconds_min", spread.least},
-          {"seconds_max", spread.most},
-          {"executions", execution.timings.size()},
+          {"seconds", if_executed(report.seconds)},
+          {"seconds_min", if_executed(spread.least)},
+          {"seconds_max", if_executed(spread.most)},
+          {"executions", execution != nullptr ? execution->timings.size() : 0},
           {"disturbed_executions", spread.disturbed},
-          {"op_seconds_sum", std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0)},
+          {"op_seconds_sum", if_executed(std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0))},
           {"steps", decision.schedule.length()},
           {"recomputed", decision.evaluation.recomputed}};
 }
@@ -200,16 +202,18 @@ Json to_json(const Run& run) {
   json["predicted_by"] = predicted_by(run.problem.graph);
   json["predicts_this_machine"] = pipeline::predicts(run.problem.graph, run.backend, run.precision);
   json["timing"] = {{"text", pipeline::timing_text(run.result)},
-                    {"executions", run.result.baseline_run.timings.size()},
+                    {"executions", run.result.scheduled_run.timings.size()},
                     {"warm_ups", run.result.warmed_up ? 1 : 0},
                     {"interleaved", run.result.interleaved}};
-  json["baseline"] = to_json(run.problem.graph, baseline, run.result.baseline_run);
-  json["scheduled"] = to_json(run.problem.graph, decision, run.result.scheduled_run);
+  const auto& baseline_run = run.result.baseline_run;
+  json["baseline"] = to_json(run.problem.graph, baseline, baseline_run ? &*baseline_run : nullptr);
+  json["scheduled"] = to_json(run.problem.graph, decision, &run.result.scheduled_run);
   json["scheduled"]["cost_increase_pct"] = increase_pct(decision.evaluation.cost, baseline.evaluation.cost);
   json["scheduled"]["time_increase_pct"] =
-      percent_above(run.result.scheduled_run.report.seconds, run.result.baseline_run.report.seconds);
+      baseline_run ? Json(percent_above(run.result.scheduled_run.report.seconds, baseline_run->report.seconds))
+                   : Json(nullptr);
   json["loss"] = or_null(run.result.loss);
-  json["identical"] = run.result.comparison.identical();
+  json["identical"] = or_null(run.result.identical());
   json["compared"] = pipeline::compared_text(run.result.comparison);
   json["outputs_compared"] = run.result.comparison.outputs;
   json["digests_compared"] = run.result.comparison.digests();
@@ -227,9 +231,11 @@ std::string host_check_text(const pipeline::Closeness& check) {
                      decided, check.worst_output, check.worst_error, check.worst_allowed, rest);
 }
 
-std::string comparison_text(const pipeline::Comparison& comparison) {
-  if (comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
-  return fmt::format("compared {}: identical\n", pipeline::compared_text(comparison));
+/// Empty where a note says why nothing was compared.
+std::string comparison_text(const pipeline::RunResult& result) {
+  if (!result.identical()) return "";
+  if (result.comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
+  return fmt::format("compared {}: identical\n", pipeline::compared_text(result.comparison));
 }
 
 /// "+8.7%" of two times.
@@ -248,7 +254,8 @@ std::string prediction_text(const Run& run) {
 
 std::string table(const Run& run) {
   const pipeline::Decision &after = run.choice.decision, &before = run.result.baseline;
-  const runtime::StepReport &after_run = run.result.scheduled_run.report, &before_run = run.result.baseline_run.report;
+  const auto& baseline_run = run.result.baseline_run;
+  const runtime::StepReport& after_run = run.result.scheduled_run.report;
   Rows rows = {{"", "baseline", "schedule", "change"}};
   const auto bytes = [&](const char* name, std::int64_t a, std::int64_t b) {
     rows.push_back({name, core::format_bytes(a), core::format_bytes(b), fmt::format("{:+.1f}%", increase_pct(b, a))});
@@ -258,7 +265,11 @@ std::string table(const Run& run) {
   };
   bytes("predicted peak", before.predicted_peak, after.predicted_peak);
   bytes("planned", before.plan.bytes, after.plan.bytes);
-  bytes("measured", before_run.measured_peak_bytes, after_run.measured_peak_bytes);
+  if (baseline_run) {
+    bytes("measured", baseline_run->report.measured_peak_bytes, after_run.measured_peak_bytes);
+  } else {
+    rows.push_back({"measured", "-", core::format_bytes(after_run.measured_peak_bytes), ""});
+  }
   const core::Graph& graph = run.problem.graph;
   const auto cost = [&](const pipeline::Decision& decision) {
     return core::cost_text(decision.evaluation.cost, graph.cost_unit());
@@ -269,13 +280,17 @@ std::string table(const Run& run) {
                   fmt::format("{} recomputed", after.evaluation.recomputed)});
   if (pipeline::predicts(graph, run.backend, run.precision))
     times("predicted time", *pipeline::predicted_seconds(graph, before), *pipeline::predicted_seconds(graph, after));
-  times("time", before_run.seconds, after_run.seconds);
+  if (baseline_run) {
+    times("time", baseline_run->report.seconds, after_run.seconds);
+  } else {
+    rows.push_back({"time", "-", core::duration_text(after_run.seconds), ""});
+  }
   const auto range = [](const pipeline::Execution& execution) {
     const pipeline::Spread spread = pipeline::spread_of(execution);
     return fmt::format("{} to {}", core::duration_text(spread.least), core::duration_text(spread.most));
   };
-  if (run.result.baseline_run.timings.size() > 1)
-    rows.push_back({"from, to", range(run.result.baseline_run), range(run.result.scheduled_run), ""});
+  if (run.result.scheduled_run.timings.size() > 1)
+    rows.push_back({"from, to", baseline_run ? range(*baseline_run) : "-", range(run.result.scheduled_run), ""});
 
   std::string text = fmt::format("{}: {} nodes, {} edges, on {} ({})\n", run.problem.name, graph.node_count(),
                                  graph.edge_count(), run.backend.name(), run.backend.device());
@@ -295,7 +310,7 @@ std::string table(const Run& run) {
     text +=
         fmt::format("planned with guards; without them, as the budget counts, {}\n", bytes_text(after.budgeted_bytes));
   if (run.result.host_check) text += host_check_text(*run.result.host_check);
-  return text + comparison_text(run.result.comparison);
+  return text + comparison_text(run.result);
 }
 
 /// Both executions of a run: a beginning before the search, the rest after it.
@@ -419,7 +434,7 @@ int run(const RunArguments& arguments) {
   if (!arguments.report.empty())
     core::write_file(arguments.report, pipeline::run_page(problem, *backend, decision, result, choice.tradeoffs()));
   const pipeline::Comparison& comparison = result.comparison;
-  if (!comparison.identical())
+  if (result.identical() == false)
     throw Failure(kDefect,
                   fmt::format("{} of {} outputs differ from the baseline's, first '{}'; please report this",
                               comparison.different.size(), comparison.outputs, comparison.different.front()),

@@ -22,7 +22,7 @@ namespace {
 ReportTable numbers_of(const Problem& problem, const Decision& decision, const RunResult& result,
                        const std::string& cost_unit) {
   const Decision& baseline = result.baseline;
-  const runtime::StepReport &before = result.baseline_run.report, &after = result.scheduled_run.report;
+  const runtime::StepReport& after = result.scheduled_run.report;
   ReportTable table{
       "Numbers",
       "Resident bytes stand beside the budget: they are there under every schedule. Time: " + timing_text(result) + ".",
@@ -36,14 +36,20 @@ ReportTable numbers_of(const Problem& problem, const Decision& decision, const R
   };
   bytes("predicted peak", baseline.predicted_peak, decision.predicted_peak);
   bytes("planned arena", baseline.plan.bytes, decision.plan.bytes);
-  bytes("measured high-water mark", before.measured_peak_bytes, after.measured_peak_bytes);
+  const std::string measured = "measured high-water mark", time = "time of a step, on this machine";
+  const auto milliseconds = [](double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); };
+  if (result.baseline_run) {
+    bytes(measured, result.baseline_run->report.measured_peak_bytes, after.measured_peak_bytes);
+  } else {
+    add(measured, "", core::format_bytes(after.measured_peak_bytes), "");
+  }
   const std::int64_t from = baseline.evaluation.cost, to = decision.evaluation.cost;
   const std::string& source = problem.graph.cost_unit().source;
   add(source.empty() ? "cost" : fmt::format("cost ({})", source), html::cost_text(from, cost_unit),
       html::cost_text(to, cost_unit), html::change(from, to));
-  add("time of a step, on this machine", fmt::format("{:.3f} ms", before.seconds * 1e3),
-      fmt::format("{:.3f} ms", after.seconds * 1e3),
-      before.seconds > 0 ? fmt::format("\u00d7{:.2f}", after.seconds / before.seconds) : "");
+  const double before = result.baseline_run ? result.baseline_run->report.seconds : 0;
+  add(time, result.baseline_run ? milliseconds(before) : "", milliseconds(after.seconds),
+      before > 0 ? fmt::format("\u00d7{:.2f}", after.seconds / before) : "");
   add("ops executed", html::grouped(baseline.schedule.length()), html::grouped(decision.schedule.length()),
       html::change(baseline.schedule.length(), decision.schedule.length()));
   add("of them again", html::grouped(baseline.evaluation.recomputed), html::grouped(decision.evaluation.recomputed),
@@ -96,19 +102,27 @@ Spread spread_of(const Execution& execution) {
 }
 
 std::string timing_text(const RunResult& result) {
-  const std::size_t count = result.baseline_run.timings.size();
+  const std::size_t count = result.scheduled_run.timings.size();
+  const std::string each = result.baseline_run ? " each" : "";
   return fmt::format("{}, {}, {}",
-                     count == 1 ? "one execution each" : fmt::format("median of {} executions each", count),
-                     result.interleaved ? "by turns" : "one schedule after the other, as there is no memory for both",
+                     count == 1 ? "one execution" + each : fmt::format("median of {} executions{}", count, each),
+                     !result.baseline_run ? "of the schedule alone"
+                     : result.interleaved ? "by turns" : "one schedule after the other, as there is no memory for both",
                      result.warmed_up ? "after one to warm up" : "with nothing to warm up, as the time was over");
 }
 
 std::vector<std::string> notes_of(const core::Graph& graph, const RunResult& result) {
   std::vector<std::string> notes;
   if (const std::string note = synthetic_note(graph); !note.empty()) notes.push_back(note);
-  const auto timings =
-      static_cast<std::int64_t>(result.baseline_run.timings.size() + result.scheduled_run.timings.size());
-  const std::int64_t disturbed = spread_of(result.baseline_run).disturbed + spread_of(result.scheduled_run).disturbed;
+  if (!result.baseline_run)
+    notes.push_back(fmt::format("the baseline was not executed, and nothing compared with it: {}", result.why_no_baseline));
+  std::int64_t timings = 0, disturbed = 0;
+  const auto add = [&](const Execution& execution) {
+    timings += static_cast<std::int64_t>(execution.timings.size());
+    disturbed += spread_of(execution).disturbed;
+  };
+  if (result.baseline_run) add(*result.baseline_run);
+  add(result.scheduled_run);
   if (2 * disturbed > timings)
     notes.push_back(
         fmt::format("the machine was busy: other work disturbed {} of {} timed executions", disturbed, timings));
@@ -191,7 +205,11 @@ SideBySide::SideBySide(Backend& backend, const PreparedGraph& graph, std::int64_
   solvers::PlanOptions plan{.alignment = alignment, .guard_bytes = guard_bytes, .limit = watch_.share(kShareOfPlan)};
   plan.limit.seconds = std::max(0.0, plan.limit.seconds);
   result_.baseline = decide_on_baseline(graph.prepared, plan);
-  baseline_ = load(result_.baseline, true);
+  try {
+    baseline_ = load(result_.baseline, true);
+  } catch (const core::DeviceError& error) {
+    result_.why_no_baseline = error.what();
+  }
 }
 
 SideBySide::~SideBySide() = default;
@@ -209,7 +227,7 @@ std::unique_ptr<SideBySide::Turns> SideBySide::load(const Decision& decision, bo
                                  baseline, options_);
 }
 
-double SideBySide::warm_up(double most) { return baseline_->try_execute(most); }
+double SideBySide::warm_up(double most) { return baseline_ ? baseline_->try_execute(most) : 0; }
 
 /// Executes each once to warm up, then by turns. Whether there was time for more than to warm up.
 bool SideBySide::take_turns(std::span<Turns* const> all) {
@@ -234,10 +252,13 @@ RunResult SideBySide::run(const Decision& decision) {
   try {
     scheduled = load(decision, false);
   } catch (const core::DeviceError&) {
+    if (!baseline_) throw;
     // There is no room for both at once.
   }
-  result_.interleaved = scheduled != nullptr;
-  if (scheduled) {
+  result_.interleaved = baseline_ && scheduled;
+  if (!baseline_) {
+    result_.warmed_up = take_turns(std::array{scheduled.get()});
+  } else if (scheduled) {
     result_.warmed_up = take_turns(std::array{baseline_.get(), scheduled.get()});
     result_.baseline_run = baseline_->finish();
   } else {
@@ -250,7 +271,8 @@ RunResult SideBySide::run(const Decision& decision) {
   result_.scheduled_run = scheduled->finish();
   baseline_.reset();
   scheduled.reset();
-  result_.comparison = compare(graph_.prepared, result_.baseline_run, result_.scheduled_run);
+  if (result_.baseline_run)
+    result_.comparison = compare(graph_.prepared, *result_.baseline_run, result_.scheduled_run);
   result_.loss = loss_of(graph_.prepared, result_.scheduled_run);
   if (options_.check_on_host)
     result_.host_check =
@@ -268,7 +290,9 @@ std::string run_trace(const core::Graph& graph, const Decision& decision, const 
     for (const double seconds : execution.report.op_seconds) ns.push_back(seconds * 1e9);
     return ns;
   };
-  const std::vector<double> scheduled = op_ns(result.scheduled_run), baseline = op_ns(result.baseline_run);
+  const std::vector<double> scheduled = op_ns(result.scheduled_run);
+  if (!result.baseline_run) return core::perfetto_trace(graph, {&decision.schedule, &decision.plan, scheduled});
+  const std::vector<double> baseline = op_ns(*result.baseline_run);
   return core::perfetto_trace(graph, {&decision.schedule, &decision.plan, scheduled},
                               {&result.baseline.schedule, &result.baseline.plan, baseline});
 }
@@ -283,10 +307,13 @@ std::string run_page(const Problem& problem, const Backend& backend, const Decis
   add_memory_facts(page, problem, decision.predicted_peak, baseline.predicted_peak);
   add_cost_fact(page, problem, decision.evaluation);
   add_budget(page, problem, decision.budgeted_bytes);
-  const bool identical = result.comparison.identical();
   page.notes = notes_of(problem.graph, result);
-  page.facts.push_back({"Outputs", identical ? "identical" : "different", compared_text(result.comparison),
-                        identical ? ReportFact::Tone::good : ReportFact::Tone::bad});
+  if (const std::optional<bool> identical = result.identical()) {
+    page.facts.push_back({"Outputs", *identical ? "identical" : "different", compared_text(result.comparison),
+                          *identical ? ReportFact::Tone::good : ReportFact::Tone::bad});
+  } else {
+    page.facts.push_back({"Outputs", "not compared", "there is no memory for the baseline"});
+  }
   page.tradeoff = tradeoff_of(problem, tradeoffs, decision.predicted_peak, decision.evaluation.cost);
   page.tables.push_back(numbers_of(problem, decision, result, page.cost_unit));
   return report_page(page);

@@ -83,11 +83,17 @@ struct RunOptions {
 /// A decision executed, and the baseline beside it.
 struct RunResult {
   Decision baseline;
-  Execution baseline_run, scheduled_run;
+  std::optional<Execution> baseline_run;  ///< none where memory does not suffice for it: nothing is compared then
+  std::string why_no_baseline;
+  Execution scheduled_run;
   /// Baseline and schedule were executed by turns; else, where memory does not suffice for both, one after the other.
   bool interleaved = false;
   bool warmed_up = false;  ///< both were executed once more before, untimed; not where the time was over
   Comparison comparison;
+  /// Whether every output has the baseline's bits; none: nothing was compared.
+  std::optional<bool> identical() const {
+    return baseline_run ? std::optional(comparison.identical()) : std::nullopt;
+  }
   std::optional<double> loss;
   std::optional<Closeness> host_check;
 };
@@ -111,17 +117,18 @@ std::string timing_text(const RunResult& result);
 std::vector<std::string> notes_of(const core::Graph& graph, const RunResult& result);
 
 /// The baseline and a schedule of one graph, executed and compared. The baseline is there before anybody has decided on
-/// the schedule, so that what an execution takes is known while there is time to divide. The time of options.limit runs
-/// from the beginning; what the constructor is given must outlive it.
+/// the schedule, so that what an execution takes is known while there is time to divide. Where memory does not suffice
+/// for it, the schedule is executed alone. The time of options.limit runs from the beginning; what the constructor is
+/// given must outlive it.
 class SideBySide {
  public:
-  /// Plans and loads the baseline. Throws as Backend::load.
+  /// Plans and loads the baseline. Throws as Backend::load, but where it does not fit.
   SideBySide(Backend& backend, const PreparedGraph& graph, std::int64_t alignment, std::int64_t guard_bytes,
              const RunOptions& options);
   ~SideBySide();
 
-  /// Executes the baseline once; the host stops after `most` seconds. About the seconds of a whole execution. Throws as
-  /// Executor::run.
+  /// Executes the baseline once; the host stops after `most` seconds. About the seconds of a whole execution; 0 where
+  /// there is no memory for it. Throws as Executor::run.
   double warm_up(double most);
   /// Executes both and compares them: each once to warm up, then both by turns (baseline, schedule, baseline, ...), and
   /// the medians count. The decision was made for graph.prepared, with the same alignment and guards. Once. Throws as

@@ -24,7 +24,7 @@ namespace {
 /// One side of a run: a schedule, what was promised of it, and what was measured.
 struct Executed {
   pipeline::Decision decision;
-  pipeline::Execution execution;
+  std::optional<pipeline::Execution> execution;  ///< none: memory does not suffice for it
 };
 
 /// What Python calls a RunResult.
@@ -96,7 +96,7 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
         "output '{}' differs from the host's by {:.2e} of its norm, and rounding explains no more than {:.2e}; please "
         "report this",
         closeness->worst_output, closeness->worst_error, closeness->worst_allowed));
-  if (!result.comparison.identical())
+  if (result.identical() == false)
     throw pipeline::DefectError(fmt::format(
         "{} of {} outputs differ from the baseline's, first '{}'; please report this",
         result.comparison.different.size(), result.comparison.outputs, result.comparison.different.front()));
@@ -121,21 +121,29 @@ void bind_run(nb::module_& module) {
       .def_prop_ro(
           "planned", [](const Executed& e) { return e.decision.plan.bytes; }, "Bytes of the arena.")
       .def_prop_ro(
-          "measured", [](const Executed& e) { return e.execution.report.measured_peak_bytes; },
-          "Bytes of the arena up to the highest one that was written.")
+          "measured",
+          [](const Executed& e) {
+            return e.execution ? std::optional(e.execution->report.measured_peak_bytes) : std::nullopt;
+          },
+          "Bytes of the arena up to the highest one that was written; None where it was not executed, as memory does "
+          "not suffice.")
       .def_prop_ro("cost", [](const Executed& e) { return e.decision.evaluation.cost; })
       .def_prop_ro("recomputed", [](const Executed& e) { return e.decision.evaluation.recomputed; })
       .def_prop_ro(
-          "seconds", [](const Executed& e) { return e.execution.report.seconds; }, "The median of `timings`.")
+          "seconds",
+          [](const Executed& e) { return e.execution ? std::optional(e.execution->report.seconds) : std::nullopt; },
+          "The median of `timings`.")
       .def_prop_ro("timings",
                    [](const Executed& e) {
                      std::vector<double> seconds;
-                     for (const runtime::Timing& timing : e.execution.timings) seconds.push_back(timing.seconds);
+                     if (!e.execution) return seconds;
+                     for (const runtime::Timing& timing : e.execution->timings) seconds.push_back(timing.seconds);
                      return seconds;
                    })
       .def("__repr__", [](const Executed& e) {
+        if (!e.execution) return fmt::format("<cairn.Executed planned {}, not executed>", e.decision.plan.bytes);
         return fmt::format("<cairn.Executed planned {}, measured {}, {:.4g} s>", e.decision.plan.bytes,
-                           e.execution.report.measured_peak_bytes, e.execution.report.seconds);
+                           e.execution->report.measured_peak_bytes, e.execution->report.seconds);
       });
   nb::class_<RunResult>(module, "RunResult",
                         "A schedule executed beside the baseline, and compared with it bit by bit.")
@@ -148,8 +156,9 @@ void bind_run(nb::module_& module) {
                      return Executed{r.decision, r.result.scheduled_run};
                    })
       .def_prop_ro(
-          "identical", [](const RunResult& r) { return r.result.comparison.identical(); },
-          "That all kept outputs have the same bits; where they do not, the call raises DefectError.")
+          "identical", [](const RunResult& r) { return r.result.identical(); },
+          "That all kept outputs have the same bits; where they do not, the call raises DefectError. None where memory "
+          "does not suffice for the baseline, and nothing was compared.")
       .def_prop_ro("compared", [](const RunResult& r) { return pipeline::compared_text(r.result.comparison); })
       .def_prop_ro("loss", [](const RunResult& r) { return r.result.loss; })
       .def_prop_ro("budget", [](const RunResult& r) { return r.problem.budget; })
@@ -172,7 +181,11 @@ void bind_run(nb::module_& module) {
           "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
           "Writes a Chrome/Perfetto trace with measured times.")
       .def("__repr__", [](const RunResult& r) {
-        const auto &before = r.result.baseline_run.report, &after = r.result.scheduled_run.report;
+        const auto& after = r.result.scheduled_run.report;
+        if (!r.result.baseline_run)
+          return fmt::format("<cairn.RunResult on {}: measured {}, {:.4g} s, not compared>", r.backend->name(),
+                             core::format_bytes(after.measured_peak_bytes), after.seconds);
+        const auto& before = r.result.baseline_run->report;
         return fmt::format("<cairn.RunResult on {}: measured {} -> {}, {:.4g} s -> {:.4g} s, {}>", r.backend->name(),
                            core::format_bytes(before.measured_peak_bytes),
                            core::format_bytes(after.measured_peak_bytes), before.seconds, after.seconds,

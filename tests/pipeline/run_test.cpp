@@ -31,6 +31,32 @@ core::Graph hourglass() {
   return builder.build();
 }
 
+/// The host with less memory for arenas.
+class SmallHost : public pipeline::Backend {
+ public:
+  explicit SmallHost(std::int64_t bytes) : bytes_(bytes) {}
+  std::string name() const override { return host_->name(); }
+  std::string device() const override { return host_->device(); }
+  core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
+    return host_->prepare(graph, precision);
+  }
+  std::unique_ptr<runtime::Executor> load(const pipeline::ExecuteRequest& request) override {
+    if (request.plan.bytes > bytes_) throw core::DeviceError("the arena does not fit");
+    return host_->load(request);
+  }
+  bool times_ops_for_free() const override { return host_->times_ops_for_free(); }
+  runtime::TimedWork time_step(const core::Graph& graph, core::Precision precision,
+                               const std::function<bool()>& expired) override {
+    return host_->time_step(graph, precision, expired);
+  }
+  double seconds_of_timing() const override { return host_->seconds_of_timing(); }
+  std::int64_t cache_bytes() const override { return host_->cache_bytes(); }
+
+ private:
+  std::unique_ptr<pipeline::Backend> host_ = pipeline::open_backend("host");
+  std::int64_t bytes_;
+};
+
 }  // namespace
 
 TEST_CASE("a decision fits as planned, and its outputs are the baseline's") {
@@ -48,6 +74,41 @@ TEST_CASE("a decision fits as planned, and its outputs are the baseline's") {
     CHECK(result.scheduled_run.report.measured_peak_bytes <= decision.plan.bytes);
     CHECK(pipeline::run_page(problem, *backend, decision, result).starts_with("<!DOCTYPE html>"));
   }
+}
+
+TEST_CASE("where there is no memory for the baseline the schedule is executed alone, and nothing is said to be equal") {
+  const auto host = pipeline::open_backend("host");
+  const auto graph = pipeline::prepare(*host, small_ffn());
+  const pipeline::Problem problem(graph.prepared, "80%");
+  const pipeline::Decision decision = pipeline::decide(problem, "auto", quick());
+  const pipeline::RunResult whole = pipeline::run(*host, graph, decision);
+  REQUIRE(whole.identical() == true);
+  CHECK(whole.why_no_baseline.empty());
+
+  SmallHost small(decision.plan.bytes);
+  const pipeline::RunResult alone = pipeline::run(small, graph, decision, {.check_on_host = true});
+  CHECK_FALSE(alone.baseline_run);
+  CHECK_FALSE(alone.identical());
+  CHECK(alone.comparison.outputs == 0);
+  CHECK(alone.why_no_baseline == "the arena does not fit");
+  CHECK_FALSE(alone.interleaved);
+  CHECK(alone.warmed_up);
+  CHECK(alone.scheduled_run.timings.size() >= 3);
+  CHECK(alone.loss == whole.loss);
+  CHECK(alone.host_check->close);
+  CHECK(pipeline::compare(graph.prepared, alone.scheduled_run, whole.scheduled_run).identical());
+  CHECK(pipeline::timing_text(alone).find(", of the schedule alone, ") != std::string::npos);
+  CHECK(pipeline::notes_of(graph.prepared, alone).front() ==
+        "the baseline was not executed, and nothing compared with it: the arena does not fit");
+  const std::string page = pipeline::run_page(problem, small, decision, alone);
+  CHECK(page.find("not compared") != std::string::npos);
+  CHECK(page.find("identical") == std::string::npos);
+  CHECK(pipeline::run_trace(graph.prepared, decision, alone).find("baseline") == std::string::npos);
+
+  SmallHost smaller(decision.plan.bytes - 1);
+  CHECK_THROWS_AS(pipeline::run(smaller, graph, decision), core::DeviceError);
+  pipeline::SideBySide both(small, graph, 256, 0, {});
+  CHECK(both.warm_up(1e9) == 0);
 }
 
 TEST_CASE("a short step is not disturbed by what any wake-up takes, a long one is by what preempts it") {
@@ -137,7 +198,7 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
   CHECK(order == "BSBSBSBS");
   CHECK(result.interleaved);
   CHECK(result.warmed_up);
-  for (const pipeline::Execution* execution : {&result.baseline_run, &result.scheduled_run}) {
+  for (const pipeline::Execution* execution : {&*result.baseline_run, &result.scheduled_run}) {
     REQUIRE(execution->timings.size() == 3);
     const pipeline::Spread spread = pipeline::spread_of(*execution);
     CHECK(spread.least <= execution->report.seconds);
@@ -147,9 +208,9 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
   CHECK(pipeline::timing_text(result) == "median of 3 executions each, by turns, after one to warm up");
 
   // As many as are good, but none beyond those that must be where the time is over.
-  CHECK(pipeline::run(*backend, graph, decision).baseline_run.timings.size() >= 3);
+  CHECK(pipeline::run(*backend, graph, decision).baseline_run->timings.size() >= 3);
   const auto late = pipeline::run(*backend, graph, decision, {.limit = {.seconds = -1}});
-  CHECK(late.baseline_run.timings.size() == 1);
+  CHECK(late.baseline_run->timings.size() == 1);
   CHECK_FALSE(late.warmed_up);
   CHECK(late.comparison.identical());
 }
@@ -176,7 +237,7 @@ TEST_CASE("a baseline that was begun before the schedule was known is not execut
   const pipeline::RunResult whole = cut.run(decision);
   CHECK(begun == 3);
   CHECK(whole.comparison.identical());
-  CHECK(whole.baseline_run.timings.size() == 2);
+  CHECK(whole.baseline_run->timings.size() == 2);
 }
 
 TEST_CASE("synthetic kernels are told, with how many nodes they execute, and what they leave is called digests") {
