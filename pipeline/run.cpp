@@ -148,7 +148,8 @@ class SideBySide::Turns {
   void execute() {
     if (progress_) progress_({baseline_, 0, steps(), execution_});
     reports_.push_back(executor_->run(backend_.times_ops_for_free()));
-    seconds_ += reports_.back().seconds;
+    latest_ = reports_.back().seconds;
+    seconds_ += latest_;
     ++execution_;
   }
   /// The same, but where it takes longer it ends without a result. Seconds that all of it takes, about.
@@ -169,6 +170,7 @@ class SideBySide::Turns {
     seconds_ = 0;
   }
   double seconds() const { return seconds_; }  ///< of what was timed
+  double latest() const { return latest_; }    ///< seconds of the execution that came last
 
   Execution finish() {
     Execution execution;
@@ -195,7 +197,7 @@ class SideBySide::Turns {
   std::vector<runtime::StepReport> reports_;
   std::optional<core::Stopwatch> watch_;  ///< of try_execute
   std::int64_t execution_ = 0, done_ = 0;
-  double seconds_ = 0;
+  double seconds_ = 0, latest_ = 0;
 };
 
 SideBySide::SideBySide(Backend& backend, const PreparedGraph& graph, std::int64_t alignment, std::int64_t guard_bytes,
@@ -236,11 +238,17 @@ bool SideBySide::take_turns(std::span<Turns* const> all) {
   for (Turns* turns : all) {
     if (!turns->executed()) turns->execute();
   }
-  if (options_.repeats == 0 && watch_.passed()) return false;
+  // None is begun that would not end in time.
+  const auto no_time = [&] {
+    double round = 0;
+    for (const Turns* turns : all) round += turns->latest();
+    return options_.repeats == 0 && (watch_.passed() || watch_.rest().seconds < round);
+  };
+  if (no_time()) return false;
   for (Turns* turns : all) turns->begin_timing();
   const int most = options_.repeats > 0 ? options_.repeats : kMost;
   for (int round = 0; round < most; ++round) {
-    if (options_.repeats == 0 && round > 0 && watch_.passed()) break;
+    if (round > 0 && no_time()) break;
     if (options_.repeats == 0 && round >= kLeast && all.front()->seconds() > kEnough) break;
     for (Turns* turns : all) turns->execute();
   }

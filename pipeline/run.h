@@ -75,7 +75,7 @@ struct RunOptions {
   std::uint64_t seed = 0;      ///< of the resident tensors' values
   bool poison = false;         ///< fills a buffer with NaN when it dies
   int repeats = 0;             ///< timed executions; 0: 3 to 15, those that fit into a second and into the limit
-  core::Limit limit = {};      ///< no more executions than are needed are begun once its time is over; stop ends all
+  core::Limit limit = {};      ///< no execution that is not needed is begun that would end after it; stop ends all
   bool check_on_host = false;  ///< fills RunResult::host_check
   std::function<void(const RunProgress&)> progress = {};
 };
