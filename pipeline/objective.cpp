@@ -121,7 +121,9 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   solution.least_peak = solution.peak;
   solution.least_peak_by = least.solver;
   solution.cost_bound = {task.problem.baseline.cost, solvers::kAnySchedule};
-  if (solution.cost > task.problem.baseline.cost && !watch.interrupted() && least.solver != "none") {
+  const double to_plan = 1e-5 * task.problem.graph.node_count();  // seconds: the start is planned once more
+  if (solution.cost > task.problem.baseline.cost && watch.rest().seconds > to_plan && !watch.interrupted() &&
+      least.solver != "none") {
     Problem within = task.problem;
     within.budget = least.bytes;
     solvers::SolveOptions cheaper = search;
