@@ -3,6 +3,7 @@
 # Ubuntu 24.04 and later. Says nothing and needs no rights when all is there.
 #   scripts/install_deps.sh              everything
 #   scripts/install_deps.sh --command    what the command alone needs
+#   scripts/install_deps.sh --python     what `pip install .` needs, in a virtual environment
 set -eu
 
 packages='g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libopenblas-dev libboost-dev zlib1g-dev'
@@ -15,8 +16,9 @@ case ${1:-} in
     [ "$distribution" != debian ] || browser='chromium chromium-driver python3-selenium'
     ;;
   --command) ;;
+  --python) packages="$packages python3 python3-dev python3-venv" ;;
   *)
-    echo "usage: $0 [--command]" >&2
+    echo "usage: $0 [--command | --python]" >&2
     exit 2
     ;;
 esac

@@ -17,9 +17,9 @@ scripts/install_deps.sh || fail "what Cairn needs could not be installed"
 # Into the build, so that what this user has installed stays as it is.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
-# CAIRN_PYTHON=ON: the Python package, which is being written, too. Not with sanitizers: Python is built without.
+# Not with sanitizers: Python is built without.
 set -- -D CAIRN_PYTHON=OFF
-if [ "${CAIRN_PYTHON:-OFF}" = ON ] && [ "$preset" != asan ]; then
+if [ "$preset" != asan ]; then
   if scripts/install_python.sh build/python-env; then
     set -- -D CAIRN_PYTHON=ON -D "Python_EXECUTABLE=$PWD/build/python-env/bin/python"
   else

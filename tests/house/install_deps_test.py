@@ -49,6 +49,14 @@ class InstallDeps(unittest.TestCase):
         self.assertEqual((run.returncode, run.stdout, calls), (0, "", []))
         self.assertEqual(self.run_script("--all")[0].returncode, 2)
 
+    def test_a_package_of_python_needs_its_headers_and_no_tests(self):
+        self.stand_in("dpkg-query", "exit 1")
+        _, calls = self.run_script("--python")
+        installed = calls[1].split()
+        for package in ("g++", "python3-dev", "python3-venv"):
+            self.assertIn(package, installed)
+        self.assertNotIn("catch2", installed)
+
     def test_what_is_missing_is_installed_after_an_update(self):
         for query in [CATCH2_MISSING, CATCH2_REMOVED]:
             with self.subTest(query=query):
