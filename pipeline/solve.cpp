@@ -340,9 +340,6 @@ std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options) {
   constexpr double kWorthwhile = 0.05;  // of the time: less is not worth another call of the solver
-  // Of the time, for the second call under a budget that the first, a short one, did not meet: peaks that are hard to
-  // reach seldom have plans as low, and the calls under lower budgets need more.
-  constexpr double kShareOfHard = 0.3;
   core::Stopwatch watch(options.search.limit);
   Fitting fitting(problem, rounded, options, watch);
   Fit& fit = fitting.fit;
@@ -388,7 +385,6 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     solvers::Solution solution = solver.solve(rounded.graph, search);
     overrun.learn(search.limit, watch.seconds() - begun);
     fitting.learn(solution, solver_budget);
-    if (fit.rounds > 1) share = std::max(share, options.share);
     if (solver_budget == peak_budget) status = solution.status;
     // What stagnated, or gave up, within a short first call may find more in a longer one.
     const bool probing = fit.rounds == 1 && options.first_share > 0 && solution.stop != solvers::Stop::proved;
@@ -404,7 +400,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       }
       if (solution.status == solvers::Status::infeasible && !high) break;
       if (!high && !more_time) break;
-      if (probing) share = std::min(kShareOfHard, options.share);
+      if (probing) share = options.share;
       if (high) unmet = std::max(unmet, solver_budget);
       latest = std::move(solution.schedule);
     } else {
