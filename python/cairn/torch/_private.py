@@ -1,0 +1,179 @@
+"""Every name of torch that is not public, so that a new version of torch has one file to break.
+
+``python/tests/torch/private_test.py`` has a test for each function.
+"""
+
+import contextlib
+import inspect
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
+from torch._functorch import partitioners
+from torch._functorch._aot_autograd.descriptors import GradAOTOutput, InputMutationAOTOutput
+from torch.fx.experimental import proxy_tensor, symbolic_shapes
+from torch.utils._ordered_set import OrderedSet
+from torch.utils._python_dispatch import _disable_current_modes
+
+RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)  # by which torch.compile talks to itself
+_FORWARD, _BACKWARD = "is_forward", "is_backward"
+
+
+# --- Graphs
+
+def is_sym(value):
+    """Whether it is a number that is only known when the graph runs: a SymInt, SymFloat or SymBool."""
+    return isinstance(value, proxy_tensor.py_sym_types)
+
+
+def hint(value, fallback=4096):
+    """The integer that a symbolic size had when the graph was traced; ``fallback`` where it depends on data."""
+    if isinstance(value, int):
+        return value
+    if not isinstance(value, torch.SymInt):
+        return int(value)
+    if hasattr(symbolic_shapes, "optimization_hint"):
+        return int(symbolic_shapes.optimization_hint(value, fallback=fallback))
+    node = value.node
+    return int(node.shape_env.size_hint(node.expr, allow_none=True) or fallback) if node.shape_env else fallback
+
+
+def is_tangent(node):
+    return partitioners._is_tangent(node)
+
+
+def is_primal(node):
+    return partitioners._is_primal(node) and not partitioners._is_backward_state(node)
+
+
+def is_backward_state(node):
+    return partitioners._is_backward_state(node)
+
+
+def is_backward(node):
+    """Whether the tracer says that the backward pass made this node."""
+    return node.meta.get("partitioner_tag") in (_BACKWARD, "must_be_in_backward")
+
+
+def set_side(node, backward, only_there=False):
+    """Tells the partitioner where a node belongs; ``only_there``: whatever it could be computed from."""
+    if only_there:
+        node.meta["partitioner_tag"] = "must_be_in_backward" if backward else "must_be_in_forward"
+    else:
+        node.meta["partitioner_tag"] = _BACKWARD if backward else _FORWARD
+
+
+def output_descriptions(graph):
+    """What each output of a joint graph is, in order; None for one that is not described."""
+    output = next(iter(reversed(graph.nodes)))
+    count = len(torch.utils._pytree.arg_tree_leaves(*output.args))
+    return list(output.meta.get("desc") or [None] * count)
+
+
+def is_gradient(description):
+    return isinstance(description, GradAOTOutput)
+
+
+def is_mutation(description):
+    """Whether an output of the forward pass is copied into an input when the pass has ended."""
+    return isinstance(description, InputMutationAOTOutput)
+
+
+def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_nodes):
+    """Cuts a joint module, in the order of its nodes, into the forward module and the backward module."""
+    function = partitioners._extract_fwd_bwd_modules
+    extra = {}
+    if "saved_opaque_nodes" in inspect.signature(function).parameters:
+        extra["saved_opaque_nodes"] = saved_opaque
+    elif saved_opaque:
+        raise NotImplementedError("opaque objects kept for the backward pass")
+    return function(joint, saved, saved_sym_nodes=saved_sym, num_fwd_outputs=num_fwd_outputs,
+                    static_lifetime_input_nodes=OrderedSet(static_nodes), **extra)
+
+
+# --- Execution
+
+class _BoxedCodeGen(torch.fx.graph.CodeGen):
+    """Code that takes its arguments out of a list, which it empties, so that each is freed after its last use."""
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation, **options):
+        names = [v.split(":")[0].split("=")[0].strip() for v in free_vars if v != "self"]
+        lines = [f"def {getattr(self, '_func_name', 'forward')}(self, args_list){maybe_return_annotation}:"]
+        if names:
+            lines += ["    args_iter = iter(args_list)", *(f"    {name} = next(args_iter)" for name in names),
+                      "    del args_iter", "    args_list.clear()"]
+        return "\n".join(lines)
+
+
+def boxed(module):
+    """The module as a function of one list of arguments, which it empties."""
+    module.graph.set_codegen(_BoxedCodeGen())
+    module.recompile()
+
+    def run(args):
+        return module.forward(args)
+
+    run._boxed_call = True
+    return run
+
+
+@contextlib.contextmanager
+def no_modes():
+    """Real tensors and kernels, whatever is being traced around; random state and autocast as they were afterwards."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
+        with torch.random.fork_rng(devices=list(devices)):
+            yield
+
+
+def no_tracing(function):
+    """The function as one that torch.compile leaves alone."""
+    return torch._dynamo.disable(function)
+
+
+def fake_mode_of(values):
+    """The mode under which these fake tensors were made; None: there is none among them."""
+    for value in values:
+        if isinstance(value, torch._subclasses.FakeTensor):
+            return value.fake_mode
+    return None
+
+
+# --- Measuring
+
+def profiler_runs():
+    """Whether a profiler is active, beside which a second one cannot be."""
+    return torch._C._autograd._profiler_enabled()
+
+
+def allocations(profiler):
+    """What a finished profiler saw, in the order of time: (ns, bytes, address, device, name).
+
+    ``bytes`` is positive where memory was allocated and negative where it was freed. With ``bytes`` 0 it is the begin
+    of an operation that no other called, or of a block under record_function named "cairn:...".
+    """
+    found = []
+    pending = [(event, True) for event in profiler.profiler.kineto_results.experimental_event_tree()]
+    while pending:
+        event, outermost = pending.pop()
+        pending.extend((child, False) for child in event.children)
+        fields = event.extra_fields
+        size = getattr(fields, "alloc_size", None)
+        if size is None:
+            if outermost or event.name.startswith("cairn:"):
+                found.append((event.start_time_ns, 0, 0, None, event.name))
+        elif size != 0:
+            found.append((event.start_time_ns, size, fields.ptr, fields.device.type, event.name))
+    found.sort(key=lambda entry: entry[0])
+    return found
+
+
+# --- Distributed
+
+def collective_store():
+    """The key-value store that all ranks share; None where there is one process."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return None
+    if torch.distributed.get_world_size() < 2:
+        return None
+    return torch.distributed.distributed_c10d._get_default_store()
