@@ -9,7 +9,7 @@ import cairn
 from . import _private, _report, _solve
 from ._errors import CairnWarning
 from ._memory import MemoryTrace
-from ._partition import Options, partition, prepare, schedule
+from ._partition import Options, partition, prepare_within, schedule
 from ._rewrite import rewrite_module
 
 _last = None
@@ -106,8 +106,9 @@ class _Compiling:
 
     def inference(self, module, inputs):
         name = f"graph {len(self.owner.report.graphs)}"
-        trace, graph, seconds = prepare(module.graph, self.owner.options, name=name)
-        solved, report = schedule(trace, graph, self.owner.options, seconds)
+        options = self.owner.options
+        trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name)
+        solved, report = schedule(trace, graph, options, seconds, goal, baseline)
         self.owner.report.graphs.append(report)
         run = _private.boxed(rewrite_module(module, trace, solved.steps))
         if not self.owner.options.measure:
@@ -162,9 +163,14 @@ class Measured:
         return result
 
     def _alone(self, run, args):
-        result = self._forward(run, args)
-        self._compare(self.forward_peak, self.forward_operation)
+        with MemoryTrace(self.trace.device) as trace:
+            result = run(args)
+        self._compare(*trace.at_peak(self._gradients(result)))
         return result
+
+    def _gradients(self, result):
+        leaves = list(result)
+        return {leaves[i].untyped_storage().data_ptr() for i in self.gradient_positions if isinstance(leaves[i], torch.Tensor)}
 
     def _backward(self, run, args, names):
         if self.forward_peak is None:
@@ -173,10 +179,7 @@ class Measured:
         held += sum(s.allocated for s in self.kept_outputs if not s.producer.node or s.producer.node.name not in names)
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
-        leaves = list(result)
-        gradients = {leaves[i].untyped_storage().data_ptr() for i in self.gradient_positions
-                     if isinstance(leaves[i], torch.Tensor)}
-        peak, operation = trace.at_peak(gradients)
+        peak, operation = trace.at_peak(self._gradients(result))
         peak += held
         if self.forward_peak >= peak:
             peak, operation = self.forward_peak, self.forward_operation

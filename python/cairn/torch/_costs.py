@@ -10,13 +10,14 @@ from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
 from . import _cache, _private
+from ._graph import is_pure, is_random, operation_name
 from ._memory import MemoryTrace
 
 # Bytes and operations a ns of a device of each kind. Only ratios matter: they say what is cheap to run again.
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
 _OVERHEAD_NS = 2000  # of one call of a kernel
-_CACHE_VERSION = 2
+_CACHE_VERSION = 3
 
 
 def estimate(trace):
@@ -61,7 +62,7 @@ class _Spec:
     def __init__(self, node):
         self.node = node
         args, kwargs = _values(node.args), _values(node.kwargs)
-        self.text = f"{node.target}{pytree.tree_map(_describe, (args, kwargs))}"
+        self.text = f"{operation_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
         self.arguments = args, kwargs
 
     def run(self):
@@ -74,30 +75,28 @@ def _describe(value):
     if isinstance(value, torch.Tensor):
         shape = [_private.hint(s) for s in value.shape]
         stride = [_private.hint(s) for s in value.stride()] if value.layout is torch.strided else []
-        return f"{value.dtype}{shape}{stride}{value.device.type}"
+        where = [_private.hint(value.storage_offset()), _private.hint(value.untyped_storage().nbytes())]
+        return f"{value.dtype}{shape}{stride}{where}{value.device.type}"
     return str(_private.hint(value)) if _private.is_sym(value) else repr(value)
 
 
 def _real(value):
-    if isinstance(value, torch.Tensor):
-        shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]
-        tensor = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
-        if tensor.is_floating_point() or tensor.is_complex():
-            span = tensor.as_strided([_span(shape, stride)], [1])
-            return span.uniform_(0.25, 0.75).as_strided(shape, stride) if tensor.is_floating_point() else tensor.zero_()
-        return tensor.as_strided([_span(shape, stride)], [1]).zero_().as_strided(shape, stride)  # indices: in range
-    return _private.hint(value) if _private.is_sym(value) else value
-
-
-def _span(shape, stride):
-    return 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride))
+    """A tensor like the traced one, in a storage as large: some kernels copy all of it."""
+    if not isinstance(value, torch.Tensor):
+        return _private.hint(value) if _private.is_sym(value) else value
+    shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]
+    count = -(-_private.hint(value.untyped_storage().nbytes()) // value.element_size())
+    storage = torch.empty(count, dtype=value.dtype, device=value.device)
+    if storage.is_floating_point():
+        storage.uniform_(0.25, 0.75)
+    else:
+        storage.zero_()  # indices, in range whatever the range is
+    return storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
 
 
 def measurable(op):
     node = op.node
-    return (node is not None and isinstance(node.target, torch._ops.OpOverload) and bool(op.outputs)
-            and node.target.namespace not in ("_c10d_functional", "c10d", "c10d_functional")
-            and not node.target._schema.is_mutable)
+    return node is not None and is_pure(node.target) and bool(op.outputs) and (not op.effect or is_random(node))
 
 
 def calibrate(trace):
@@ -128,10 +127,20 @@ def calibrate(trace):
         else:
             op.cost = max(1, entry[0])
             if entry[1] is not None:
+                _take_sizes(op, entry[2])
                 op.scratch = _scratch(op, entry[1])
             else:
                 failed += 1
     return len(measured), failed
+
+
+def _take_sizes(op, sizes):
+    """Outputs as large as they really are: a kernel may lay out a tensor otherwise than the tracer thought."""
+    if len(sizes) == len(op.outputs):
+        for storage, size in zip(op.outputs, sizes):
+            if size is not None and storage.allocated:
+                storage.allocated = size
+                storage.size = size if storage.size else 0
 
 
 def _scratch(op, peaks):
@@ -151,7 +160,7 @@ def _file_name(device):
 
 
 def _measure(missing, device):
-    """text -> [ns, peaks as _scratch takes them]; ns < 0 where it cannot be called, and no peaks where a profiler that is
+    """text -> [ns, peaks as _scratch takes them, bytes of each output]; ns < 0 where it cannot be called, and no peaks where a profiler that is
     active hides them."""
     found, outputs = {}, {}
     with _private.no_modes():
@@ -161,14 +170,14 @@ def _measure(missing, device):
         for position, (text, (spec, _)) in enumerate(missing.items()):
             try:
                 ns, outputs[f"cairn:{position}"] = _time(spec, f"cairn:{position}", device)
-                found[text] = [ns, None]
+                found[text] = [ns, None, []]
             except Exception:  # whatever a kernel refuses: its estimate stands
-                found[text] = [-1, None]
+                found[text] = [-1, None, []]
         if trace is not None:
             trace.__exit__(None, None, None)
             peaks = _peaks(trace, outputs)
             for position, text in enumerate(missing):
-                found[text][1] = peaks.get(f"cairn:{position}", [])
+                found[text][1:] = peaks.get(f"cairn:{position}", ([], []))
     return found
 
 
@@ -202,7 +211,8 @@ def _wait(device):
 
 
 def _peaks(trace, outputs):
-    """For each block: of each set of its outputs, the most other bytes that were alive while those outputs were."""
+    """For each block: of each set of its outputs, the most other bytes that were alive while those outputs were; and the
+    bytes of each output, None where the block did not allocate it."""
     found = {}
     marks = [(t, n) for t, n in trace.blocks if n.startswith("cairn:")]
     marks.append((float("inf"), "cairn:end"))
@@ -222,5 +232,6 @@ def _peaks(trace, outputs):
             else:
                 other += trace.sizes[i]
             most[present] = max(most.get(present, 0), other)
-        found[label] = sorted(most.items())
+        sizes = [trace.sizes[made[address]] if address in made else None for address in outputs[label]]
+        found[label] = sorted(most.items()), sizes
     return found

@@ -90,18 +90,20 @@ class Trace:
         return builder.build()
 
 
-def trace_graph(graph, *, name="step", forward_outputs=None, parameters=()):
+def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), gradients=()):
     """Reads an FX graph of aten operations whose nodes carry fake values in ``meta["val"]``.
 
     ``forward_outputs``: how many of its outputs are the forward pass's; then it is a joint graph of forward and backward,
-    with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns.
+    with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns; ``gradients``: outputs
+    that are gradients of parameters, where the graph itself does not say so.
     """
-    return _Reader(graph, name, forward_outputs, set(parameters)).read()
+    return _Reader(graph, name, forward_outputs, set(parameters), set(gradients)).read()
 
 
 class _Reader:
-    def __init__(self, graph, name, forward_outputs, parameters):
+    def __init__(self, graph, name, forward_outputs, parameters, gradients):
         self.graph = graph
+        self.gradients = gradients
         self.trace = Trace(name)
         self.forward_outputs = forward_outputs
         self.parameters = parameters
@@ -255,7 +257,7 @@ class _Reader:
         trace.controls[node] = {op: None}
         for argument in node.all_input_nodes:
             self._read(op, argument)
-        op.pinned = op.effect or not tensors or not isinstance(node.target, torch._ops.OpOverload)
+        op.pinned = op.effect or not tensors or not is_pure(node.target)
         if not op.pinned and any(a in self.mutated for a in node.all_input_nodes) and not may_run_again(node):
             op.pinned = True  # run again, it would read what is written after the forward pass
         if random:
@@ -333,7 +335,8 @@ class _Reader:
                 storage.keep = True
                 if storage.producer.node is not None:
                     storage.producer.pinned = True
-                if _private.is_gradient(description) and self._is_parameter(description.grad_of):
+                if leaf in self.gradients or (_private.is_gradient(description) and
+                                              self._is_parameter(description.grad_of)):
                     if not forward and storage.producer is not trace.border:
                         trace.gradients.setdefault(storage, storage.size)
         for storage in trace.gradients:
@@ -384,6 +387,16 @@ class _Reader:
 
 
 # --- What an operation is
+
+def is_pure(target):
+    """Whether it may run again, as far as its kind goes."""
+    return isinstance(target, torch._ops.OpOverload) or getattr(target, "runs_again", False)
+
+
+def operation_name(node):
+    return str(node.target) if isinstance(node.target, torch._ops.OpOverload) else getattr(
+        node.target, "__name__", str(node.target))
+
 
 def is_random(node):
     """Whether it draws from a generator, so that it must run once and in its place among those that do."""

@@ -5,7 +5,7 @@ import time
 
 import torch
 
-from . import _costs, _private, _report, _rewrite, _solve
+from . import _costs, _dropout, _private, _report, _rewrite, _solve
 from ._graph import simplify, trace_graph
 
 
@@ -17,11 +17,12 @@ class Options:
     limits: _solve.Limits = dataclasses.field(default_factory=_solve.Limits)
 
 
-def prepare(graph, options, **reading):
-    """(Trace, cairn.Graph, seconds by part) of an FX graph."""
+def prepare(graph, options, *, device=None, **reading):
+    """(Trace, cairn.Graph, seconds by part) of an FX graph. ``device``: for which costs are estimated, if not its own."""
     begin = time.monotonic()
     simplify(graph)
     trace = trace_graph(graph, **reading)
+    trace.device = device or trace.device
     _costs.estimate(trace)
     seconds = {"read": time.monotonic() - begin}
     if options.calibrate:
@@ -34,9 +35,21 @@ def prepare(graph, options, **reading):
     return trace, built, seconds
 
 
-def schedule(trace, graph, options, seconds):
+def prepare_within(graph, options, **reading):
+    """As prepare, and with (budget in bytes, baseline peak): of the graph as it is, while what is returned is easier to
+    fit where that is needed."""
+    trace, built, seconds = prepare(graph, options, **reading)
+    baseline = built.baseline
+    goal = _solve.budget_bytes(options.budget, baseline.peak)
+    if (goal is None or goal < baseline.peak) and _dropout.split(graph):
+        trace, built, more = prepare(graph, options, **reading)
+        seconds = {part: seconds[part] + more[part] for part in more}
+    return trace, built, seconds, goal, baseline
+
+
+def schedule(trace, graph, options, seconds, goal, baseline):
     """(Solved, GraphReport)."""
-    solved = _solve.solve(graph, options.budget, options.limits)
+    solved = _solve.solve(graph, goal, options.limits, baseline)
     seconds["solve"] = solved.seconds
     step, _, items, at_border = _report.live_at_peak(trace, solved.steps)
     report = _report.GraphReport(
@@ -55,8 +68,9 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices):
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(static_indices or ())
     parameters = [n for i, n in enumerate(primals) if i in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
-    trace, graph, seconds = prepare(joint.graph, options, name=name, forward_outputs=num_fwd_outputs, parameters=parameters)
-    solved, report = schedule(trace, graph, options, seconds)
+    trace, graph, seconds, goal, baseline = prepare_within(joint.graph, options, name=name, forward_outputs=num_fwd_outputs,
+                                                           parameters=parameters)
+    solved, report = schedule(trace, graph, options, seconds, goal, baseline)
     begin = time.monotonic()
     forward, backward = _rewrite.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
                                                static_indices=static_indices)

@@ -177,3 +177,43 @@ def collective_store():
     if torch.distributed.get_world_size() < 2:
         return None
     return torch.distributed.distributed_c10d._get_default_store()
+
+
+# --- Tracing
+
+def trace_functional(function, inputs, *, on_joint=None, on_module=None):
+    """Traces ``function`` of a flat list of tensors with AOTAutograd, without torch.compile's front end, and returns the
+    compiled function.
+
+    ``on_joint(joint, inputs, num_fwd_outputs=..., ...)`` gets a joint graph, where inputs require gradients, and returns the
+    forward and the backward module; ``on_module(module, inputs)`` gets a graph without backward and returns what runs it.
+    """
+    from functorch.compile import aot_function
+
+    def compiler(module, _):
+        return boxed(module)
+
+    return aot_function(function, fw_compiler=compiler, bw_compiler=compiler, inference_compiler=on_module or compiler,
+                        partition_fn=on_joint, keep_inference_input_mutations=False)
+
+
+@contextlib.contextmanager
+def replaced_tensors(module, tensors):
+    """The module with other parameters and buffers, by name; ties stay ties."""
+    with torch.nn.utils.stateless._reparametrize_module(module, tensors, tie_weights=True):
+        yield
+
+
+def fake_like(tensors, device=None):
+    """(fake mode, tensors of the same shapes that hold no memory, on ``device`` or their own)."""
+    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    made = {}
+
+    def fake(tensor):
+        if tensor not in made:
+            with mode:
+                new = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device or tensor.device)
+            made[tensor] = new.requires_grad_(tensor.requires_grad) if tensor.requires_grad else new
+        return made[tensor]
+
+    return mode, [fake(t) for t in tensors]

@@ -4,6 +4,8 @@ import dataclasses
 import re
 from typing import Optional
 
+from ._graph import operation_name
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -114,7 +116,7 @@ def source_of(node):
 def item_of(op, times=1, size=None):
     if op.node is None:
         return Item(op.name, "", "", sum(s.size for s in op.outputs), times)
-    operation = str(op.node.target)
+    operation = operation_name(op.node)
     return Item(op.name, operation, source_of(op.node), sum(s.size for s in op.outputs) if size is None else size, times)
 
 

@@ -76,21 +76,21 @@ def budget_bytes(budget, baseline_peak):
     return math.ceil(value / 100 * baseline_peak) if unit == "%" else math.ceil(value * units[unit])
 
 
-def solve(graph, budget, limits):
-    """The cheapest schedule within ``budget`` that is known. Throws InfeasibleError with the least budget that is."""
-    baseline = graph.baseline
-    goal = budget_bytes(budget, baseline.peak)
+def solve(graph, goal, limits, baseline):
+    """The cheapest schedule within ``goal`` bytes that is known; None: the least peak. ``baseline``: the Evaluation of the
+    step without a budget. Throws InfeasibleError with the least budget that is known."""
     identity = [_FORMAT, graph.fingerprint, goal, sorted(limits.arguments().items())]
     key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:24]
     begin = time.monotonic()
-    if goal is not None and goal >= baseline.peak:
-        return _solved(graph, list(map(int, graph.input_order)), goal, begin, "solved", key, "optimal", baseline.peak)
+    if goal is not None and goal >= graph.baseline.peak:
+        return _solved(graph, list(map(int, graph.input_order)), goal, begin, "solved", key, "optimal", None, baseline)
     entry = _valid(graph, goal, _cache.load(f"schedule-{key}.json"))
     source = "cache"
     if entry is None:
         entry, source = _agree(graph, goal, limits, key)
         _cache.store(f"schedule-{key}.json", entry)
-    solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry["lower_bound"])
+    solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry["lower_bound"],
+                     baseline)
     solved.measured = entry.get("measured")
     return solved
 
@@ -104,9 +104,9 @@ def remember_measured(solved, measured):
         _cache.store(name, entry)
 
 
-def _solved(graph, steps, goal, begin, source, key, status, lower_bound):
+def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baseline):
     evaluation = cairn.evaluate(graph, steps)
-    return Solved(steps, evaluation.peak, evaluation.cost, graph.baseline.peak, graph.baseline.cost, lower_bound, status, goal,
+    return Solved(steps, evaluation.peak, evaluation.cost, baseline.peak, baseline.cost, lower_bound, status, goal,
                   time.monotonic() - begin, source, key)
 
 
