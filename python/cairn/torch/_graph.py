@@ -37,7 +37,8 @@ class Operation:
     """One node of the Cairn graph."""
 
     index: int
-    node: Optional[torch.fx.Node]  # None: the border between forward and backward
+    node: Optional[torch.fx.Node]  # None: nothing runs, as at the border between forward and backward
+    label: str = ""  # of one without a node
     reads: dict = dataclasses.field(default_factory=dict)  # Storage -> None, in order
     after: dict = dataclasses.field(default_factory=dict)  # Operation -> None: control edges
     outputs: list = dataclasses.field(default_factory=list)  # Storage
@@ -49,7 +50,7 @@ class Operation:
 
     @property
     def name(self):
-        return "forward | backward" if self.node is None else self.node.name
+        return self.label if self.node is None else self.node.name
 
 
 class Trace:
@@ -185,7 +186,7 @@ class _Reader:
 
     def _add_border(self):
         trace = self.trace
-        border = self._operation(None)
+        border = self._operation(None, "forward | backward")
         border.pinned = border.backward = True
         for leaf in self.forward_leaves:
             if isinstance(leaf, torch.fx.Node):
@@ -238,7 +239,10 @@ class _Reader:
                 roots.update(trace.roots.get(argument, {}))
             self._add_view(node, roots)
             return
+        statistics = self._running_statistics(node) if may_run_again(node, self.live) else None
         op = self._operation(node)
+        if statistics is not None:
+            op.after[statistics] = None
         op.effect = effect or random
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
@@ -250,7 +254,8 @@ class _Reader:
             if aliases and key in known:
                 return known[key]
             if key not in made:
-                made[key] = self._output(op, leaf)
+                later = statistics is not None and any(leaf is new for new in value[3:])
+                made[key] = self._output(statistics if later else op, leaf)
             return made[key]
 
         trace.structure[node] = pytree.tree_map(output, value)
@@ -258,7 +263,7 @@ class _Reader:
         for argument in node.all_input_nodes:
             self._read(op, argument)
         op.pinned = op.effect or not tensors or not is_pure(node.target)
-        if not op.pinned and any(a in self.mutated for a in node.all_input_nodes) and not may_run_again(node):
+        if not op.pinned and any(a in self.mutated for a in node.all_input_nodes) and not may_run_again(node, self.live):
             op.pinned = True  # run again, it would read what is written after the forward pass
         if random:
             if self.last_random is not None:
@@ -269,12 +274,18 @@ class _Reader:
                 op.after[self.last_ordered] = None
             self.last_ordered = op
 
-    def _operation(self, node):
-        op = Operation(len(self.trace.operations), node)
+    def _operation(self, node, label=""):
+        op = Operation(len(self.trace.operations), node, label)
         self.trace.operations.append(op)
         if node is not None:
             self.trace.operation_of[node] = op
         self.trace.dependents[op] = []
+        return op
+
+    def _running_statistics(self, node):
+        """The new running statistics of a batch norm stay until buffers are written, while its output may be made again."""
+        op = self._operation(None, f"{node.name} buffers")
+        op.pinned = True
         return op
 
     def _output(self, op, tensor):
@@ -415,11 +426,11 @@ def is_random(node):
     return True
 
 
-def may_run_again(node):
+def may_run_again(node, live):
     """Whether it may, although it reads buffers that are written after the forward pass: a batch norm whose new running
-    statistics nobody reads but the buffers."""
+    statistics nobody among ``live`` reads but the buffers."""
     return is_batch_norm(node) and not any(
-        part.args[1] > 2 and any(user.op != "output" for user in part.users)
+        part.args[1] > 2 and any(user.op != "output" and user in live for user in part.users)
         for part in node.users if part.target is operator.getitem)
 
 

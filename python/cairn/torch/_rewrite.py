@@ -38,7 +38,7 @@ class Rewriter:
                 self.first_side = [n for n in self.graph.nodes if n.op != "placeholder"]
                 self.after_border = True
                 self._forget_views()
-            else:
+            elif op.node is not None:
                 self._run(op)
         if self.trace.border is None and forward_outputs is not None:
             self.first_side = []

@@ -31,7 +31,7 @@ class Attention(torch.nn.Module):
 
     def forward(self, x):
         batch, length, _ = x.shape
-        q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        q, k, v = (t.reshape(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
         if self.by_hand:
             weights = F.dropout(torch.softmax(q @ k.transpose(-1, -2) / 3, -1), self.dropout, self.training)
             mixed = weights @ v
