@@ -73,6 +73,16 @@ const CLI::Validator& at_least_one() {
   return validator;
 }
 
+void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help) {
+  app.add_option("-t,--time-limit", time_limit, help)->each([](const std::string& text) {
+    try {
+      limit_reading(core::parse_seconds(text));
+    } catch (const core::InputError&) {
+      // Whoever needs the limit says what is wrong with it.
+    }
+  });
+}
+
 void add_threads(CLI::App& app, const std::string& of) {
   app.add_option_function<int>(
          "--threads", [](const int& threads) { core::set_thread_count(threads); },
@@ -167,18 +177,23 @@ const core::Stopwatch process_watch{core::Limit{}};
 double seconds_since_start() { return process_watch.seconds(); }
 
 core::Limit from_start(core::Limit limit) {
-  limit.seconds = std::max(limit.seconds - seconds_since_start(), limit.seconds / 10);
+  limit.seconds = std::max(limit.seconds - seconds_since_start(), limit.seconds / 20);
   return limit;
 }
 
+core::Limit until_answer(core::Limit limit, const core::Graph& graph) {
+  constexpr double kSecondsOfEdge = 6e-8, kMost = 0.2;
+  const double answering = kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count());
+  limit.seconds -= std::min(answering, kMost * limit.seconds);
+  return from_start(limit);
+}
+
 std::int64_t parse_size(std::string_view option, const std::string& text) {
-  constexpr std::int64_t kNoBaseline = 0;  // a share of what?
-  try {
-    if (text.find('%') == std::string::npos) return core::parse_budget(text, kNoBaseline);
-  } catch (const core::InputError&) {
-  }
+  std::int64_t bytes = 0;
+  const std::string fault = core::size_fault(text, bytes);
+  if (fault.empty()) return bytes;
   throw core::InputError(
-      fmt::format("{} '{}' is no size; give bytes above 0 (2000000) or a size (8GiB, 500MB)", option, text));
+      fmt::format("{} '{}' {}; give bytes above 0 (2000000) or a size (8GiB, 500MB)", option, text, fault));
 }
 
 void GraphArguments::add_batch(CLI::App& app, const std::string& help, const std::string& group) {
@@ -279,8 +294,9 @@ void SolverArguments::add_to(CLI::App& app, const std::string& default_seconds) 
   std::string names;
   for (const auto& info : solvers::registry()) names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
   solver_option_ = app.add_option("-s,--solver", solver, fmt::format("one of {}", names))->capture_default_str();
-  app.add_option("-t,--time-limit", time_limit,
-                 fmt::format("wall time of the search, as 10s, 500ms or 2m; default {}", default_seconds));
+  add_time_limit(
+      app, time_limit,
+      fmt::format("wall time of the command, reading included, as 10s, 500ms or 2m; default {}", default_seconds));
   app.add_option("--work-limit", work_limit, "steps of the search; unlike time, the same result on every machine")
       ->check(at_least_one());
   add_threads(app, "of searches, simulation and kernels");

@@ -30,6 +30,9 @@ struct NamedPath {
   std::string path;  ///< empty: not given
 };
 
+/// Adds -t, --time-limit, which may be absent. A limit that is given bounds what is read, too (reading()).
+void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help);
+
 /// For numbers that must be 1 or more.
 const CLI::Validator& at_least_one();
 
@@ -95,8 +98,10 @@ struct OpenedAids {
 
 /// Seconds since the command began.
 double seconds_since_start();
-/// Takes what has passed since the command began off the time; a tenth stays.
+/// Takes what has passed since the command began off the time; a twentieth stays.
 core::Limit from_start(core::Limit limit);
+/// The same, and what it takes to explain an answer on that graph.
+core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 
 /// Bytes above 0, as 1048576 or 1MiB. Throws InputError that names the option.
 std::int64_t parse_size(std::string_view option, const std::string& text);

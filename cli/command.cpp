@@ -40,7 +40,7 @@ Failure current_failure() {
   } catch (const core::DeviceError& error) {
     return {kDevice, error.what()};
   } catch (const core::InterruptedError& error) {
-    return {kInterrupted, error.what()};
+    return {catch_interrupt() ? kInterrupted : kNotFound, error.what()};
   } catch (const pipeline::DefectError& error) {
     return {kDefect, error.what()};
   } catch (const std::bad_alloc&) {

@@ -35,11 +35,6 @@ std::int64_t DeviceArguments::budget(const core::Graph& graph, const std::string
                 std::move(json));
 }
 
-Json to_json(const pipeline::ResidentBytes& resident) {
-  return {{"weights", resident.weights}, {"gradients", resident.gradients}, {"optimizer", resident.optimizer},
-          {"inputs", resident.inputs},   {"constants", resident.constants}, {"unlisted", resident.unlisted}};
-}
-
 Json to_json(const pipeline::DeviceShare& share) {
   return {{"memory_bytes", share.device},
           {"resident_bytes", share.resident.total()},

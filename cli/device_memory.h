@@ -25,7 +25,7 @@ struct DeviceArguments {
 };
 
 Json to_json(const pipeline::DeviceShare& share);
-Json to_json(const pipeline::ResidentBytes& resident);
+using pipeline::to_json;
 /// "1.20 GiB (1288490188 bytes): weights 400.00 MiB, ...".
 std::string resident_text(const pipeline::ResidentBytes& resident);
 /// How the device's memory is divided when the arena has that many bytes.

@@ -59,7 +59,8 @@ std::string unmeasured_text(const runtime::MeasuredGraph& result) {
 std::string timings_text(const pipeline::Measurement& measurement) {
   std::string text = fmt::format("{}, {} of them disturbed and repeated", measurement.timings, measurement.repeated);
   if (!measurement.disturbed.empty())
-    text += fmt::format("; of {} ops none was undisturbed, and the least counts", measurement.disturbed.size());
+    text +=
+        fmt::format("; of {} ops none was undisturbed, and their delays are taken off", measurement.disturbed.size());
   return text;
 }
 
@@ -149,10 +150,9 @@ Subcommand add_measure(CLI::App& root) {
   auto arguments = std::make_shared<MeasureArguments>();
   arguments->console.add_to(*app);
   arguments->backend.add_to(*app);
-  app->add_option(
-      "-t,--time-limit", arguments->time_limit,
-      "wall time of the command, as 30s or 2m: the most expensive ops come first, and the costs of the rest "
-      "are scaled to theirs");
+  add_time_limit(*app, arguments->time_limit,
+                 "wall time of the command, as 30s or 2m: the most expensive ops come first, and the costs of the rest "
+                 "are scaled to theirs");
   add_threads(*app, "of the kernels");
   app->add_option("-o,--output", arguments->output, "graph file to write: costs in ns, and the scratch of the kernels");
   arguments->graph.add_to(*app);

@@ -9,7 +9,9 @@
 #include "cairn/cli/device_memory.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/graph.h"
+#include "cairn/pipeline/internal/json.h"
 #include "cairn/pipeline/objective.h"
+#include "cairn/pipeline/words.h"
 
 /// What `solve` and `run` are asked for, and what they say of the answer.
 namespace cairn::cli {
@@ -32,14 +34,9 @@ struct ObjectiveArguments {
 /// Adds --peak-only.
 void add_peak_only(CLI::App& app, bool& peak_only);
 
-/// Adds what the answer was searched for and what is proved of it: objective, max_cost, status, stopped, scope,
-/// lower_bound_scope, lower_bound_cost and its scope, gap_pct, gap_of, proved.
-void add_proof(Json& json, const pipeline::Task& task, const pipeline::Answer& answer);
-/// The same for people: a row `proved` or `gap`.
-std::vector<std::string> proof_row(const pipeline::Task& task, const pipeline::Answer& answer);
+using pipeline::add_proof;
+using pipeline::proof_row;
 
-/// The problem as it was searched, with what was proved, for words about what does not fit.
-pipeline::Problem problem_of_failure(const pipeline::Task& task, const pipeline::Answer& answer);
 /// Why nothing that was asked for is known. `output`: where the best so far was written to; empty: nowhere. `other`:
 /// what else may help where a plan alone does not fit.
 Failure failure_of(const pipeline::Task& task, const SolverArguments& search, const pipeline::Answer& answer,

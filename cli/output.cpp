@@ -9,26 +9,15 @@
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <utility>
 
+#include "cairn/cli/arguments.h"
 #include "cairn/core/text.h"
 
 namespace cairn::cli {
 namespace {
-
-/// `bound` is at least what `needs` explains; a search proved the rest.
-std::string reason_of(const core::Graph& graph, const core::PeakBound& needs, std::int64_t bound) {
-  const std::string text = core::describe(graph, needs);
-  return bound > needs.bytes
-             ? fmt::format("the search proved it; any schedule needs {}, as {}", bytes_text(needs.bytes), text)
-             : text;
-}
-
-std::string least_text(const pipeline::Problem& problem, const pipeline::LeastBudget& least) {
-  return fmt::format("the least budget known feasible is {}, with --solver {}",
-                     baseline_share_text(problem, least.bytes), least.solver);
-}
 
 /// Of the terminal that stderr is.
 std::size_t terminal_columns() {
@@ -88,8 +77,18 @@ void print_warning(const core::ReadWarning& warning) {
             << std::endl;
 }
 
+namespace {
+double reading_ends = std::numeric_limits<double>::infinity();  // seconds since the command began
+}  // namespace
+
+void limit_reading(double seconds) {
+  constexpr double kLeast = 1;  // however little there is, what is small is read, and answered with what is known
+  reading_ends = std::max(seconds, kLeast);
+}
+
 core::ReadOptions reading(const std::string& path) {
   core::ReadOptions options{.limit = {.stop = &catch_interrupt()}, .warn = print_warning};
+  options.limit.seconds = reading_ends - seconds_since_start();
   const auto line = std::make_shared<ProgressLine>();
   if (!line->active()) return options;
   const std::string name = core::printable(core::input_name(path));
@@ -105,104 +104,10 @@ core::ReadOptions reading(const std::string& path) {
   return options;
 }
 
-std::string format_table(const Rows& rows, bool header) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t c = 0; c < row.size(); ++c)
-      widths[c] = std::max(widths[c], core::display_width(core::printable(row[c])));
-  }
-  std::string text;
-  const auto append = [&](const std::vector<std::string>& row) {
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string cell = core::printable(row[c]);
-      text += cell;
-      if (c + 1 < row.size()) text += std::string(widths[c] - core::display_width(cell) + 2, ' ');
-    }
-    text += '\n';
-  };
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    append(rows[r]);
-    if (r == 0 && header) {
-      std::vector<std::string> rule;
-      for (const std::size_t width : widths) rule.emplace_back(width, '-');
-      append(rule);
-    }
-  }
-  return text;
-}
-
-std::string bytes_text(std::int64_t bytes) {
-  if (bytes > -1024 && bytes < 1024) return fmt::format("{} bytes", bytes);
-  return fmt::format("{} ({} bytes)", core::format_bytes(bytes), bytes);
-}
-
-std::string baseline_share_text(const pipeline::Problem& problem, std::int64_t bytes, bool in_full) {
-  std::string text = bytes_text(bytes);
-  if (problem.baseline.peak == 0) return text;
-  const std::string share = fmt::format("{:.1f}%{}", 100 + increase_pct(bytes, problem.baseline.peak),
-                                        in_full ? " of the baseline peak" : "");
-  if (text.back() != ')') return fmt::format("{} ({})", text, share);
-  text.pop_back();
-  return fmt::format("{}, {})", text, share);
-}
-
-std::string cost_with_unit(const pipeline::Problem& problem, std::int64_t cost) {
-  return core::cost_text(cost, problem.graph.cost_unit());
-}
-
-std::string baseline_cost_text(const pipeline::Problem& problem) {
-  const std::string& source = problem.graph.cost_unit().source;
-  return cost_with_unit(problem, problem.baseline.cost) + (source.empty() ? "" : fmt::format(" ({})", source));
-}
-
-double increase_pct(std::int64_t value, std::int64_t base) {
-  if (base == 0) return 0;
-  return 100.0 * static_cast<double>(value - base) / static_cast<double>(base);
-}
-
 void print_json(const Json& object) {
   Json printed = object;
   if (printed.is_object()) printed["warnings"] = warnings_json();
   std::cout << printed.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
-}
-
-Json describe(const pipeline::Problem& problem) {
-  Json json;
-  json["graph"] = problem.name;
-  json["fingerprint"] = problem.graph.fingerprint();
-  json["nodes"] = problem.graph.node_count();
-  json["edges"] = problem.graph.edge_count();
-  json["resident_bytes"] = problem.graph.resident_bytes();
-  json["budget_bytes"] = or_null(problem.budget);
-  json["baseline_peak_bytes"] = problem.baseline.peak;
-  json["baseline_cost"] = problem.baseline.cost;
-  json["cost_unit"] = core::to_string(problem.graph.cost_unit());
-  json["cost_source"] = problem.graph.cost_unit().source;
-  json["lower_bound_peak_bytes"] = problem.lower_bound;
-  return json;
-}
-
-void add_limits(Json& json, const pipeline::Problem& problem, const pipeline::LeastBudget& least) {
-  const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
-  Json holds = Json::array();
-  for (const core::PeakBound::Part& part : needs.parts) {
-    const bool value = part.value != core::kNoValue;
-    holds.push_back({{"name", value ? problem.graph.value_name(part.value) : problem.graph.name(needs.node)},
-                     {"bytes", part.bytes},
-                     {"kind", core::to_string(part.kind)}});
-  }
-  json["lower_bound_reason"] = {
-      {"node", needs.node == core::kNoNode ? Json(nullptr) : Json(problem.graph.name(needs.node))},
-      {"bytes", needs.bytes},
-      {"holds", std::move(holds)},
-      {"text", reason_of(problem.graph, needs, problem.lower_bound)}};
-  json["least_feasible_bytes"] = least.bytes;
-  json["least_feasible_solver"] = least.solver;
-}
-
-std::string lower_bound_reason(const pipeline::Problem& problem) {
-  return reason_of(problem.graph, core::explain_peak_lower_bound(problem.graph), problem.lower_bound);
 }
 
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
@@ -311,74 +216,6 @@ std::function<void(const pipeline::CurveProgress&)> ProgressLine::of_curve(doubl
     latest->text = fmt::format("pass {}, budget {}  {} of {} points known", progress.pass,
                                core::format_bytes(progress.budget), progress.known, progress.points);
   };
-}
-
-std::string bound_text(const pipeline::Problem& problem) {
-  const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
-  const std::string by = needs.bytes < problem.lower_bound ? ", as the search proved"
-                         : needs.node == core::kNoNode     ? ", set by what is kept"
-                                                       : fmt::format(", set by '{}'", problem.graph.name(needs.node));
-  return fmt::format("the lower bound is {}{}", baseline_share_text(problem, problem.lower_bound), by);
-}
-
-std::string rounding_text(const pipeline::Problem& problem) {
-  return problem.rounded_to > 1 ? fmt::format(" with sizes rounded up to --alignment {}", problem.rounded_to) : "";
-}
-
-std::string stop_text(solvers::Stop stop) {
-  switch (stop) {
-    case solvers::Stop::proved:
-      return "by a proof that nothing is better";
-    case solvers::Stop::stagnated:
-      return "as a long search brought nothing; a larger --time-limit searches longer";
-    case solvers::Stop::limit:
-      return "by the limit; a larger one may bring more";
-    case solvers::Stop::interrupted:
-      return "by Ctrl-C";
-    case solvers::Stop::ended:
-      break;
-  }
-  return "as the solver had nothing left to try";
-}
-
-std::string scope_text(const solvers::Scope& scope) {
-  if (scope == solvers::kAnySchedule) return "";
-  const std::string text = solvers::describe(scope);
-  return scope == solvers::kWithoutRecomputation ? " " + text : fmt::format(" ({})", text);
-}
-
-Failure infeasible_failure(const pipeline::Problem& problem, const solvers::SolverInfo& solver,
-                           const solvers::Scope& asked, const solvers::Bound& proved,
-                           const pipeline::LeastBudget& least, Json details) {
-  const std::int64_t budget = problem.budget.value_or(0);
-  const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
-  // What one node needs excludes every schedule, whatever the search proved of some.
-  const solvers::Bound bound = budget < needs.bytes && proved.scope != solvers::kAnySchedule
-                                   ? solvers::Bound{needs.bytes, solvers::kAnySchedule}
-                                   : solvers::Bound{std::max(needs.bytes, proved.value), proved.scope};
-  std::string others;
-  if (!bound.scope.contains(asked)) {
-    others = fmt::format("; other schedules may fit, which solver '{}' leaves out: try --solver auto", solver.name);
-  } else if (bound.scope != solvers::kAnySchedule) {
-    others = "; other schedules may fit, which --order or --max-occurrences leaves out";
-  }
-  return {kInfeasible,
-          fmt::format("no schedule of '{}'{} fits into {}{}: the lower bound is {}: {}; {}{}", problem.name,
-                      scope_text(bound.scope), baseline_share_text(problem, budget, true), rounding_text(problem),
-                      baseline_share_text(problem, bound.value), reason_of(problem.graph, needs, bound.value),
-                      least_text(problem, least), others),
-          std::move(details)};
-}
-
-std::string not_found_text(const pipeline::Problem& problem, const pipeline::LeastBudget& least, solvers::Stop stop) {
-  const std::string ended = fmt::format("the search ended {}", stop_text(stop));
-  if (!problem.budget)
-    return fmt::format("found no schedule of '{}' within the limit; {}; raise --time-limit", problem.name, ended);
-  const bool time_helps = stop == solvers::Stop::limit || stop == solvers::Stop::stagnated;
-  return fmt::format("found no schedule of '{}' within {}{}, and none is excluded: {}; {}; {}; raise --budget{}",
-                     problem.name, baseline_share_text(problem, *problem.budget, true), rounding_text(problem),
-                     bound_text(problem), ended, least_text(problem, least),
-                     time_helps ? " or --time-limit, or try another --solver" : ", or try another --solver");
 }
 
 std::string best_so_far(const pipeline::Problem& problem, std::int64_t peak, const std::string& output) {

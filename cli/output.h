@@ -13,9 +13,11 @@
 
 #include "cairn/cli/command.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/pipeline/internal/json.h"
 #include "cairn/pipeline/pareto.h"
 #include "cairn/pipeline/problem.h"
 #include "cairn/pipeline/solve.h"
+#include "cairn/pipeline/words.h"
 #include "cairn/solvers/registry.h"
 
 /// What the subcommands say: tables, JSON, progress, and why there is no schedule.
@@ -45,37 +47,27 @@ Json warnings_json();
 void print_warning(const core::ReadWarning& warning);
 /// How the command reads a file: Ctrl-C ends it, warnings are printed, and a long read shows how far it is.
 core::ReadOptions reading(const std::string& path);
+/// From now on reading ends that long after the command began.
+void limit_reading(double seconds);
 
-/// What tables are printed from; the first cell of a row names it.
-using Rows = std::vector<std::vector<std::string>>;
-/// Rows of cells in aligned columns; the first row is underlined when `header` is set.
-std::string format_table(const Rows& rows, bool header = false);
-
-/// "1.50 KiB (1536 bytes)", "20 bytes".
-std::string bytes_text(std::int64_t bytes);
-/// The same with its share: "1.50 KiB (1536 bytes, 75.0% of the baseline peak)", or shorter "(1536 bytes, 75.0%)".
-std::string baseline_share_text(const pipeline::Problem& problem, std::int64_t bytes, bool in_full = false);
-/// "12345 ns", "12345 cost units": in the unit of the problem's graph.
-std::string cost_with_unit(const pipeline::Problem& problem, std::int64_t cost);
-/// That of the baseline, and where the graph's costs come from.
-std::string baseline_cost_text(const pipeline::Problem& problem);
-/// 100 * (value - base) / base; 0 where base is 0.
-double increase_pct(std::int64_t value, std::int64_t base);
+using pipeline::add_limits;
+using pipeline::baseline_cost_text;
+using pipeline::baseline_peak_text;
+using pipeline::baseline_share_text;
+using pipeline::bound_text;
+using pipeline::bytes_text;
+using pipeline::cost_with_unit;
+using pipeline::describe;
+using pipeline::format_table;
+using pipeline::increase_pct;
+using pipeline::lower_bound_reason;
+using pipeline::or_null;
+using pipeline::Rows;
+using pipeline::scope_text;
+using pipeline::share_pct;
+using pipeline::stop_text;
 
 void print_json(const Json& object);
-/// The number, or null.
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-/// The keys that `info`, `solve`, `run` and `simulate` have in common.
-Json describe(const pipeline::Problem& problem);
-/// Adds why the lower bound holds, and the least budget known feasible with the solver that meets it.
-void add_limits(Json& json, const pipeline::Problem& problem, const pipeline::LeastBudget& least);
-/// Why no schedule has less than the problem's lower bound, in a line: the tensors that one node needs together, or
-/// that the search proved more.
-std::string lower_bound_reason(const pipeline::Problem& problem);
-
 bool stderr_is_terminal();
 
 /// A line on stderr that is written over and over while that is a terminal, cut to the terminal's width as it is at the
@@ -115,27 +107,6 @@ class ProgressLine {
   bool ended_ = false;
   std::thread ticker_;
 };
-
-/// " with sizes rounded up to --alignment 256" where the problem was and that changed its figures.
-std::string rounding_text(const pipeline::Problem& problem);
-
-/// "the lower bound is 1.50 KiB (1536 bytes, 75.0%), set by 'conv1'".
-std::string bound_text(const pipeline::Problem& problem);
-
-/// Why a search came back, in words.
-std::string stop_text(solvers::Stop stop);
-
-/// " without recomputation", " (input order kept)", ...; empty for any schedule.
-std::string scope_text(const solvers::Scope& scope);
-
-/// "no schedule fits: the lower bound is L: why; the least budget known feasible is X, with --solver S". `proved` is a
-/// bound above the problem's budget. Where it is not of any schedule, the message says of which, and whether the solver
-/// or what was asked for, `asked`, leaves out the others.
-Failure infeasible_failure(const pipeline::Problem& problem, const solvers::SolverInfo& solver,
-                           const solvers::Scope& asked, const solvers::Bound& proved,
-                           const pipeline::LeastBudget& least, Json details);
-/// That none was found, why the search ended, and what would help: the least budget known to do, or more time.
-std::string not_found_text(const pipeline::Problem& problem, const pipeline::LeastBudget& least, solvers::Stop stop);
 
 /// What an interrupted search leaves, in words: the peak of its best schedule, whether that is above the budget, and
 /// the file that it was written to, or how to get one.

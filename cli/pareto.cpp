@@ -34,82 +34,9 @@ struct ParetoArguments {
   std::string csv, report, svg, schedules;
   bool peak_only = false;
 
-  /// What shares of the baseline are of, and memory is counted in.
-  std::int64_t searched_alignment(const core::Graph& asked) const { return peak_only ? 1 : alignment.of(asked); }
+  /// What memory is counted in.
+  AlignmentChoice counted() const { return peak_only ? AlignmentChoice{.given = 1} : alignment; }
 };
-
-Json to_json(const pipeline::Problem& problem, const pipeline::CurvePoint& point, bool knee, bool peak_only) {
-  const auto if_known = [&](auto value) { return point.known() ? Json(value) : Json(nullptr); };
-  const core::Evaluation& found = point.evaluation;
-  const bool bounded = point.status != solvers::Status::infeasible;
-  return {{"budget_bytes", point.budget},
-          {"budget_pct", 100 + increase_pct(point.budget, problem.baseline.peak)},
-          {"status", solvers::to_string(point.status)},
-          {"peak_bytes", if_known(found.peak)},
-          {"planned_bytes", point.known() && !peak_only ? Json(point.memory) : Json(nullptr)},
-          {"cost", if_known(found.cost)},
-          {"cost_increase_pct", if_known(increase_pct(found.cost, problem.baseline.cost))},
-          {"lower_bound_cost", bounded ? Json(point.cost_bound.value) : Json(nullptr)},
-          {"lower_bound_cost_scope", solvers::describe(point.cost_bound.scope)},
-          {"gap_pct", if_known(pipeline::gap_pct(found.cost, point.cost_bound))},
-          {"recomputed", if_known(found.recomputed)},
-          {"steps", if_known(point.schedule.length())},
-          {"knee", knee}};
-}
-
-Json to_json(const pipeline::Problem& problem, const ParetoArguments& arguments, std::int64_t alignment,
-             const pipeline::Curve& curve) {
-  Json json = describe(problem);
-  json.erase("budget_bytes");
-  json["solver"] = arguments.search.solver;
-  json["alignment"] = alignment;
-  json["peak_only"] = arguments.peak_only;
-  json["points"] = Json::array();
-  for (std::size_t i = 0; i < curve.points.size(); ++i)
-    json["points"].push_back(to_json(problem, curve.points[i], curve.knee == i, curve.peak_only));
-  json["knee"] = curve.knee ? json["points"][*curve.knee] : Json(nullptr);
-  json["knee_definition"] = pipeline::kKneeDefinition;
-  json["met"] = Json::array();
-  for (const solvers::Tradeoff& met : curve.met) json["met"].push_back({{"peak_bytes", met.peak}, {"cost", met.cost}});
-  json["passes"] = curve.passes;
-  json["stopped"] = solvers::to_string(curve.stop);
-  json["solve_seconds"] = curve.seconds;
-  json["interrupted"] = catch_interrupt().load();
-  return json;
-}
-
-std::string table(const pipeline::Problem& problem, std::int64_t alignment, const pipeline::Curve& curve) {
-  Rows rows = {{"budget", "of baseline", "planned", "peak",
-                fmt::format("cost ({})", core::to_string(problem.graph.cost_unit())), "increase", "at least", "gap",
-                "status", ""}};
-  for (std::size_t i = 0; i < curve.points.size(); ++i) {
-    const pipeline::CurvePoint& point = curve.points[i];
-    const auto increase = [&](std::int64_t cost) {
-      return fmt::format("{:+.2f}%", increase_pct(cost, problem.baseline.cost));
-    };
-    std::vector<std::string> row = {std::to_string(point.budget),
-                                    fmt::format("{:.1f}%", 100 + increase_pct(point.budget, problem.baseline.peak))};
-    if (point.known()) {
-      const std::int64_t cost = point.evaluation.cost;
-      row.insert(row.end(),
-                 {curve.peak_only ? "-" : core::format_bytes(point.memory), core::format_bytes(point.evaluation.peak),
-                  std::to_string(cost), increase(cost), increase(point.cost_bound.value),
-                  fmt::format("{:.2f}%", pipeline::gap_pct(cost, point.cost_bound))});
-    } else {
-      row.insert(row.end(), 6, "-");
-    }
-    row.insert(row.end(), {std::string(solvers::to_string(point.status)), curve.knee == i ? "<- knee" : ""});
-    rows.push_back(std::move(row));
-  }
-  const core::Graph& graph = problem.graph;
-  std::string text = fmt::format("{}: {} nodes, {} edges; baseline peak {}, cost {}; alignment {}\n\n", problem.name,
-                                 graph.node_count(), graph.edge_count(), bytes_text(problem.baseline.peak),
-                                 baseline_cost_text(problem), alignment);
-  text += format_table(rows, true) + "\n";
-  if (curve.knee) text += fmt::format("the knee is {}\n", pipeline::kKneeDefinition);
-  return text +
-         fmt::format("stopped after {:.2f} s, {} passes, {}\n", curve.seconds, curve.passes, stop_text(curve.stop));
-}
 
 void write_schedules(const pipeline::Problem& problem, const ParetoArguments& arguments, const pipeline::Curve& curve) {
   if (arguments.schedules.empty()) return;
@@ -122,6 +49,7 @@ void write_schedules(const pipeline::Problem& problem, const ParetoArguments& ar
 
 void make_folder(const std::string& path) {
   if (path.empty()) return;
+  if (path == "-") throw core::InputError("--schedules - is standard output, which is no folder; name one");
   std::error_code error;
   std::filesystem::create_directory(path, error);
   if (!std::filesystem::is_directory(path))
@@ -130,28 +58,10 @@ void make_folder(const std::string& path) {
 }
 
 std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const pipeline::Problem& problem) {
-  const std::int64_t baseline = problem.rounded_up(arguments.searched_alignment(problem.graph)).baseline.peak;
   std::vector<std::int64_t> budgets;
-  for (const std::string& text : arguments.budgets) budgets.push_back(core::parse_budget(text, baseline));
+  for (const std::string& text : arguments.budgets)
+    budgets.push_back(core::parse_budget(text, problem.hundred_percent));
   return budgets;
-}
-
-/// None of the given budgets can be met, or has been.
-[[noreturn]] void fail_without_points(const pipeline::Problem& problem, const ParetoArguments& arguments,
-                                      const pipeline::Curve& curve, Json json) {
-  const std::int64_t most = curve.points.front().budget;
-  const bool proved = curve.points.front().status == solvers::Status::infeasible;
-  throw Failure(
-      proved ? kInfeasible : kNotFound,
-      fmt::format("{} '{}' {} {}, the largest of the budgets: the lower bound is {}, and {} are known to do; {}raise "
-                  "--budgets{}",
-                  proved ? "no schedule of" : "found no schedule of", problem.name,
-                  proved || arguments.peak_only ? "fits into" : "whose plan fits into",
-                  baseline_share_text(problem, most, true), baseline_share_text(problem, curve.peak_bound.value),
-                  baseline_share_text(problem, curve.least_memory),
-                  proved ? "" : fmt::format("the search ended {}; ", stop_text(curve.stop)),
-                  proved ? "" : " or --time-limit"),
-      std::move(json));
 }
 
 int pareto(const ParetoArguments& arguments) {
@@ -161,16 +71,16 @@ int pareto(const ParetoArguments& arguments) {
   require_outputs({{"--csv", arguments.csv}, {"--report", arguments.report}, {"--svg", arguments.svg}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   make_folder(arguments.schedules);
-  const pipeline::Problem problem = arguments.graph.problem("");
+  const pipeline::Problem problem = arguments.graph.problem("", arguments.counted());
   const std::optional<core::Schedule> start = arguments.start.load(problem.graph, options.fit.search.scope);
   options.fit.search.start = start ? &*start : nullptr;
-  options.fit.plan.alignment = arguments.searched_alignment(problem.graph);
+  options.fit.plan.alignment = arguments.counted().of(problem.graph);
   options.peak_only = arguments.peak_only;
   const OpenedAids aids = arguments.aids.open(problem.rounded_up(options.fit.plan.alignment).graph);
   aids.lend_to(options.fit.search);
   options.points = arguments.points;
   options.budgets = parse_budgets(arguments, problem);
-  options.fit.search.limit = from_start(options.fit.search.limit);
+  options.fit.search.limit = until_answer(options.fit.search.limit, problem.graph);
   pipeline::Curve curve;
   {
     ProgressLine line(arguments.console);
@@ -178,17 +88,21 @@ int pareto(const ParetoArguments& arguments) {
     curve = pipeline::pareto_curve(problem, solver, options);
   }
   if (!arguments.csv.empty()) core::write_file(arguments.csv, pipeline::curve_csv(problem, curve));
-  if (!arguments.svg.empty()) core::write_file(arguments.svg, pipeline::curve_svg(problem, solver.name, curve));
+  if (!arguments.svg.empty()) core::write_file(arguments.svg, pipeline::curve_svg(problem, curve));
   if (!arguments.report.empty()) core::write_file(arguments.report, pipeline::curve_page(problem, solver.name, curve));
   write_schedules(problem, arguments, curve);
-  Json json = to_json(problem, arguments, options.fit.plan.alignment, curve);
+  Json json = pipeline::curve_json(problem, solver.name, options.fit.plan.alignment, curve, catch_interrupt());
   const auto known = std::count_if(curve.points.begin(), curve.points.end(),
                                    [](const pipeline::CurvePoint& point) { return point.known(); });
   if (catch_interrupt())
     throw Failure(kInterrupted, fmt::format("interrupted; {} of {} points are known", known, curve.points.size()),
                   std::move(json));
-  if (known == 0) fail_without_points(problem, arguments, curve, std::move(json));
-  arguments.console.print(json, arguments.console.json ? "" : table(problem, options.fit.plan.alignment, curve));
+  if (known == 0) {
+    const bool proved = curve.points.front().status == solvers::Status::infeasible;
+    throw Failure(proved ? kInfeasible : kNotFound, pipeline::no_points_text(problem, curve), std::move(json));
+  }
+  arguments.console.print(
+      json, arguments.console.json ? "" : pipeline::curve_table(problem, options.fit.plan.alignment, curve));
   return kDone;
 }
 

@@ -311,8 +311,8 @@ Subcommand add_plan(CLI::App& root) {
   app->add_option("-o,--output", arguments->output, "plan to write: JSON for a schedule, CSV for --buffers");
   app->add_option("--csv", arguments->csv, "MiniMalloc CSV with offsets to write");
   app->add_option("--report", arguments->report, "HTML page to write: the load over time, and where every buffer lies");
-  app->add_option("-t,--time-limit", arguments->time_limit,
-                  "wall time of the search, as 10s, 500ms or 2m; absent: a count of work, about a second's");
+  add_time_limit(*app, arguments->time_limit,
+                 "wall time of the command, as 10s, 500ms or 2m; absent: a count of work, about a second's");
   add_threads(*app, "of the search");
   app->add_option("--buffers", arguments->buffers,
                   "MiniMalloc CSV with columns id, lower, upper, size; alignment, offset, hint, gaps where there are");

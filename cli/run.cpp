@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "cairn/cli/arguments.h"
@@ -26,7 +28,7 @@ namespace {
 
 constexpr std::int64_t kGuardBytes = 256;
 /// Of the time limit, what the search leaves to execute more than once.
-constexpr double kSecondsToExecute = 2, kShareToExecute = 0.1;
+constexpr double kMostToExecute = 0.5;  ///< of the limit
 
 struct RunArguments {
   Console console;
@@ -80,9 +82,9 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
 
 [[noreturn]] void explain_no_answer(const pipeline::Task& task, const RunArguments& arguments,
                                     const pipeline::Answer& answer) {
-  const pipeline::Problem failed = problem_of_failure(task, answer);
+  const pipeline::Problem failed = pipeline::problem_of_failure(task, answer);
   solvers::SolveOptions search = arguments.search.options();
-  search.limit = from_start(search.limit);
+  search.limit = until_answer(search.limit, task.problem.graph);
   const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, arguments.search.find(), search);
   Json details = describe(failed);
   details["alignment"] = task.alignment;
@@ -94,13 +96,15 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
   throw failure_of(task, arguments.search, answer, least, "", "", std::move(details));
 }
 
-Choice search_choice(const pipeline::Task& task, const core::Graph& given, const RunArguments& arguments) {
+/// `executing`: seconds to keep for executions.
+Choice search_choice(const pipeline::Task& task, const core::Graph& given, const RunArguments& arguments,
+                     double executing) {
   const core::Graph& graph = task.problem.graph;
   solvers::SolveOptions search = arguments.search.options();
   const std::optional<core::Schedule> start = arguments.start.load(given, search.scope, graph.fingerprint());
   search.start = start ? &*start : nullptr;
-  search.limit = from_start(search.limit);
-  search.limit.seconds -= std::min(kSecondsToExecute, kShareToExecute * search.limit.seconds);
+  search.limit = until_answer(search.limit, task.problem.graph);
+  search.limit.seconds -= std::min(executing, kMostToExecute * search.limit.seconds);
   pipeline::Answer answer;
   {
     ProgressLine line(arguments.console);
@@ -293,30 +297,68 @@ std::string table(const Run& run) {
   return text + comparison_text(run.result.comparison);
 }
 
-pipeline::RunResult execute(pipeline::Backend& backend, const pipeline::PreparedGraph& graph,
-                            const pipeline::Decision& decision, const RunArguments& arguments) {
-  pipeline::RunOptions options{.seed = arguments.search.seed,
-                               .poison = arguments.poison,
-                               .repeats = arguments.repeats,
-                               .check_on_host = arguments.check};
-  // Under a work limit alone there is no limit of time.
-  options.limit = {.seconds = arguments.search.options().limit.seconds - seconds_since_start(),
-                   .stop = &catch_interrupt()};
-  ProgressLine line(arguments.console);
-  if (line.active()) {
+/// Both executions of a run: a beginning before the search, the rest after it.
+class Executing {
+  auto with_line(const auto& work) {
+    struct Shown {
+      std::optional<ProgressLine>& line;
+      ~Shown() { line.reset(); }
+    } shown{line_};
+    line_.emplace(console_);
+    return work();
+  }
+
+ public:
+  Executing(pipeline::Backend& backend, const pipeline::PreparedGraph& graph, const RunArguments& arguments)
+      : console_(arguments.console),
+        both_(backend, graph, arguments.plan_options(graph.prepared).alignment,
+              arguments.plan_options(graph.prepared).guard_bytes, options(arguments)) {}
+
+  /// Seconds to keep for what follows the search: the schedule has about a third more steps, and a few rounds of both
+  /// are better than one.
+  double begin(const core::Limit& limit) {
+    constexpr double kMost = 0.2, kOfBaseline = 1.5, kRounds = 6, kShareOfRounds = 0.1;  // of the limit
+    if (!std::isfinite(limit.seconds)) return 0;
+    double seconds = 0;
+    try {
+      seconds = with_line([&] { return both_.warm_up(kMost * limit.seconds); });
+    } catch (const core::InterruptedError&) {
+      // The search says what is known by then.
+    }
+    return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
+  }
+  pipeline::RunResult finish(const pipeline::Decision& decision) {
+    return with_line([&] { return both_.run(decision); });
+  }
+
+ private:
+  pipeline::RunOptions options(const RunArguments& arguments) {
+    pipeline::RunOptions options{.seed = arguments.search.seed,
+                                 .poison = arguments.poison,
+                                 .repeats = arguments.repeats,
+                                 .check_on_host = arguments.check};
+    // Under a work limit alone there is no limit of time.
+    options.limit = {.seconds = arguments.search.options().limit.seconds - seconds_since_start(),
+                     .stop = &catch_interrupt()};
+    options.progress = [this](const pipeline::RunProgress& progress) { show(progress); };
+    return options;
+  }
+  void show(const pipeline::RunProgress& progress) {
     constexpr double kEvery = 0.1;
-    options.progress = [&line, watch = core::Stopwatch(core::Limit{}),
-                        shown_at = -kEvery](const pipeline::RunProgress& progress) mutable {
-      const double now = watch.seconds();
-      if (now - shown_at < kEvery) return;
-      shown_at = now;
-      line.show(fmt::format("executing the {}, {}: step {} of {}", progress.baseline ? "baseline" : "schedule",
+    const double now = watch_.seconds();
+    if (!line_ || !line_->active() || now - shown_at_ < kEvery) return;
+    shown_at_ = now;
+    line_->show(fmt::format("executing the {}, {}: step {} of {}", progress.baseline ? "baseline" : "schedule",
                             progress.execution == 0 ? "to warm up" : fmt::format("time {}", progress.execution),
                             progress.step + 1, progress.steps));
-    };
   }
-  return pipeline::run(backend, graph, decision, options);
-}
+
+  const Console& console_;
+  core::Stopwatch watch_{core::Limit{}};
+  double shown_at_ = -1;
+  std::optional<ProgressLine> line_;
+  pipeline::SideBySide both_;
+};
 
 int run(const RunArguments& arguments) {
   if (!arguments.objective.given() && arguments.schedule.empty())
@@ -343,13 +385,21 @@ int run(const RunArguments& arguments) {
   const pipeline::Task task =
       arguments.objective.task(graph.prepared, arguments.graph.name, arguments.alignment, arguments.search);
   const pipeline::Problem& problem = task.problem;
-  const Choice choice = arguments.schedule.empty() ? search_choice(task, graph.given, arguments)
+  const bool hopeless = problem.budget && *problem.budget < task.rounded.plan_bound();
+  std::optional<Executing> executing;
+  double to_execute = 0;
+  if (arguments.schedule.empty() && !hopeless) {
+    executing.emplace(*backend, graph, arguments);
+    to_execute = executing->begin(arguments.search.options().limit);
+  }
+  const Choice choice = arguments.schedule.empty() ? search_choice(task, graph.given, arguments, to_execute)
                                                    : read_choice(problem, graph.given, arguments);
   const pipeline::Decision& decision = choice.decision;
   write_schedule(graph.given, arguments, decision.schedule, decision.solver);
   if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(problem.graph, decision.plan));
 
-  const pipeline::RunResult result = execute(*backend, graph, decision, arguments);
+  if (!executing) executing.emplace(*backend, graph, arguments);
+  const pipeline::RunResult result = executing->finish(decision);
   const Run outcome{arguments, task, problem, *backend, graph.precision, choice, result};
   Json json = to_json(outcome);
   if (const auto& check = result.host_check; check && !check->close)

@@ -131,13 +131,14 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   options.at_once = arguments.at_once;
   options.stop = &catch_interrupt();
   options.checkpoint_seconds = core::parse_seconds(arguments.checkpoint_every);
-  if (!arguments.time_limit.empty()) options.seconds = core::parse_seconds(arguments.time_limit);
+  const double limit = arguments.time_limit.empty() ? options.seconds : core::parse_seconds(arguments.time_limit);
   pipeline::Problem problem = arguments.graph.problem(arguments.budget);
   const sim::Tally tally(pipeline::tally_options(problem, arguments.top));
   pipeline::RandomSweep random = pipeline::random_sweep(problem, {{arguments.seed, arguments.moves}, total, 0, tally},
                                                         arguments.checkpoint, processes.rank() == 0);
   if (processes.local_count() > 1) pipeline::choose_device(processes.local_rank());
   auto simulator = pipeline::open_simulator(arguments.backend, problem.graph, threads_of(app, processes));
+  options.seconds = until_answer({.seconds = limit}, problem.graph).seconds;
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
 }
 
@@ -378,6 +379,8 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
 
 int simulate(const SimulateArguments& arguments, const CLI::App& app) {
   const auto processes = open_processes();
+  // Each reads the same graph: one warns, and shows how far it is.
+  if (processes->rank() != 0) streams().quiet = true;
   std::optional<Setup> setup;
   if (!together(*processes, [&] { setup.emplace(prepare(arguments, app, *processes)); })) return kDone;
   pipeline::Swept swept;
@@ -411,7 +414,7 @@ Subcommand add_simulate(CLI::App& root) {
       ->capture_default_str();
   app->add_option("--checkpoint", a.checkpoint, "file that keeps the state; the same command goes on from there");
   app->add_option("--checkpoint-every", a.checkpoint_every, "how often it is written")->capture_default_str();
-  app->add_option("-t,--time-limit", a.time_limit, "end after this wall time, as 10s, 5m or 2h, with what there is");
+  add_time_limit(*app, a.time_limit, "end after this wall time, as 10s, 5m or 2h, with what there is");
   app->add_option("-o,--output", a.output,
                   "CSV file to write: a line for every schedule of --schedules, or for the best and the Pareto set");
   app->add_option("--best", a.best, "schedule file to write: the best one");

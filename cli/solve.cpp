@@ -53,118 +53,6 @@ void write(const pipeline::Task& task, const SolveArguments& arguments, const pi
   }
 }
 
-Json point_json(const pipeline::Problem& problem, const pipeline::CurvePoint& point) {
-  return {{"budget_bytes", point.budget},
-          {"peak_bytes", point.evaluation.peak},
-          {"planned_bytes", point.memory},
-          {"cost", point.evaluation.cost},
-          {"cost_increase_pct", increase_pct(point.evaluation.cost, problem.baseline.cost)}};
-}
-
-/// The points on both sides of the knee.
-struct Sides {
-  const pipeline::CurvePoint *more_memory = nullptr, *less_memory = nullptr;
-};
-Sides sides_of(const pipeline::Curve& curve) {
-  const std::size_t knee = curve.knee.value();
-  Sides sides;
-  const auto differs = [&](const pipeline::CurvePoint& point) {
-    return point.known() && point.memory != curve.points[knee].memory;
-  };
-  for (std::size_t i = knee; i-- > 0 && sides.more_memory == nullptr;) {
-    if (differs(curve.points[i])) sides.more_memory = &curve.points[i];
-  }
-  for (std::size_t i = knee + 1; i < curve.points.size() && sides.less_memory == nullptr; ++i) {
-    if (differs(curve.points[i])) sides.less_memory = &curve.points[i];
-  }
-  return sides;
-}
-
-Json knee_json(const pipeline::Problem& problem, const pipeline::Curve& curve) {
-  const Sides sides = sides_of(curve);
-  const auto side = [&](const pipeline::CurvePoint* point) {
-    return point != nullptr ? point_json(problem, *point) : Json(nullptr);
-  };
-  Json json = point_json(problem, curve.points[*curve.knee]);
-  json["more_memory"] = side(sides.more_memory);
-  json["less_memory"] = side(sides.less_memory);
-  json["definition"] = pipeline::kKneeDefinition;
-  return json;
-}
-
-Json to_json(const pipeline::Task& task, const SolveArguments& arguments, const pipeline::Answer& answer,
-             const pipeline::LeastBudget& least) {
-  const solvers::Solution& solution = answer.found.solution;
-  const bool shown = answer.has_schedule();
-  const core::Evaluation found = core::evaluate(task.problem.graph, solution.schedule);
-  const auto if_any = [&](auto value) { return shown ? Json(value) : Json(nullptr); };
-  Json json = describe(task.problem);
-  json["solver"] = arguments.search.solver;
-  json["recomputes"] = solution.scope.max_occurrences != 1;
-  add_proof(json, task, answer);
-  add_limits(json, task.problem, least);
-  json["peak_bytes"] = if_any(found.peak);
-  json["cost"] = if_any(found.cost);
-  json["cost_increase_pct"] = if_any(increase_pct(found.cost, task.problem.baseline.cost));
-  json["recomputed"] = if_any(found.recomputed);
-  json["steps"] = if_any(solution.schedule.length());
-  json["planned_bytes"] = answer.plan ? Json(answer.plan->bytes) : Json(nullptr);
-  json["plan_fits"] =
-      answer.plan ? Json(!task.problem.budget || answer.plan->bytes <= *task.problem.budget) : Json(nullptr);
-  json["alignment"] = task.alignment;
-  json["valid"] = shown && found.valid();
-  if (answer.curve) json["knee"] = knee_json(task.problem, *answer.curve);
-  json["solve_seconds"] = answer.found.seconds;
-  json["best_seconds"] = solution.best_seconds;
-  json["timed_out"] = solution.timed_out;
-  json["interrupted"] = catch_interrupt().load();
-  return json;
-}
-
-std::string side_text(const pipeline::Problem& problem, const pipeline::CurvePoint* point, std::string_view none) {
-  if (point == nullptr) return std::string(none);
-  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory),
-                     100 + increase_pct(point->memory, problem.baseline.peak),
-                     increase_pct(point->evaluation.cost, problem.baseline.cost));
-}
-
-std::string table(const pipeline::Task& task, const SolveArguments& arguments, const pipeline::Answer& answer) {
-  const pipeline::Problem& problem = task.problem;
-  const core::Graph& graph = problem.graph;
-  const solvers::Solution& solution = answer.found.solution;
-  const core::Evaluation found = core::evaluate(graph, solution.schedule);
-  Rows rows = {
-      {"graph", fmt::format("{}: {} nodes, {} edges", problem.name, graph.node_count(), graph.edge_count())},
-      {"solver", fmt::format("{}: {} in {:.2f} s, ended {}", arguments.search.solver,
-                             solvers::to_string(solution.status), answer.found.seconds, stop_text(solution.stop))}};
-  if (answer.curve) {
-    const Sides sides = sides_of(*answer.curve);
-    rows.push_back({"knee", side_text(problem, &answer.curve->points[*answer.curve->knee], "") +
-                                ": no budget was given; --budget min is the least there is"});
-    rows.push_back({"beside it", fmt::format("{}; {}", side_text(problem, sides.more_memory, "nothing is cheaper"),
-                                             side_text(problem, sides.less_memory, "nothing lower is known"))});
-  }
-  if (problem.budget) rows.push_back({"budget", bytes_text(*problem.budget)});
-  if (task.max_cost)
-    rows.push_back({"cost limit", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, *task.max_cost),
-                                              increase_pct(*task.max_cost, problem.baseline.cost))});
-  rows.push_back(
-      {"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(found.peak),
-                           100 + increase_pct(found.peak, problem.baseline.peak), bytes_text(problem.baseline.peak))});
-  std::string planned = fmt::format("{}, with --alignment {}", bytes_text(answer.plan->bytes), task.alignment);
-  if (problem.budget && answer.plan->bytes > *problem.budget)
-    planned += fmt::format("; {:.1f}% above the budget, which is on the peak alone",
-                           increase_pct(answer.plan->bytes, *problem.budget));
-  rows.push_back({"planned", planned});
-  rows.push_back({"lower bound", bytes_text(problem.lower_bound) + scope_text(solution.scope)});
-  rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, found.cost),
-                                      increase_pct(found.cost, problem.baseline.cost))});
-  rows.push_back(proof_row(task, answer));
-  rows.push_back({"steps", fmt::format("{}, {} of them recomputed", solution.schedule.length(), found.recomputed)});
-  rows.push_back({"resident", bytes_text(graph.resident_bytes()) + ", beside the budget"});
-  return format_table(rows);
-}
-
 /// --sweep and --stream stand alone: throws InputError on what they would ignore.
 void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& options) {
   const bool sweep = !arguments.sweep.empty();
@@ -206,7 +94,7 @@ int solve(const SolveArguments& arguments) {
   options.start = start ? &*start : nullptr;
   if (!arguments.sweep.empty()) return write_tw_curve(arguments.console, task.problem, options, arguments.sweep);
   if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
-  options.limit = from_start(options.limit);
+  options.limit = until_answer(options.limit, graph);
   const core::Stopwatch watch(options.limit);
   pipeline::Answer answer;
   {
@@ -216,12 +104,12 @@ int solve(const SolveArguments& arguments) {
   }
   write(task, arguments, answer);
 
-  const pipeline::Problem failed = problem_of_failure(task, answer);
+  const pipeline::Problem failed = pipeline::problem_of_failure(task, answer);
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
   options.limit = watch.rest();
   const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, solver, options);
-  Json json = to_json(task, arguments, answer, least);
+  Json json = pipeline::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());
   if (catch_interrupt()) {
     const std::int64_t peak = core::evaluate(failed.graph, answer.found.solution.schedule).peak;
     throw Failure(kInterrupted, "interrupted; " + best_so_far(failed, peak, arguments.output), std::move(json));
@@ -231,8 +119,9 @@ int solve(const SolveArguments& arguments) {
                      std::move(json));
   const Explanation explanation(graph, &answer.found.solution.schedule);
   explanation.add_to(json);
-  arguments.console.print(
-      json, arguments.console.json ? "" : table(task, arguments, answer) + explanation.text(arguments.explain));
+  arguments.console.print(json, arguments.console.json ? ""
+                                                       : pipeline::answer_table(task, arguments.search.solver, answer) +
+                                                             explanation.text(arguments.explain));
   return kDone;
 }
 

@@ -57,21 +57,41 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 struct Decimal {
   Wide digits = 0;
   Wide denominator = 1;
+  bool whole_exponent = false;  ///< it has an exponent and no other text behind it
   std::string_view rest;
 };
 
-/// Empty where `text` does not begin with a plain decimal number, or where it has too many digits.
-std::optional<Decimal> parse_decimal(std::string_view text) {
+/// The power of ten that the text begins with, as "e9" or "E-3", and the text behind it; empty where there is none.
+std::optional<int> take_exponent(std::string_view& text) {
+  if (text.empty() || (text[0] != 'e' && text[0] != 'E')) return std::nullopt;
+  std::string_view rest = text.substr(1);
+  const bool negative = rest.starts_with('-');
+  if (negative || rest.starts_with('+')) rest.remove_prefix(1);
+  const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  if (end == 0) return std::nullopt;
+  constexpr int kFar = 1000;
+  int exponent = kFar;
+  if (std::from_chars(rest.data(), rest.data() + end, exponent).ec != std::errc()) exponent = kFar;
+  text = rest.substr(end);
+  return negative ? -std::min(exponent, kFar) : std::min(exponent, kFar);
+}
+
+/// Reads what `text` begins with; what is wrong with that, in words, or nothing.
+std::string_view parse_decimal(std::string_view text, Decimal& value) {
+  constexpr std::string_view kNone = "is not a number of bytes", kLarge = "is too large", kLong = "has too many digits";
   const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
   std::string_view number = text.substr(0, number_end);
   const std::size_t point = number.find('.');
   if (point != std::string_view::npos) {
-    if (number.find('.', point + 1) != std::string_view::npos || number.size() == 1) return std::nullopt;
+    if (number.find('.', point + 1) != std::string_view::npos || number.size() == 1) return kNone;
     while (number.back() == '0') number.remove_suffix(1);
   }
-  if (number.empty()) return std::nullopt;
+  if (number.empty()) return kNone;
 
-  Decimal value{.rest = trim(text.substr(number_end))};
+  value.rest = text.substr(number_end);
+  const std::optional<int> exponent = take_exponent(value.rest);
+  value.rest = trim(value.rest);
+  value.whole_exponent = exponent && value.rest.empty();
   std::size_t significant = 0;
   bool behind_point = false;
   for (const char c : number) {
@@ -81,14 +101,22 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
     }
     value.digits = value.digits * 10 + static_cast<unsigned>(c - '0');
     if (value.digits != 0 || behind_point) ++significant;
-    if (significant > kMaxDigits) return std::nullopt;
+    if (significant > kMaxDigits) return behind_point ? kLong : kLarge;
     if (behind_point) value.denominator *= 10;
   }
-  return value;
+  if (value.digits == 0) return {};
+  int power = exponent.value_or(0);
+  for (; power > 0 && value.denominator > 1; --power) value.denominator /= 10;
+  Wide& side = power < 0 ? value.denominator : value.digits;
+  for (; power != 0; power += power < 0 ? 1 : -1) {
+    if (++significant > kMaxDigits) return power < 0 ? kLong : kLarge;
+    side *= 10;
+  }
+  return {};
 }
 
 std::optional<std::int64_t> unit_bytes(std::string_view unit) {
-  static constexpr std::array<std::pair<std::string_view, std::int64_t>, 14> kUnits{{
+  static constexpr std::array<std::pair<std::string_view, std::int64_t>, 19> kUnits{{
       {"", 1},
       {"b", 1},
       {"k", 1000},
@@ -99,10 +127,15 @@ std::optional<std::int64_t> unit_bytes(std::string_view unit) {
       {"gb", 1000'000'000},
       {"t", 1000'000'000'000},
       {"tb", 1000'000'000'000},
+      {"p", 1000'000'000'000'000},
+      {"pb", 1000'000'000'000'000},
+      {"eb", 1000'000'000'000'000'000},
       {"kib", std::int64_t{1} << 10},
       {"mib", std::int64_t{1} << 20},
       {"gib", std::int64_t{1} << 30},
       {"tib", std::int64_t{1} << 40},
+      {"pib", std::int64_t{1} << 50},
+      {"eib", std::int64_t{1} << 60},
   }};
   for (const auto& [name, bytes] : kUnits) {
     if (unit == name) return bytes;
@@ -188,10 +221,38 @@ std::size_t colour_bytes(std::string_view text) {
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
 }
 
-[[noreturn]] void bad_budget(std::string_view text, std::string_view why) {
-  throw InputError(fmt::format(
-      "budget '{}' {}; accepted are bytes (12345), a size (1.5GiB, 200MB) or a share of the baseline peak (80%)", text,
-      why));
+/// Reads bytes, or a share of `whole` where there is that; what is wrong, in words, or nothing.
+std::string read_size(std::string_view text, std::optional<std::int64_t> whole, std::int64_t& bytes) {
+  if (text.starts_with('-')) return "is negative";
+  Decimal value;
+  const std::string_view fault = parse_decimal(text, value);
+  if (value.whole_exponent) {
+    const NumberFault of_whole = parse_whole(text, bytes);
+    if (of_whole == NumberFault::fraction) return "is no whole number of bytes";
+    if (of_whole == NumberFault::too_large) return "is too large";
+    return bytes == 0 ? "is not positive" : "";
+  }
+  if (!fault.empty()) return std::string(fault);
+
+  Wide numerator = value.digits;
+  Wide denominator = value.denominator;
+  if (value.rest == "%" && whole) {
+    bytes = 0;
+    if (value.digits != 0 && *whole <= 0) return "";  // any schedule of such a graph fits
+    numerator *= static_cast<Wide>(std::max<std::int64_t>(*whole, 0));
+    denominator *= 100;
+  } else if (value.rest == "%") {
+    return "is a share";
+  } else if (const auto unit = unit_bytes(lower_case(value.rest))) {
+    numerator *= static_cast<Wide>(*unit);
+  } else {
+    return fmt::format("has the unknown unit '{}'", value.rest);
+  }
+  const Wide rounded_up = (numerator + denominator - 1) / denominator;
+  if (rounded_up == 0) return "is not positive";
+  if (rounded_up > static_cast<Wide>(std::numeric_limits<std::int64_t>::max())) return "is too large";
+  bytes = static_cast<std::int64_t>(rounded_up);
+  return "";
 }
 
 }  // namespace
@@ -327,33 +388,16 @@ NumberFault parse_whole(std::string_view text, std::int64_t& value) {
 }
 
 std::int64_t parse_budget(std::string_view text, std::int64_t baseline_peak) {
-  const std::string_view trimmed = trim(text);
-  if (!trimmed.empty() && trimmed.front() == '-') bad_budget(trimmed, "is negative");
-  std::optional<Decimal> value = parse_decimal(trimmed);
-  if (value && !value->rest.empty() && (value->rest[0] == 'e' || value->rest[0] == 'E')) {
-    std::int64_t whole = 0;
-    const NumberFault fault = parse_whole(trimmed, whole);
-    if (fault == NumberFault::fraction) bad_budget(trimmed, "is no whole number of bytes");
-    if (fault == NumberFault::too_large) bad_budget(trimmed, "is too large");
-    if (fault == NumberFault::none) value = Decimal{.digits = static_cast<Wide>(whole), .rest = {}};
-  }
-  if (!value) bad_budget(trimmed, "is not a number of bytes");
+  std::int64_t budget = 0;
+  const std::string fault = read_size(trim(text), baseline_peak, budget);
+  if (fault.empty()) return budget;
+  throw InputError(fmt::format(
+      "budget '{}' {}; accepted are bytes (12345), a size (1.5GiB, 200MB) or a share of the baseline peak (80%)",
+      trim(text), fault));
+}
 
-  Wide numerator = value->digits;
-  Wide denominator = value->denominator;
-  if (value->rest == "%") {
-    if (value->digits != 0 && baseline_peak <= 0) return 0;  // any schedule of such a graph fits
-    numerator *= static_cast<Wide>(std::max<std::int64_t>(baseline_peak, 0));
-    denominator *= 100;
-  } else if (const auto bytes = unit_bytes(lower_case(value->rest))) {
-    numerator *= static_cast<Wide>(*bytes);
-  } else {
-    bad_budget(trimmed, fmt::format("has the unknown unit '{}'", value->rest));
-  }
-  const Wide budget = (numerator + denominator - 1) / denominator;
-  if (budget == 0) bad_budget(trimmed, "is not positive");
-  if (budget > static_cast<Wide>(std::numeric_limits<std::int64_t>::max())) bad_budget(trimmed, "is too large");
-  return static_cast<std::int64_t>(budget);
+std::string size_fault(std::string_view text, std::int64_t& bytes) {
+  return read_size(trim(text), std::nullopt, bytes);
 }
 
 double parse_seconds(std::string_view text) {

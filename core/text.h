@@ -34,10 +34,12 @@ enum class NumberFault : std::uint8_t { none, no_number, fraction, too_large };
 /// wrong. O(characters).
 NumberFault parse_whole(std::string_view text, std::int64_t& value);
 
-/// A memory budget as people write it: `1.5GiB`, `200MB`, `12345` or `1e9` (bytes), or `80%` of `baseline_peak`,
-/// rounded up (0 where that is 0). Throws InputError, saying what is accepted, on anything else and on what is not
-/// positive.
+/// A memory budget as people write it: `1.5GiB`, `200MB`, `1e3MiB`, `12345` or `1e9` (bytes), or `80%` of
+/// `baseline_peak`, rounded up (0 where that is 0). Throws InputError, saying what is accepted, on anything else and on
+/// what is not positive.
 std::int64_t parse_budget(std::string_view text, std::int64_t baseline_peak);
+/// Reads a size that is no share: what is wrong with it, as "is too large", or nothing; then `bytes` is above 0.
+std::string size_fault(std::string_view text, std::int64_t& bytes);
 
 /// A duration as `10s`, `500ms`, `2m`, `1h` or a bare number of seconds; in seconds. Throws InputError.
 double parse_seconds(std::string_view text);

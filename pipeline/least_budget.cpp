@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
+#include "cairn/pipeline/internal/overrun.h"
 #include "cairn/pipeline/internal/placed_plan.h"
 #include "cairn/pipeline/solve.h"
 #include "cairn/solvers/remat/placed_search.h"
@@ -30,7 +31,10 @@ class LeastBudgetSearch {
   /// The parts are the same under every limit, which only says after how many it ends.
   LeastBudget run() {
     constexpr std::int64_t kFirst = 100'000, kPlacedFrom = 800'000;
+    constexpr double kMostPlanning = 0.1;  // of the time; where it suffices, plans end sooner
+    const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem_.graph), "none");
+    planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
     bool more = true;
     // The first part is what there is of it; none of the others is cut.
@@ -49,7 +53,10 @@ class LeastBudgetSearch {
   }
 
  private:
-  bool done() { return least_.proved() || least_.bytes <= options_.enough || watch_.expired_now(); }
+  bool done() {
+    return least_.proved() || least_.bytes <= options_.enough || watch_.expired_now() ||
+           watch_.rest().seconds < planning_.seconds() + searching_.seconds();
+  }
 
   solvers::PlanOptions planning() const {
     constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second, beside the work of the search
@@ -93,7 +100,7 @@ class LeastBudgetSearch {
   }
 
   core::Limit limit_of(std::int64_t part) const {
-    core::Limit limit = watch_.rest();
+    core::Limit limit = searching_.before(planning_.before(watch_.rest()));
     limit.work = std::min(limit.work, part);
     return limit;
   }
@@ -105,7 +112,9 @@ class LeastBudgetSearch {
     search.max_cost.reset();
     search.limit = limit_of(part);
     if (!latest_.steps.empty()) search.start = &latest_;
+    const double begun = watch_.seconds();
     solvers::Solution found = solver_.solve(rounded_.graph, search);
+    searching_.learn(search.limit, watch_.seconds() - begun);
     watch_.charge(std::max<std::int64_t>(found.work, 1));
     if (!options_.peak_only) found.peak_bound.value -= rounded_.plan_slack;
     if (found.peak_bound.value > least_.bound.value) least_.bound = found.peak_bound;
@@ -159,6 +168,7 @@ class LeastBudgetSearch {
   const solvers::SolverInfo& solver_;
   const LeastBudgetOptions& options_;
   core::Stopwatch watch_;
+  Overrun planning_, searching_;
   LeastBudget least_;
   bool any_ = false;
   core::Schedule latest_;  ///< of the solver

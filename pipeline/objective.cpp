@@ -221,37 +221,31 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
 LeastBudget least_budget_after(const Task& task, const Answer& answer, const solvers::SolverInfo& solver,
                                const solvers::SolveOptions& search) {
   const bool peak_only = task.objective == Objective::within_peak;
-  if (!answer.success) {
-    const LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}, .peak_only = peak_only};
-    LeastBudget least = least_known(task.problem, task.rounded, solver, answer.least, options);
-    const core::Schedule& met = answer.found.solution.schedule;
-    if (!peak_only && answer.plan && answer.plan->bytes < least.bytes) {
-      least.bytes = answer.plan->bytes;
-      least.schedule = met;
-      least.evaluation = core::evaluate(task.problem.graph, met);
-      least.plan = answer.plan;
-      least.solver = solver.name;
-    }
-    return least;
-  }
   LeastBudget least;
-  least.schedule = answer.found.solution.schedule;
-  least.evaluation = core::evaluate(task.problem.graph, least.schedule);
-  least.solver = solver.name;
-  least.bytes = peak_only ? least.evaluation.peak : answer.plan->bytes;
-  least.plan = answer.plan;
-  least.bound = {peak_only ? task.problem.lower_bound : task.rounded.plan_bound(), solvers::kAnySchedule};
-  const auto learn = [&](std::int64_t bytes, const core::Schedule& schedule, const core::Plan& plan) {
-    if (bytes >= least.bytes) return;
+  /// What that schedule and its plan reach, where it is less.
+  const auto learn = [&](const core::Schedule& schedule, const std::optional<core::Plan>& plan) {
+    const core::Evaluation evaluation = core::evaluate(task.problem.graph, schedule);
+    const std::int64_t bytes = peak_only ? evaluation.peak : plan->bytes;
+    if (!least.schedule.steps.empty() && bytes >= least.bytes) return;
     least.bytes = bytes;
     least.schedule = schedule;
-    least.evaluation = core::evaluate(task.problem.graph, schedule);
+    least.evaluation = evaluation;
     least.plan = plan;
+    least.solver = solver.name;
   };
-  if (answer.least && !peak_only) learn(answer.least->bytes, answer.least->schedule, *answer.least->plan);
+  const core::Schedule& found = answer.found.solution.schedule;
+  if (!answer.success) {
+    const LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}, .peak_only = peak_only};
+    least = least_known(task.problem, task.rounded, solver, answer.least, options);
+    if (!peak_only && answer.plan) learn(found, answer.plan);
+    return least;
+  }
+  least.bound = {peak_only ? task.problem.lower_bound : task.rounded.plan_bound(), solvers::kAnySchedule};
+  learn(found, answer.plan);
+  if (answer.least && !peak_only) learn(answer.least->schedule, answer.least->plan);
   if (answer.curve) {
     for (const CurvePoint& point : answer.curve->points) {
-      if (point.known()) learn(point.memory, point.schedule, point.plan);
+      if (point.known() && point.memory < least.bytes) learn(point.schedule, point.plan);
     }
   }
   return least;

@@ -67,7 +67,7 @@ std::string info_page(const Problem& problem, const LeastBudget& least, const st
                         "cost " + html::cost_text(problem.baseline.cost, page.cost_unit)});
   page.facts.push_back(
       {"Least budget known", core::format_bytes(least.bytes),
-       fmt::format("{} of the baseline\u2019s peak, cost {}{}", html::share(least.bytes, problem.baseline.peak),
+       fmt::format("{} of the baseline\u2019s peak, cost {}{}", html::share(least.bytes, problem.hundred_percent),
                    html::change(problem.baseline.cost, least.evaluation.cost),
                    least.proved() ? "; proved least" : "")});
   page.facts.push_back({"Lower bound", core::format_bytes(problem.lower_bound), "no schedule has less"});

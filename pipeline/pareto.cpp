@@ -10,6 +10,7 @@
 
 #include "cairn/core/limit.h"
 #include "cairn/core/text.h"
+#include "cairn/pipeline/internal/overrun.h"
 #include "cairn/pipeline/report/internal/words.h"
 #include "cairn/pipeline/report/report.h"
 
@@ -34,7 +35,9 @@ class CurveSearch {
     for (core::NodeId v = 0; v < problem.graph.node_count(); ++v) least_cost_ += problem.graph.cost(v);
     curve_.peak_bound.value = rounded_.lower_bound;
     curve_.peak_only = options.peak_only;
+    const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem.graph));
+    ending_.add(std::min(kPlansOfEnd * (watch_.seconds() - begun), kMostOfEnd * options.fit.search.limit.seconds));
     if (options.fit.search.start != nullptr) offer(*options.fit.search.start);
   }
 
@@ -55,6 +58,9 @@ class CurveSearch {
   }
 
  private:
+  /// Searches end as much later than they are told as that many plans take on large graphs, the last being one.
+  static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;  // the latter of the limit
+
   /// What of the limit goes into searches: on large graphs their ends, and plans, take longer than they are told.
   static core::Limit searched(core::Limit limit, const core::Graph& graph) {
     constexpr double kSecondsOfNode = 2e-5, kMost = 0.1;
@@ -106,11 +112,15 @@ class CurveSearch {
     options_.progress({pass, budget, static_cast<std::size_t>(known), curve_.points.size(), watch_.seconds()});
   }
 
+  /// Whether there is time for another search, however short.
+  bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
+  core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
+
   /// What the solver has at one end of the curve.
   void search_end(solvers::SolveOptions search, double share) {
-    if (watch_.expired_now()) return;
+    if (over()) return;
     show(0, 0);
-    search.limit = watch_.share(share);
+    search.limit = part_of_rest(share);
     solvers::Solution found = solver_.solve(rounded_.graph, search);
     watch_.charge(found.work);
     note(found);
@@ -120,9 +130,9 @@ class CurveSearch {
 
   /// The least budget, as `info` finds it.
   void search_least(solvers::SolveOptions search, double share) {
-    if (watch_.expired_now()) return;
+    if (over()) return;
     show(0, 0);
-    search.limit = watch_.share(share);
+    search.limit = part_of_rest(share);
     LeastBudget found =
         find_least_budget(problem_, rounded_, solver_,
                           {.search = std::move(search), .plan = planning(), .peak_only = options_.peak_only});
@@ -149,7 +159,7 @@ class CurveSearch {
     for (const solvers::Tradeoff& met : curve_.met) {
       if (met.cost == least_cost_) free_peak = std::min(free_peak, std::max(met.peak, least));
     }
-    if (free_peak < most && !watch_.expired_now()) {
+    if (free_peak < most && !over()) {
       fit_within(free_peak, &front_.rbegin()->second.schedule, 0.05);
       most = front_.rbegin()->first;
     }
@@ -183,7 +193,7 @@ class CurveSearch {
   /// What the solver says, and whether something new is on the curve.
   std::pair<solvers::Solution, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
     FitOptions options = options_.fit;
-    options.search.limit = watch_.share(share);
+    options.search.limit = part_of_rest(share);
     options.search.start = start;
     options.search.seed += static_cast<std::uint64_t>(std::max(0, curve_.passes - 1));
     options.plan = planning();
@@ -285,13 +295,13 @@ class CurveSearch {
     const bool limited = std::isfinite(watch_.rest().seconds) || watch_.rest().counts_work();
     last_gain_ = progress_now();
     bool more = true;
-    while (more && open > 0 && (limited || curve_.passes < planned) && !watch_.expired_now()) {
+    while (more && open > 0 && (limited || curve_.passes < planned) && !over()) {
       const bool down = curve_.passes % 2 == 0;
       const std::int64_t work_before = watch_.work();
       ++curve_.passes;
       bool better = false, all_ended = true;
       const double later = static_cast<double>(open) * std::max(0, planned - curve_.passes);
-      for (std::size_t k = 0, left = open; k < count && left > 0 && !watch_.expired_now(); ++k) {
+      for (std::size_t k = 0, left = open; k < count && left > 0 && !over(); ++k) {
         const std::size_t i = down ? k : count - 1 - k;
         if (closed(i)) continue;
         show(curve_.passes, curve_.points[i].budget);
@@ -310,7 +320,7 @@ class CurveSearch {
     // Points that are all proved say nothing of smaller budgets than theirs.
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
-    } else if (watch_.expired_now()) {
+    } else if (over()) {
       curve_.stop = solvers::Stop::limit;
     } else if (curve_.stop == solvers::Stop::limit) {
       curve_.stop = solvers::Stop::stagnated;  // the limits of the parts were
@@ -343,6 +353,7 @@ class CurveSearch {
   const solvers::SolverInfo& solver_;
   const CurveOptions& options_;
   core::Stopwatch watch_;
+  Overrun ending_;
   std::int64_t least_cost_ = 0;
   solvers::Stop end_stop_ = solvers::Stop::ended;  ///< of the search for the least peak
   std::map<std::int64_t, Planned> front_;          ///< by bytes of the plan; costs fall as they rise
@@ -420,7 +431,7 @@ ReportTable table_of(const Problem& problem, const Curve& curve, const std::stri
     const std::int64_t base = problem.baseline.cost;
     const std::string knee = curve.knee == i ? " (knee)" : "";
     std::vector<std::string> cells = {core::format_bytes(point.budget) + knee,
-                                      html::share(point.budget, problem.baseline.peak)};
+                                      html::share(point.budget, problem.hundred_percent)};
     if (point.known()) {
       const core::Evaluation& found = point.evaluation;
       cells.insert(cells.end(),
@@ -457,9 +468,7 @@ void add_schedules(const Curve& curve, Report& page) {
 
 }  // namespace
 
-std::string curve_svg(const Problem& problem, std::string_view, const Curve& curve) {
-  return tradeoff_svg(tradeoff_of(problem, curve));
-}
+std::string curve_svg(const Problem& problem, const Curve& curve) { return tradeoff_svg(tradeoff_of(problem, curve)); }
 
 std::string curve_page(const Problem& problem, std::string_view solver, const Curve& curve) {
   Report page = html::of_graph("cairn pareto", problem.graph, problem.name);
@@ -469,13 +478,13 @@ std::string curve_page(const Problem& problem, std::string_view solver, const Cu
   if (curve.knee) {
     const CurvePoint& knee = curve.points[*curve.knee];
     const std::int64_t cost = knee.evaluation.cost;
-    page.facts.push_back({"Memory at the knee", html::change(problem.baseline.peak, knee.memory),
-                          html::from_to(problem.baseline.peak, knee.memory)});
+    page.facts.push_back({"Memory at the knee", html::change(problem.hundred_percent, knee.memory),
+                          html::from_to(problem.hundred_percent, knee.memory)});
     page.facts.push_back({"Extra cost at the knee", html::change(problem.baseline.cost, cost),
                           fmt::format("at most {:.2f}% above the least", gap_pct(cost, knee.cost_bound))});
   }
   page.facts.push_back({"Least memory reached", core::format_bytes(curve.least_memory),
-                        html::share(curve.least_memory, problem.baseline.peak) + " of the baseline\u2019s peak"});
+                        html::share(curve.least_memory, problem.hundred_percent) + " of the baseline\u2019s peak"});
   page.facts.push_back({"Lower bound", core::format_bytes(problem.lower_bound), "no schedule has less"});
   page.facts.push_back({"Baseline", core::format_bytes(problem.baseline.peak),
                         "cost " + html::cost_text(problem.baseline.cost, page.cost_unit)});

@@ -84,7 +84,7 @@ std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points);
 Curve pareto_curve(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options);
 
 /// The curve as a picture or a page shows it (report/report.h).
-std::string curve_svg(const Problem& problem, std::string_view solver, const Curve& curve);
+std::string curve_svg(const Problem& problem, const Curve& curve);
 std::string curve_page(const Problem& problem, std::string_view solver, const Curve& curve);
 /// One line a point under a header: budget_bytes, peak_bytes, planned_bytes, cost, cost_increase_pct, lower_bound_cost,
 /// gap_pct, status, knee; empty where a point does not know.

@@ -40,6 +40,7 @@ core::Graph GraphSource::load(const core::Limit& limit) const {
                                        core::did_you_mean(name, model_names())));
   core::ReadOptions how = reading;
   how.limit = limit;
+  how.limit.seconds = std::min(limit.seconds, reading.limit.seconds);
   if (how.limit.stop == nullptr) how.limit.stop = reading.limit.stop;
   return as_asked(core::load_graph(name, how));
 }
@@ -84,10 +85,10 @@ Problem::Problem(core::Graph graph_in, std::string_view budget_text, std::string
       name(graph.name().empty() ? core::input_name(std::string(fallback_name)) : graph.name()),
       baseline(core::evaluate(graph, core::baseline_schedule(graph))),
       lower_bound(core::peak_lower_bound(graph)),
+      hundred_percent(baseline.peak),
       plan_slack(slack_of_plans(graph)) {
-  if (budget_text.empty()) return;
-  const bool exact = alignment == 1 || budget_text.find('%') == std::string_view::npos;
-  budget = core::parse_budget(budget_text, exact ? baseline.peak : rounded_up(alignment).baseline.peak);
+  if (alignment > 1) hundred_percent = rounded_up(alignment).baseline.peak;
+  if (!budget_text.empty()) budget = core::parse_budget(budget_text, hundred_percent);
 }
 
 Problem Problem::rounded_up(std::int64_t alignment) const {

@@ -52,13 +52,15 @@ struct Problem {
   std::string name;              ///< of the graph, or what stands for it where it has none
   core::Evaluation baseline;     ///< of the input order
   std::int64_t lower_bound = 0;  ///< of the peak of any schedule
+  /// What percentages of budgets and plans are of: the baseline's peak with sizes rounded up to the plans' alignment.
+  std::int64_t hundred_percent = 0;
   /// By how much a plan may be below its schedule's peak: where a node in place says less of its scratch than it saves.
   std::int64_t plan_slack = 0;
   std::optional<std::int64_t> budget;  ///< of the peak
   std::int64_t rounded_to = 1;         ///< above 1: sizes were rounded up to this, and baseline or bound rose by it
 
-  /// `budget_text` is a budget as people write it, a percentage being of the baseline peak (core::parse_budget) with
-  /// sizes rounded up to `alignment`; empty: none. Throws InputError. O(n + m).
+  /// `budget_text` is a budget as people write it, a percentage being of hundred_percent (core::parse_budget); empty:
+  /// none. `alignment`: of the plans. Throws InputError. O(n + m).
   explicit Problem(core::Graph graph, std::string_view budget_text = {}, std::string_view fallback_name = {},
                    std::int64_t alignment = 1);
   /// The same with sizes rounded up, as a plan with that alignment needs them.

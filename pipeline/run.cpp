@@ -109,31 +109,40 @@ std::vector<std::string> notes_of(const core::Graph& graph, const RunResult& res
   return notes;
 }
 
-namespace {
-
 /// One of the two schedules of a run: executed, and what that left.
-class Turns {
+class SideBySide::Turns {
  public:
   Turns(Backend& backend, const ExecuteRequest& request, bool baseline, const RunOptions& options)
       : backend_(backend), baseline_(baseline), progress_(options.progress) {
     ExecuteRequest told = request;
-    if (progress_) {
-      told.before_step = [this, steps = request.schedule.length()](const runtime::Instruction& instruction) {
-        progress_({baseline_, instruction.step, steps, execution_});
-      };
-    }
+    told.before_step = [this, steps = request.schedule.length()](const runtime::Instruction& instruction) {
+      done_ = instruction.step;
+      if (watch_ && watch_->passed()) throw TooLong();
+      if (progress_) progress_({baseline_, instruction.step, steps, execution_});
+    };
     executor_ = backend.load(told);
   }
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
   void execute() {
-    const auto steps = static_cast<std::int64_t>(executor_->program().instructions.size());
-    if (progress_) progress_({baseline_, 0, steps, execution_});
+    if (progress_) progress_({baseline_, 0, steps(), execution_});
     reports_.push_back(executor_->run(backend_.times_ops_for_free()));
     seconds_ += reports_.back().seconds;
     ++execution_;
   }
+  /// The same, but where it takes longer it ends without a result. Seconds that all of it takes, about.
+  double try_execute(double most) {
+    watch_.emplace(core::Limit{.seconds = most});
+    try {
+      execute();
+    } catch (const TooLong&) {
+    }
+    const double seconds = watch_->seconds();
+    watch_.reset();
+    return executed() ? seconds : seconds * static_cast<double>(steps()) / static_cast<double>(done_ + 1);
+  }
+  bool executed() const { return !reports_.empty(); }
   /// What was executed so far was to warm up.
   void begin_timing() {
     reports_.clear();
@@ -155,75 +164,96 @@ class Turns {
   }
 
  private:
+  struct TooLong {};
+
+  std::int64_t steps() const { return static_cast<std::int64_t>(executor_->program().instructions.size()); }
+
   Backend& backend_;
   bool baseline_;
   std::function<void(const RunProgress&)> progress_;
   std::unique_ptr<runtime::Executor> executor_;
   std::vector<runtime::StepReport> reports_;
-  std::int64_t execution_ = 0;
+  std::optional<core::Stopwatch> watch_;  ///< of try_execute
+  std::int64_t execution_ = 0, done_ = 0;
   double seconds_ = 0;
 };
 
+SideBySide::SideBySide(Backend& backend, const PreparedGraph& graph, std::int64_t alignment, std::int64_t guard_bytes,
+                       const RunOptions& options)
+    : backend_(backend), graph_(graph), options_(options), watch_(options.limit) {
+  constexpr double kShareOfPlan = 0.1;
+  solvers::PlanOptions plan{.alignment = alignment, .guard_bytes = guard_bytes, .limit = watch_.share(kShareOfPlan)};
+  plan.limit.seconds = std::max(0.0, plan.limit.seconds);
+  result_.baseline = decide_on_baseline(graph.prepared, plan);
+  baseline_ = load(result_.baseline, true);
+}
+
+SideBySide::~SideBySide() = default;
+
+std::unique_ptr<SideBySide::Turns> SideBySide::load(const Decision& decision, bool baseline) {
+  return std::make_unique<Turns>(backend_,
+                                 ExecuteRequest{.graph = graph_.prepared,
+                                                .schedule = decision.schedule,
+                                                .plan = decision.plan,
+                                                .precision = graph_.precision,
+                                                .seed = options_.seed,
+                                                .guard_bytes = decision.guard_bytes,
+                                                .poison = options_.poison,
+                                                .stop = options_.limit.stop},
+                                 baseline, options_);
+}
+
+double SideBySide::warm_up(double most) { return baseline_->try_execute(most); }
+
 /// Executes each once to warm up, then by turns. Whether there was time for more than to warm up.
-bool take_turns(std::span<Turns* const> all, const RunOptions& options, const core::Stopwatch& watch) {
+bool SideBySide::take_turns(std::span<Turns* const> all) {
   constexpr int kLeast = 3, kMost = 15;
   constexpr double kEnough = 1;  // seconds of each
-  for (Turns* turns : all) turns->execute();
-  if (options.repeats == 0 && watch.passed()) return false;
+  for (Turns* turns : all) {
+    if (!turns->executed()) turns->execute();
+  }
+  if (options_.repeats == 0 && watch_.passed()) return false;
   for (Turns* turns : all) turns->begin_timing();
-  const int most = options.repeats > 0 ? options.repeats : kMost;
+  const int most = options_.repeats > 0 ? options_.repeats : kMost;
   for (int round = 0; round < most; ++round) {
-    if (options.repeats == 0 && round > 0 && watch.passed()) break;
-    if (options.repeats == 0 && round >= kLeast && all.front()->seconds() > kEnough) break;
+    if (options_.repeats == 0 && round > 0 && watch_.passed()) break;
+    if (options_.repeats == 0 && round >= kLeast && all.front()->seconds() > kEnough) break;
     for (Turns* turns : all) turns->execute();
   }
   return true;
 }
 
-}  // namespace
-
-RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options) {
-  const std::int64_t alignment = decision.plan.alignment;
-  const core::Stopwatch watch(options.limit);
-  RunResult result;
-  result.baseline = decide_on_baseline(graph.prepared, {.alignment = alignment, .guard_bytes = decision.guard_bytes});
-  const auto load = [&](const Decision& what) {
-    return std::make_unique<Turns>(backend,
-                                   ExecuteRequest{.graph = graph.prepared,
-                                                  .schedule = what.schedule,
-                                                  .plan = what.plan,
-                                                  .precision = graph.precision,
-                                                  .seed = options.seed,
-                                                  .guard_bytes = what.guard_bytes,
-                                                  .poison = options.poison,
-                                                  .stop = options.limit.stop},
-                                   &what == &result.baseline, options);
-  };
-  std::unique_ptr<Turns> baseline = load(result.baseline), scheduled;
+RunResult SideBySide::run(const Decision& decision) {
+  std::unique_ptr<Turns> scheduled;
   try {
-    scheduled = load(decision);
+    scheduled = load(decision, false);
   } catch (const core::DeviceError&) {
     // There is no room for both at once.
   }
-  result.interleaved = scheduled != nullptr;
+  result_.interleaved = scheduled != nullptr;
   if (scheduled) {
-    result.warmed_up = take_turns(std::array{baseline.get(), scheduled.get()}, options, watch);
-    result.baseline_run = baseline->finish();
+    result_.warmed_up = take_turns(std::array{baseline_.get(), scheduled.get()});
+    result_.baseline_run = baseline_->finish();
   } else {
-    result.warmed_up = take_turns(std::array{baseline.get()}, options, watch);
-    result.baseline_run = baseline->finish();
-    baseline.reset();
-    scheduled = load(decision);
-    result.warmed_up = take_turns(std::array{scheduled.get()}, options, watch) && result.warmed_up;
+    result_.warmed_up = take_turns(std::array{baseline_.get()});
+    result_.baseline_run = baseline_->finish();
+    baseline_.reset();
+    scheduled = load(decision, false);
+    result_.warmed_up = take_turns(std::array{scheduled.get()}) && result_.warmed_up;
   }
-  result.scheduled_run = scheduled->finish();
-  baseline.reset();
+  result_.scheduled_run = scheduled->finish();
+  baseline_.reset();
   scheduled.reset();
-  result.comparison = compare(graph.prepared, result.baseline_run, result.scheduled_run);
-  result.loss = loss_of(graph.prepared, result.scheduled_run);
-  if (options.check_on_host)
-    result.host_check = check_with_host(graph, result.scheduled_run, alignment, options.seed, options.limit.stop);
-  return result;
+  result_.comparison = compare(graph_.prepared, result_.baseline_run, result_.scheduled_run);
+  result_.loss = loss_of(graph_.prepared, result_.scheduled_run);
+  if (options_.check_on_host)
+    result_.host_check =
+        check_with_host(graph_, result_.scheduled_run, decision.plan.alignment, options_.seed, options_.limit.stop);
+  return std::move(result_);
+}
+
+RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options) {
+  return SideBySide(backend, graph, decision.plan.alignment, decision.guard_bytes, options).run(decision);
 }
 
 std::string run_trace(const core::Graph& graph, const Decision& decision, const RunResult& result) {

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -107,9 +109,38 @@ std::string timing_text(const RunResult& result);
 /// What must be said of a run beside its figures, each in a line: synthetic kernels, a busy machine.
 std::vector<std::string> notes_of(const core::Graph& graph, const RunResult& result);
 
-/// Executes the baseline and `decision`, which was made for graph.prepared, with the same alignment and guards, and
-/// compares them. Each is executed once to warm up, then both by turns (baseline, schedule, baseline, ...), and the
-/// medians count. Throws as Backend::load and Executor::run.
+/// The baseline and a schedule of one graph, executed and compared. The baseline is there before anybody has decided on
+/// the schedule, so that what an execution takes is known while there is time to divide. The time of options.limit runs
+/// from the beginning; what the constructor is given must outlive it.
+class SideBySide {
+ public:
+  /// Plans and loads the baseline. Throws as Backend::load.
+  SideBySide(Backend& backend, const PreparedGraph& graph, std::int64_t alignment, std::int64_t guard_bytes,
+             const RunOptions& options);
+  ~SideBySide();
+
+  /// Executes the baseline once; the host stops after `most` seconds. About the seconds of a whole execution. Throws as
+  /// Executor::run.
+  double warm_up(double most);
+  /// Executes both and compares them: each once to warm up, then both by turns (baseline, schedule, baseline, ...), and
+  /// the medians count. The decision was made for graph.prepared, with the same alignment and guards. Once. Throws as
+  /// Backend::load and Executor::run.
+  RunResult run(const Decision& decision);
+
+ private:
+  class Turns;
+
+  std::unique_ptr<Turns> load(const Decision& decision, bool baseline);
+  bool take_turns(std::span<Turns* const> all);
+
+  Backend& backend_;
+  const PreparedGraph& graph_;
+  RunOptions options_;
+  core::Stopwatch watch_;
+  RunResult result_;
+  std::unique_ptr<Turns> baseline_;
+};
+/// All of that at once.
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options = {});
 
 /// Chrome/Perfetto trace of a run (core/formats/files.h): both executions with their measured times.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cairn/core/limit.h"
+#include "cairn/pipeline/internal/overrun.h"
 #include "cairn/pipeline/internal/placed_plan.h"
 #include "cairn/solvers/remat/placed_search.h"
 
@@ -359,6 +360,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   std::int64_t solver_budget = first_budget(problem, solver) + rounded.plan_slack, unmet = 0;
   const bool lowered = solver_budget < peak_budget;
   bool placed = false;
+  Overrun overrun;                   // of searches
   std::optional<std::int64_t> high;  // the lowest whose plan did not fit
   double share = options.first_share > 0 && !lowered ? options.first_share : options.share;
   if (lowered) share = share_for_search(problem.graph, options.search.limit.seconds);
@@ -368,15 +370,20 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     if (fit.rounds == 0) return true;
     // On large graphs a plan alone takes longer.
     const double plan = fit.plan ? 4e-5 * problem.graph.node_count() : 0;
-    const double least = std::max(kWorthwhile * options.search.limit.seconds, plan);
+    const double least = std::max(kWorthwhile * options.search.limit.seconds, plan) + overrun.seconds();
     return fit.rounds < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= least;
   };
   while (goes_on() && !watch.interrupted()) {
-    if (fit.rounds > 0) fitting.secure(solver);
+    if (fit.rounds > 0) {
+      fitting.secure(solver);
+      if (watch.rest().seconds < overrun.seconds()) break;
+    }
     ++fit.rounds;
     search.budget = solver_budget;
-    search.limit.seconds = watch.rest().seconds * share;
+    search.limit.seconds = overrun.before(watch.rest()).seconds * share;
+    const double begun = watch.seconds();
     solvers::Solution solution = solver.solve(rounded.graph, search);
+    overrun.learn(search.limit, watch.seconds() - begun);
     fitting.learn(solution, solver_budget);
     if (solver_budget == peak_budget) status = solution.status;
     // What stagnated, or gave up, within a short first call may find more in a longer one.

@@ -4,47 +4,67 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <string>
 #include <system_error>
 
 namespace cairn::runtime {
 namespace {
 
-/// The second number of "on_cpu_ns waiting_ns slices"; 0 where there is none.
-std::int64_t waiting_ns(int file) {
-  std::array<char, 96> text;
-  const ssize_t length = pread(file, text.data(), text.size(), 0);
-  if (length <= 0) return 0;
-  const char* end = text.data() + length;
-  const char* at = text.data();
-  while (at != end && *at != ' ') ++at;
-  if (at == end) return 0;
-  std::int64_t ns = 0;
-  std::from_chars(at + 1, end, ns);
-  return ns;
+std::int64_t preemptions() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
 }  // namespace
 
 DelayClock::DelayClock() {
+  const std::string own = std::to_string(gettid());
   std::error_code error;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
     const int file = open((task.path() / "schedstat").c_str(), O_RDONLY | O_CLOEXEC);
-    if (file >= 0) files_.push_back(file);
+    if (file >= 0) threads_.push_back({file, task.path().filename() == own, {}});
   }
 }
 
 DelayClock::~DelayClock() {
-  for (const int file : files_) close(file);
+  for (const Thread& thread : threads_) close(thread.file);
 }
 
-Delays DelayClock::now() const {
+/// "running_ns waiting_ns slices"; zeros where there is none.
+DelayClock::Counts DelayClock::read(int file) {
+  std::array<char, 96> text;
+  const ssize_t length = pread(file, text.data(), text.size(), 0);
+  Counts counts;
+  if (length <= 0) return counts;
+  const char* const end = text.data() + length;
+  const char* at = text.data();
+  for (std::int64_t* count : {&counts.running_ns, &counts.waiting_ns, &counts.slices}) {
+    at = std::from_chars(at, end, *count).ptr;
+    if (at != end) ++at;  // a space
+  }
+  return counts;
+}
+
+void DelayClock::start() {
+  for (Thread& thread : threads_) thread.at_start = read(thread.file);
+  preemptions_at_start_ = preemptions();
+  start_ = std::chrono::steady_clock::now();
+}
+
+Delays DelayClock::since_start() const {
+  // A thread that began to wait before the start has all of that counted once it runs.
+  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   Delays delays;
-  for (const int file : files_) delays.seconds += static_cast<double>(waiting_ns(file)) / 1e9;
-  rusage usage{};
-  if (getrusage(RUSAGE_SELF, &usage) == 0) delays.preemptions = usage.ru_nivcsw;
+  for (const Thread& thread : threads_) {
+    const Counts now = read(thread.file);
+    delays.seconds += std::min(elapsed, static_cast<double>(now.waiting_ns - thread.at_start.waiting_ns) / 1e9);
+    delays.threads += thread.own || now != thread.at_start ? 1 : 0;
+  }
+  delays.preemptions = preemptions() - preemptions_at_start_;
   return delays;
 }
 

@@ -20,6 +20,14 @@ struct ExecuteOptions {
   double rounding_noise = 0;
   /// Called before every step, e.g. for traces; an empty function costs nothing.
   std::function<void(const Instruction&)> before_step;
+  bool op_delays = false;  ///< with time_ops: StepReport::op_delays, some microseconds an op, beside its time
+};
+
+/// What other work of the machine took from an execution; 0 on a device and where the system does not tell.
+struct Delays {
+  double seconds = 0;            ///< the process's threads, together, were ready to run and had no core
+  std::int64_t preemptions = 0;  ///< involuntary context switches of the process
+  int threads = 0;               ///< that ran or waited meanwhile
 };
 
 /// What one execution of a program did.
@@ -30,9 +38,8 @@ struct StepReport {
   std::int64_t measured_peak_bytes = 0;
   std::int64_t live_peak_bytes = 0;  ///< most bytes in live buffers at once
   std::vector<double> op_seconds;    ///< one an instruction, if asked for with time_ops
-  // What other work of the machine took from the step meanwhile; 0 on a device and where the system does not tell.
-  double delayed_seconds = 0;    ///< the process's threads, together, were ready to run and had no core
-  std::int64_t preemptions = 0;  ///< involuntary context switches of the process
+  Delays delays;
+  std::vector<Delays> op_delays;  ///< one an instruction, if asked for with ExecuteOptions::op_delays
 };
 
 /// The bytes of one kept output or resident gradient after a step.

@@ -78,7 +78,7 @@ std::int64_t sample_copies(const core::Graph& graph, core::NodeId v, std::int64_
 namespace {
 
 bool has_evidence(const Timing& timing) {
-  return timing.preemptions > 0 || timing.delayed_seconds > 0.1 * timing.seconds;
+  return timing.delays.preemptions > 0 || timing.delays.seconds > 0.1 * timing.seconds;
 }
 
 /// Place of the least timing, of those without evidence where there is one.
@@ -91,6 +91,8 @@ std::size_t reference_of(std::span<const Timing> timings) {
   return least;
 }
 
+double least_of(std::span<const Timing> timings) { return std::ranges::min(timings, {}, &Timing::seconds).seconds; }
+
 }  // namespace
 
 std::vector<bool> disturbed(std::span<const Timing> timings) {
@@ -102,41 +104,48 @@ std::vector<bool> disturbed(std::span<const Timing> timings) {
     const Timing& timing = timings[i];
     result[i] = timing.seconds > kFar * reference.seconds ||
                 (has_evidence(timing) && timing.seconds > kNear * reference.seconds) ||
-                timing.delayed_seconds > kMostlyWaiting * timing.seconds;
+                timing.delays.seconds > kMostlyWaiting * timing.seconds;
   }
   return result;
 }
 
-TimedWork time_work(const std::function<Timing()>& run, const TimingOptions& options) {
+TimedWork time_work(const std::function<std::vector<Timing>()>& run, const TimingOptions& options) {
   const auto expired = [&] { return options.expired && options.expired(); };
-  std::vector<Timing> timings{run()};
-  std::vector<bool> flags{false};
-  double total = 0;
+  std::vector<Timing> timings = run();
+  std::vector<bool> flags(timings.size(), false);
   if (!expired()) timings.clear();  // that was to warm up
+  const auto least = static_cast<std::size_t>(options.least);
+  double total = 0;
   while (timings.empty() || !expired()) {
-    timings.push_back(run());
-    total += timings.back().seconds;
+    const std::vector<Timing> pieces = run();
+    timings.insert(timings.end(), pieces.begin(), pieces.end());
+    for (const Timing& piece : pieces) total += piece.seconds;
     flags = disturbed(timings);
-    int clean = 0, repeats = 0;
+    std::size_t clean = 0;
     double clean_seconds = 0;
     for (std::size_t i = 0; i < timings.size(); ++i) {
-      if (!flags[i]) clean_seconds += timings[i].seconds;
-      ++(flags[i] ? repeats : clean);
+      clean += flags[i] ? 0 : 1;
+      clean_seconds += flags[i] ? 0 : timings[i].seconds;
     }
-    if (clean >= options.most || (clean >= options.least && clean_seconds >= options.seconds)) break;
+    if (clean >= static_cast<std::size_t>(options.most) || (clean >= least && clean_seconds >= options.seconds)) break;
+    const std::size_t least_runs = (least + pieces.size() - 1) / pieces.size();
     const double undisturbed =
-        std::max(options.seconds, options.least * std::ranges::min(timings, {}, &Timing::seconds).seconds);
-    if (repeats > 0 && clean + repeats >= options.least && total > options.most_effort * undisturbed) break;
+        std::max(options.seconds, static_cast<double>(least_runs * pieces.size()) * least_of(timings));
+    if (clean < timings.size() && timings.size() >= least && total > options.most_effort * undisturbed) break;
   }
   TimedWork result;
   result.timings = static_cast<std::int64_t>(timings.size());
   result.repeated = std::ranges::count(flags, true);
-  result.disturbed = result.repeated == result.timings;
-  std::vector<double> seconds;
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    if (!flags[i]) seconds.push_back(timings[i].seconds);
+  std::vector<double> seconds, undelayed;
+  for (std::size_t i = 0; i < timings.size(); ++i)
+    flags[i] ? undelayed.push_back(timings[i].undelayed_seconds()) : seconds.push_back(timings[i].seconds);
+  result.disturbed = seconds.empty();
+  if (3 * result.repeated <= result.timings) {
+    result.seconds = median(std::move(seconds));
+  } else {
+    result.seconds = median(std::move(undelayed));
+    if (!seconds.empty()) result.seconds = std::min(result.seconds, std::ranges::min(seconds));
   }
-  result.seconds = result.disturbed ? std::ranges::min(timings, {}, &Timing::seconds).seconds : median(seconds);
   return result;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/runtime/executor.h"
 
 /// Measuring what ops cost on a machine, so that solvers optimise that machine and not a model of it.
 namespace cairn::runtime {
@@ -25,8 +27,10 @@ std::int64_t sample_copies(const core::Graph& graph, core::NodeId v, std::int64_
 /// One timed execution.
 struct Timing {
   double seconds = 0;
-  double delayed_seconds = 0;    ///< StepReport::delayed_seconds
-  std::int64_t preemptions = 0;  ///< StepReport::preemptions
+  Delays delays = {};
+
+  /// About what it had taken without its delays: while one of several threads waits, the others do its work.
+  double undelayed_seconds() const { return seconds - delays.seconds / std::max(delays.threads, 1); }
 };
 
 /// Which of several timings of the same work something else on the machine disturbed, as work can be slowed down but
@@ -37,23 +41,26 @@ std::vector<bool> disturbed(std::span<const Timing> timings);
 
 /// How often work is timed.
 struct TimingOptions {
-  int least = 5, most = 100;           ///< undisturbed timings
+  int least = 5, most = 1000;          ///< undisturbed timings; short ones must not all fall into one time slice
   double seconds = 0.02;               ///< of undisturbed timings, beyond which the least number of them suffices
-  double most_effort = 3;              ///< times what takes as long undisturbed; no repeats beyond it
+  double most_effort = 2;              ///< times what would do undisturbed; no repeats beyond it
   std::function<bool()> expired = {};  ///< asked after every timing: whether to stop; empty: never
 };
 
 /// A time, and how it was found.
 struct TimedWork {
-  double seconds = 0;         ///< median of the undisturbed timings; the least where there is none
+  /// The median of the undisturbed timings. Where more than a third were disturbed, some of the others pass that should
+  /// not: then the least of them or, if that is less, the median of undelayed_seconds of the disturbed ones.
+  double seconds = 0;
   std::int64_t timings = 0;   ///< taken in all, that which warms up aside
   std::int64_t repeated = 0;  ///< disturbed ones, in whose place others were taken
   bool disturbed = false;     ///< none was undisturbed
 };
 
-/// Times `run`: once to warm up, which counts only where the time is over after that, then until there are enough
-/// undisturbed timings, or repeats. What `run` throws passes through.
-TimedWork time_work(const std::function<Timing()>& run, const TimingOptions& options = {});
+/// Times `run`, which does the same work once or several times and says how long each took: once to warm up, which
+/// counts only where the time is over after that, then until there are enough undisturbed timings, or repeats. What
+/// `run` throws passes through.
+TimedWork time_work(const std::function<std::vector<Timing>()>& run, const TimingOptions& options = {});
 
 /// Nodes whose ops are timed together, as they have one signature.
 struct DistinctOp {

@@ -9,7 +9,7 @@ packages='g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libop
 browser=
 case ${1:-} in
   '')
-    packages="$packages git python3 clang-format catch2 libbenchmark-dev libopenmpi-dev openmpi-bin"
+    packages="$packages git python3 python3-dev python3-venv clang-format catch2 libbenchmark-dev libopenmpi-dev openmpi-bin"
     # For tests/browser/. Ubuntu's chromium is a snap, which no package brings: its tests are skipped there.
     distribution=$(. "${OS_RELEASE:-/etc/os-release}" && echo "$ID") 2>/dev/null || distribution=
     [ "$distribution" != debian ] || browser='chromium chromium-driver python3-selenium'

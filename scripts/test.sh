@@ -17,8 +17,19 @@ scripts/install_deps.sh || fail "what Cairn needs could not be installed"
 # Into the build, so that what this user has installed stays as it is.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
+# CAIRN_PYTHON=ON: the Python package, which is being written, too. Not with sanitizers: Python is built without.
+set -- -D CAIRN_PYTHON=OFF
+if [ "${CAIRN_PYTHON:-OFF}" = ON ] && [ "$preset" != asan ]; then
+  if scripts/install_python.sh build/python-env; then
+    set -- -D CAIRN_PYTHON=ON -D "Python_EXECUTABLE=$PWD/build/python-env/bin/python"
+  else
+    echo "Going on without the Python package: its tests are skipped"
+  fi
+fi
 mkdir -p "$build"
-if ! cmake --preset "$preset" -D CAIRN_WERROR=ON >"$build/configure.log" 2>&1; then
+# Without a device nothing of the device code runs: that it compiles shows for one architecture, hardly optimized.
+nvidia-smi -L >/dev/null 2>&1 || set -- "$@" -D CMAKE_CUDA_ARCHITECTURES=90 -D "CMAKE_CUDA_FLAGS=-Xcicc -O1 -Xptxas -O1"
+if ! cmake --preset "$preset" -D CAIRN_WERROR=ON "$@" >"$build/configure.log" 2>&1; then
   cat "$build/configure.log"
   fail "the build could not be configured"
 fi

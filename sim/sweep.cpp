@@ -60,7 +60,8 @@ class Conductor {
   }
   void finished(const Round& round) {
     constexpr double kMostGrowth = 8;  // the first rounds say little
-    const double growth = options_.round_seconds / std::max(seconds_since(round_start_), 1e-9);
+    const double wanted = std::min(options_.round_seconds, std::max(0.0, options_.seconds - seconds()));
+    const double growth = wanted / std::max(seconds_since(round_start_), 1e-9);
     const double size = static_cast<double>(round.count) * std::clamp(growth, 1 / kMostGrowth, kMostGrowth);
     size_ = std::clamp(static_cast<std::int64_t>(size), std::int64_t{1}, kMost);
   }

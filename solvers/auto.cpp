@@ -12,6 +12,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/threads.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/internal/engine.h"
 #include "cairn/solvers/registry.h"
@@ -68,14 +69,16 @@ bool has_left(const core::Stopwatch& watch, double seconds) {
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// cost_bound() on a thread of its own, beside the search.
+/// cost_bound(), on a thread of its own beside the search, or before it.
 class BoundBeside {
  public:
-  BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit)
+  BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
+              bool beside)
       : scope_{incumbent.scope().order, 0}, budget_(*options.budget) {
-    limit.stop = &stop_;
+    if (beside) limit.stop = &stop_;
     if (incumbent.within_budget()) known_cost_ = incumbent.cost();
-    bound_ = std::async(std::launch::async, [this, &graph, limit, memory = options.memory_bytes / 2] {
+    const auto launch = beside ? std::launch::async : std::launch::deferred;
+    bound_ = std::async(launch, [this, &graph, limit, memory = options.memory_bytes / 2] {
       return cost_bound(graph, {.budget = budget_,
                                 .order = scope_.order,
                                 .limit = limit,
@@ -107,11 +110,9 @@ class BoundBeside {
     if (incumbent.within_budget()) known_cost_ = incumbent.cost();
     return bound_.valid();
   }
-  /// Until it ends.
+  /// Computes it now, where it is not beside the search.
   void finish(Incumbent& incumbent, core::Stopwatch& watch) {
-    while (bound_.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
-      if (watch.passed()) stop_ = true;
-    }
+    take(watch);
     exchange(incumbent, watch);
   }
 
@@ -167,6 +168,8 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     if (incumbent.cannot_improve() || watch.expired_now()) return;
     if (!has_left(watch, solver.turn.least_seconds)) return;
     inner.limit = watch.share(share);
+    if (inner.limit.seconds < solver.turn.setup_seconds * static_cast<double>(graph.node_count() + graph.edge_count()))
+      return;
     Solution solution;
     try {
       solution = solver.solve(graph, inner);
@@ -250,9 +253,9 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     core::within(watch, kRefining, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, rounds); });
     if (!incumbent.cannot_improve() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
     // Under a work limit one after the other, so that the answer is the same on every machine.
-    const bool beside = !options.limit.counts_work();
+    const bool beside = !options.limit.counts_work() && core::thread_count() > 1;
     if (!incumbent.cannot_improve() && !watch.expired_now()) {
-      bound.emplace(graph, inner, incumbent, beside ? watch.rest() : watch.share(kProof));
+      bound.emplace(graph, inner, incumbent, beside ? watch.rest() : watch.share(kProof), beside);
       if (!beside) bound->finish(incumbent, watch);
     }
   }

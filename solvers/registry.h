@@ -32,6 +32,8 @@ struct AutoTurn {
   double share = 0;          ///< of the limit that is then left, work and time alike
   bool rest = false;         ///< in stages and without recomputation, at the end, with all that is left
   double least_seconds = 0;  ///< not with less time left than this
+  /// Before it first looks at the clock: of each node and edge. It is not called with less time than that.
+  double setup_seconds = 0;
   core::ValueId most_values = 0;  ///< nor on graphs of more values; 0: any
 };
 

@@ -35,11 +35,10 @@ std::int64_t most_input_bytes() {
   constexpr std::int64_t kMost = std::int64_t{2} << 30;
   const char* given = std::getenv("CAIRN_MAX_INPUT");
   if (given == nullptr || *given == '\0') return kMost;
-  try {
-    return parse_budget(given, 0);
-  } catch (const InputError&) {
-  }
-  throw InputError(fmt::format("CAIRN_MAX_INPUT '{}' is no size; give bytes above 0 or a size (8GiB)", given));
+  std::int64_t bytes = 0;
+  const std::string fault = size_fault(given, bytes);
+  if (fault.empty()) return bytes;
+  throw InputError(fmt::format("CAIRN_MAX_INPUT '{}' {}; give bytes above 0 or a size (8GiB)", given, fault));
 }
 
 }  // namespace
@@ -136,7 +135,7 @@ std::size_t FileReader::take(char* into, std::size_t most) {
   while (true) {
     if (watch_.passed())
       throw InterruptedError(watch_.interrupted() ? fmt::format("{}: reading it was interrupted", name_)
-                                                  : fmt::format("{}: not read within the limit; raise it", name_));
+                                                  : fmt::format("{}: not read within the time limit; raise it", name_));
     pollfd ready{file_, POLLIN, 0};
     if (::poll(&ready, 1, kLookMs) <= 0) continue;
     const ssize_t count = (ready.revents & POLLNVAL) != 0 ? (errno = EBADF, -1) : ::read(file_, into, most);

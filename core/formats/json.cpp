@@ -204,7 +204,7 @@ void ReadWatch::read(std::size_t position) {
   watch_.charge(static_cast<std::int64_t>(position) - watch_.work());
   if (!watch_.expired()) return;
   throw InterruptedError(watch_.interrupted() ? fmt::format("{}: reading it was interrupted", origin_)
-                                              : fmt::format("{}: not read within the limit; raise it", origin_));
+                                              : fmt::format("{}: not read within the time limit; raise it", origin_));
 }
 
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options, Notices* notices) {

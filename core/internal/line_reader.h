@@ -36,8 +36,9 @@ class LineReader {
       const std::size_t end = std::min(text_.find('\n', at_), text_.size());
       std::string_view rest = text_.substr(at_, end - at_);
       if (watch_.charge(static_cast<std::int64_t>(end + 1 - at_)).expired())
-        throw InterruptedError(watch_.interrupted() ? fmt::format("{}: reading it was interrupted", origin_)
-                                                    : fmt::format("{}: not read within the limit; raise it", origin_));
+        throw InterruptedError(watch_.interrupted()
+                                   ? fmt::format("{}: reading it was interrupted", origin_)
+                                   : fmt::format("{}: not read within the time limit; raise it", origin_));
       at_ = end + 1;
       ++line_;
       words_.clear();

@@ -1,6 +1,7 @@
 #include "cairn/core/machine/thread_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,9 +27,11 @@ void pause() {
 #endif
 }
 
-/// Waits for the condition for kSpin at most.
+/// Waits for the condition, which a thread on that core is to make true, for kSpin at most. Not where that is this core
+/// itself, as on a busy machine it may be: the other thread runs only once this one sleeps.
 template <class F>
-void spin_until(const F& condition) {
+void spin_until(int core, const F& condition) {
+  if (core == sched_getcpu()) return;
   const auto end = steady_clock::now() + kSpin;
   while (!condition() && steady_clock::now() < end) {
     for (int i = 0; i < 8; ++i) pause();
@@ -41,10 +44,12 @@ struct Loop {
   LoopBody body;
   const void* context;
   int places;                          ///< helpers that may still join; guarded by the pool's mutex
+  int core;                            ///< on which it was started
   int joined = 1;                      ///< threads so far; guarded by the pool's mutex
   Loop* next_loop = nullptr;           ///< that has places; guarded by the pool's mutex
   std::atomic<std::int64_t> next = 0;  ///< block
   std::atomic<int> helpers = 0;        ///< at work
+  std::atomic<int> helper_core = -1;   ///< of the one that joined last
   std::atomic_flag failed = {};
   std::exception_ptr failure;
 
@@ -96,7 +101,7 @@ class Pool {
       const std::lock_guard lock(mutex_);
       close(loop);
     }
-    spin_until([&] { return loop.helpers == 0; });
+    spin_until(loop.helper_core, [&] { return loop.helpers == 0; });
     if (loop.helpers > 0) {
       std::unique_lock lock(mutex_);
       done_.wait(lock, [&] { return loop.helpers == 0; });
@@ -106,8 +111,11 @@ class Pool {
  private:
   void serve() {
     std::unique_lock lock(mutex_);
+    int core = -1;  // of the loop that came last
     for (;;) {
       while (Loop* loop = open_) {
+        core = loop->core;
+        loop->helper_core = sched_getcpu();
         const int thread = loop->joined++;
         if (--loop->places == 0) close(*loop);
         ++loop->helpers;
@@ -118,7 +126,7 @@ class Pool {
         if (--loop->helpers == 0) done_.notify_all();
       }
       lock.unlock();
-      spin_until([&] { return open_ != nullptr; });
+      spin_until(core, [&] { return open_ != nullptr; });
       lock.lock();
       wake_.wait(lock, [&] { return open_ != nullptr; });
     }
@@ -147,7 +155,7 @@ class Pool {
 void run_blocks(std::int64_t n, std::int64_t block, int threads, LoopBody body, const void* context) {
   const std::int64_t blocks = (n + block - 1) / block;
   const auto helpers = static_cast<int>(std::min<std::int64_t>(threads, blocks)) - 1;
-  Loop loop{.n = n, .block = block, .body = body, .context = context, .places = helpers};
+  Loop loop{.n = n, .block = block, .body = body, .context = context, .places = helpers, .core = sched_getcpu()};
   helpers > 0 ? Pool::instance().run(loop) : loop.work(0);
   if (loop.failure) std::rethrow_exception(loop.failure);
 }

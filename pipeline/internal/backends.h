@@ -32,9 +32,7 @@ inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& out
   return kept;
 }
 
-inline runtime::Timing timing_of(const runtime::StepReport& report) {
-  return {report.seconds, report.delayed_seconds, report.preemptions};
-}
+inline runtime::Timing timing_of(const runtime::StepReport& report) { return {report.seconds, report.delays}; }
 
 /// The baseline order with a plan that took no time.
 inline runtime::Program compile_quickly(const core::Graph& graph, const runtime::CompileOptions& options) {

@@ -60,7 +60,8 @@ class HostExecutor final : public Executor {
     sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
-    delays_.emplace();  // now that all threads are there
+    step_delays_.emplace();  // now that all threads are there
+    if (options.op_delays) op_delays_.emplace();
   }
 
   const Program& program() const override { return program_; }
@@ -68,18 +69,20 @@ class HostExecutor final : public Executor {
   StepReport run(bool time_ops) override {
     StepReport report;
     if (time_ops) report.op_seconds.resize(program_.instructions.size());
+    const bool delay_ops = time_ops && options_.op_delays;
+    if (delay_ops) report.op_delays.resize(program_.instructions.size());
     begin();
-    const Delays before = delays_->now();
+    step_delays_->start();
     const auto start = std::chrono::steady_clock::now();
     for (const Instruction& instruction : program_.instructions) {
+      if (delay_ops) op_delays_->start();
       const auto op_start = std::chrono::steady_clock::now();
       execute(instruction);
       if (time_ops) report.op_seconds[static_cast<std::size_t>(instruction.step)] = seconds_since(op_start);
+      if (delay_ops) report.op_delays[static_cast<std::size_t>(instruction.step)] = op_delays_->since_start();
     }
     report.seconds = seconds_since(start);
-    const Delays delays = delays_->now() - before;
-    report.delayed_seconds = delays.seconds;
-    report.preemptions = delays.preemptions;
+    report.delays = step_delays_->since_start();
     report.measured_peak_bytes = measured_peak_bytes(program_, options_.poison, arena_.high_water(), arena_.touched());
     report.live_peak_bytes = lives_.live_peak_bytes;
     return report;
@@ -240,7 +243,7 @@ class HostExecutor final : public Executor {
   std::vector<std::span<std::byte>> byte_outputs_;
   std::vector<void*> more_outputs_;  ///< of an op, beyond the first
   std::vector<SinkDigest> sinks_;
-  std::optional<DelayClock> delays_;
+  std::optional<DelayClock> step_delays_, op_delays_;
 };
 
 }  // namespace

@@ -67,16 +67,24 @@ class CostBounding {
     if (options_.order == OrderRule::free) return longest_chain(graph_);
     return {graph_.input_order().begin(), graph_.input_order().end()};
   }
-  /// With as much of the chain as so many pairs of stages with nodes and values allow.
-  ChainStages stages(std::int64_t known, std::int64_t allowed) const {
+  /// With as much of the chain as so many pairs of stages with nodes and values allow; none where the time is over.
+  std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
     std::vector<core::NodeId> nodes = chain();
-    while (true) {
+    while (!watch_.expired_now()) {
       ChainStages stages(graph_, nodes, options_.budget, known);
       const std::int64_t size = stages.size();
       if (size <= allowed || nodes.empty()) return stages;
       const auto part = static_cast<double>(allowed) / static_cast<double>(size);
       nodes = thin_chain(graph_, nodes, static_cast<std::size_t>(static_cast<double>(nodes.size()) * part * 0.9));
     }
+    return std::nullopt;
+  }
+
+  /// About, of prices.
+  double seconds_of_round(const ChainStages& relaxation) const {
+    constexpr double kSecondsOfPair = 6e-9;  // of a stage with a node that may run there, or an input of it
+    const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
+    return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
   }
 
   /// No schedule is cheaper than `known` within the budget.
@@ -89,14 +97,18 @@ class CostBounding {
   /// The dual of the relaxation, then a search of it with that as a guide.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
+    constexpr double kLeastRounds = 4;                       // one, and what makes a bound of it
     constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work
-    const ChainStages relaxation = stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
+    const std::optional<ChainStages> found =
+        stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
+    if (!found) return;
+    const ChainStages& relaxation = *found;
     watch_.charge(graph_.node_count() + relaxation.size());
     if (!relaxation.fits()) {
       prove(known);
       return;
     }
-    if (finished()) return;
+    if (finished() || watch_.rest().seconds < kLeastRounds * seconds_of_round(relaxation)) return;
     ChainPrices prices(relaxation);
     const std::int64_t unit = relaxation.cost_unit(), base = relaxation.base_cost();
     double target = static_cast<double>(base) / static_cast<double>(unit) / 50 + 1;
@@ -136,7 +148,9 @@ class CostBounding {
   /// False where there is nothing left that it could do.
   bool solve_with_engine() {
     const std::int64_t known = known_cost();
-    const ChainStages relaxation = stages(known, options_.memory_bytes / kEngineBytesAPair);
+    const std::optional<ChainStages> found = stages(known, options_.memory_bytes / kEngineBytesAPair);
+    if (!found) return false;
+    const ChainStages& relaxation = *found;
     watch_.charge(graph_.node_count() + relaxation.size());
     if (!relaxation.fits()) {
       prove(known);

@@ -365,8 +365,8 @@ class Hierarchy {
   }
 
   int threads() const { return options_.threads > 0 ? options_.threads : core::thread_count(); }
-  /// CP-SAT's searches complement each other: a few more than there are cores find more.
-  int engine_threads() const { return std::max(threads(), 4); }
+  /// CP-SAT's searches complement each other: a few more than there are cores find more. One that was asked for is one.
+  int engine_threads() const { return threads() == 1 ? 1 : std::max(threads(), 4); }
 
   /// body(i) for i < n on several threads; what one throws is thrown again.
   template <class Body>

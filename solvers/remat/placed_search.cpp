@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 
+#include "cairn/core/machine/thread_pool.h"
 #include "cairn/core/random.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/remat/internal/annealer.h"
@@ -163,21 +162,10 @@ PlacedSolution search_placed(const core::Graph& graph, const std::vector<PlacedS
   for (int i = 0; i < count; ++i) {
     islands.push_back(std::make_unique<PlacedIsland>(graph, options, limit, random.next(), best));
   }
-  std::vector<std::exception_ptr> failures(islands.size());
-  const auto run = [&](std::size_t i) {
-    try {
-      islands[i]->run(starts, i % starts.size());
-    } catch (...) {
-      failures[i] = std::current_exception();
-    }
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < islands.size(); ++i) threads.emplace_back(run, i);
-  run(0);
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  core::parallel_blocks(count, 1, core::thread_count(), [&](std::int64_t i, std::int64_t, int) {
+    const auto island = static_cast<std::size_t>(i);
+    islands[island]->run(starts, island % starts.size());
+  });
   PlacedSolution solution;
   for (const auto& island : islands) {
     if (island->best() && (!solution.best || island->best()->cost < solution.best->cost))

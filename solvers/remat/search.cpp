@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
+#include "cairn/core/machine/thread_pool.h"
 #include "cairn/core/random.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/remat/internal/annealer.h"
@@ -194,12 +194,9 @@ class Search {
     limit.work = limit_.counts_work() ? std::min(limit.work / islands, kWork) : core::Limit::kAnyWork;
     const std::int64_t moves_left = most_moves();
     std::vector<core::Stopwatch> watches(islands_.size(), core::Stopwatch(limit));
-    std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < islands_.size(); ++i) {
-      threads.emplace_back([&, i] { islands_[i]->advance(watches[i], moves_left); });
-    }
-    islands_[0]->advance(watches[0], moves_left);
-    for (std::thread& thread : threads) thread.join();
+    core::parallel_blocks(islands, 1, core::thread_count(), [&](std::int64_t i, std::int64_t, int) {
+      islands_[static_cast<std::size_t>(i)]->advance(watches[static_cast<std::size_t>(i)], moves_left);
+    });
     for (const core::Stopwatch& one : watches) watch_.charge(std::max<std::int64_t>(one.work(), 1));
   }
 

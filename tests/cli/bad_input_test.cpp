@@ -113,6 +113,22 @@ TEST_CASE("a budget that is none says what is accepted") {
   }
 }
 
+TEST_CASE("sizes that are too large or of no unit are called that") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  check_error(run_command({"info", graph, "-b", "1e30%"}), 2, {"budget '1e30%' is too large"});
+  check_error(run_command({"info", graph, "-b", "20000PiB"}), 2, {"budget '20000PiB' is too large"});
+  const auto device = [&](const std::string& memory) {
+    return run_command({"info", graph, "--device-memory", memory});
+  };
+  CHECK(device("1PiB").code == 0);
+  CHECK(device("1e3GiB").code == 0);
+  check_error(device("1e30"), 2, {"--device-memory '1e30' is too large", "give bytes above 0"});
+  check_error(device("24GoB"), 2, {"--device-memory '24GoB' has the unknown unit 'GoB'"});
+  check_error(device("80%"), 2, {"--device-memory '80%' is a share; give bytes above 0"});
+  check_error(device("-1GiB"), 2, {"--device-memory '-1GiB' is negative"});
+}
+
 TEST_CASE("a budget below the lower bound is proved infeasible, with what is feasible") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());

@@ -19,6 +19,7 @@
 
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/folder.h"
 
 /// Runs the command `cairn` as a child process, in a folder of its own.
 namespace cairn::test {
@@ -30,37 +31,13 @@ inline std::string read_text(const std::string& path) {
   return text.str();
 }
 
+using tests::Folder;
+
 struct Outcome {
   int code = -1;  ///< exit code; -signal when a signal ended it
   std::string out, err;
 
   nlohmann::json json() const { return nlohmann::json::parse(out); }
-};
-
-/// A fresh folder, removed at the end.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "cairn-test-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  /// Writes a file and returns its path.
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(*this / name, std::ios::binary) << text;
-    return *this / name;
-  }
-
- private:
-  std::string path_;
 };
 
 /// A running `cairn`, its output caught in files.

@@ -342,7 +342,8 @@ TEST_CASE("run executes graphs without ops by the synthetic kernel") {
   CHECK(json["scheduled"]["cost_increase_pct"].get<double>() == Approx(10));
   CHECK(json["kernels"] == "synthetic");
   CHECK(json["synthetic_nodes"] == 4);
-  CHECK(json["note"] == "synthetic kernels: memory is real, arithmetic is not");
+  CHECK(json["note"].get<std::string>().starts_with(
+      "synthetic kernels: memory is real, arithmetic is not"));  // a busy machine is told behind it
   CHECK(json["digests_compared"] == 1);
   const auto table =
       test::run_command({"run", graph, "--budget", "50", "--alignment", "1", "--report", folder / "r.html"});

@@ -173,8 +173,17 @@ TEST_CASE("what has no end or cannot be read is one line") {
     REQUIRE(::chmod(graph.c_str(), 0) == 0);
     check_error(run_command({"info", graph}), 2, {"g.json: cannot be opened: Permission denied"});
   }
-  // A pipe that nobody writes to is waited for until Ctrl-C.
+  // A pipe that nobody writes to is waited for until the time is over, or Ctrl-C.
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"solve", pipe},
+                                                {"info", pipe},
+                                                {"simulate", pipe, "--random", "5", "--backend", "host"},
+                                                {"plan", graph, pipe},
+                                                {"measure", pipe}}) {
+    std::vector<std::string> limited = words;
+    limited.insert(limited.end(), {"--time-limit", "0.2s"});
+    check_error(run_command(limited), 4, {"pipe: not read within the time limit; raise it"});
+  }
   Child waiting({"info", pipe});
   // The test's own handler is there until then.
   const std::string program = "/proc/" + std::to_string(waiting.pid()) + "/exe";

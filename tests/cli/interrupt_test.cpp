@@ -72,6 +72,25 @@ TEST_CASE("an interrupted search says where its best schedule is above the budge
   }
 }
 
+TEST_CASE("Ctrl-C in info says what is known so far, as an error and in the object") {
+  const test::Folder folder;
+  const std::string path = folder.write("large.json", core::graph_to_json(large_graph()));
+  const test::Outcome outcome = interrupted({"info", path, "--time-limit", "10m", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 130);
+  const auto json = outcome.json();
+  CHECK(json["interrupted"] == true);
+  CHECK(json["exit_code"] == 130);
+  CHECK(json["error"].get<std::string>().starts_with("interrupted; the least budget known so far is "));
+  CHECK(json["least_feasible_bytes"] > 0);
+  CHECK(outcome.err.find(json["error"].get<std::string>()) != std::string::npos);
+
+  const test::Outcome shown = interrupted({"info", path, "--time-limit", "10m"});
+  CHECK(shown.code == 130);
+  CHECK(shown.out.find("least budget known") != std::string::npos);
+  CHECK(shown.err.rfind("cairn: error: interrupted; ", 0) == 0);
+}
+
 TEST_CASE("Ctrl-C in an order solver keeps the best order and exits with 130") {
   const test::Folder folder;
   const std::string large = folder.write("large.json", core::graph_to_json(large_graph()));

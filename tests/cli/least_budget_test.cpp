@@ -187,7 +187,9 @@ TEST_CASE("what a solver proves of its own schedules alone is told as that") {
   CHECK(json["lower_bound_scope"] == "input order kept in every stage, at most 2 occurrences of a node");
   CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= 15000);  // others' schedules are feasible, too
   const Json info = run_json({"info", ffn, "--solver", "moccasin", "--budget", "15000"}, 3);
-  CHECK(info["fits"].is_null());
+  CHECK(info["fits"] == false);
+  CHECK(info["fits_scope"] == "input order kept in every stage, at most 2 occurrences of a node");
+  CHECK(info["fits_with_solver"] == "auto");
   CHECK(info["verdict"].get<std::string>().find("; fits with --solver auto") != std::string::npos);
 }
 
@@ -199,6 +201,50 @@ TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
                "is 60 bytes"});
   check_error(run_command({"solve", graph, "--solver", "order", "--budget", "55"}), 3,
               {"without recomputation", "feasible is 50 bytes (83.3%), with --solver auto", "try --solver auto"});
+}
+
+TEST_CASE("what info says of fits is what its exit code says, and of which schedules") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto check = [&](const Words& options, int code, const Json& fits, const std::string& scope) {
+    CAPTURE(options);
+    const Json json = run_json(Words{"info", graph} + options, code);
+    CHECK(json["fits"] == fits);
+    CHECK(json["fits_scope"] == scope);
+  };
+  check({"--budget", "55"}, 0, true, "any schedule");
+  check({"--budget", "49"}, 3, false, "any schedule");
+  check({"--budget", "55", "--max-occurrences", "1"}, 3, false, "without recomputation");
+  check({"--budget", "55", "--order", "fixed", "--max-occurrences", "1"}, 3, false,
+        "input order kept, without recomputation");
+  check({"--budget", "55", "--solver", "order"}, 3, false, "without recomputation");
+  check({"--budget", "55", "--solver", "none"}, 4, nullptr, "any schedule");
+  CHECK(run_json({"info", graph, "--budget", "55", "--solver", "order"}, 3)["fits_with_solver"] == "auto");
+  CHECK(run_json({"info", graph, "--budget", "55", "--max-occurrences", "1"}, 3)["fits_with_solver"].is_null());
+}
+
+TEST_CASE("percentages of budgets and plans are of the baseline's peak with sizes rounded up") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const Words aligned = {"--alignment", "256"};  // 60 bytes as they are, three tensors of 256
+  const Json info = run_json(Words{"info", graph, "--budget", "100%"} + aligned);
+  CHECK(info["baseline_peak_bytes"] == 60);
+  CHECK(info["hundred_percent_bytes"] == 768);
+  CHECK(info["budget_bytes"] == 768);
+  const std::string table = run_command(Words{"info", graph} + aligned).out;
+  CHECK(table.find("60 bytes; 100% is 768 bytes, with sizes rounded up to --alignment 256\n") != std::string::npos);
+  CHECK(table.find("768 bytes, 100.0% of the baseline, with --solver") != std::string::npos);
+  const Json curve = run_json(Words{"pareto", graph, "--budgets", "150%,100%"} + aligned);
+  CHECK(curve["points"][0]["budget_pct"] == 150);
+  CHECK(curve["points"][1]["budget_pct"] == 100);
+  CHECK(run_command(Words{"pareto", graph, "--budgets", "100%"} + aligned).out.find("100.0%") != std::string::npos);
+  CHECK(run_command(Words{"solve", graph} + aligned).out.find("768 B (100.0%) at +0.00%") != std::string::npos);
+  check_error(run_command(Words{"solve", graph, "--budget", "50%"} + aligned), 3,
+              {"into 384 bytes (50.0% of the baseline peak)", "the lower bound is 768 bytes (100.0%)"});
+  // Peaks are not rounded, and nothing is where no plan is asked for.
+  CHECK(run_json(Words{"pareto", graph, "--budgets", "100%", "--peak-only"} + aligned)["points"][0]["budget_bytes"] ==
+        60);
+  CHECK(run_command({"info", graph}).out.find("100% is") == std::string::npos);
 }
 
 TEST_CASE("the least budget known is met by the solver that is named") {

@@ -92,7 +92,9 @@ TEST_CASE("an order solver's infeasible is about orders alone") {
   check_refused({"solve", graph, "--solver", "order", "--budget", "50"}, 3, {"without recomputation", "--solver auto"});
   CHECK(run_json({"solve", graph, "--solver", "auto", "--budget", "50"})["recomputed"] == 1);
   const Json info = run_json({"info", graph, "--solver", "order", "--budget", "50"}, 3);
-  CHECK(info["fits"].is_null());
+  CHECK(info["fits"] == false);
+  CHECK(info["fits_scope"] == "without recomputation");
+  CHECK(info["fits_with_solver"] == "auto");
   CHECK(info["verdict"].get<std::string>().find("fits with --solver auto") != std::string::npos);
 }
 

@@ -81,6 +81,14 @@ TEST_CASE("pareto gives the whole curve, and every output tells the same") {
   CHECK(run_json(words)["points"] == points);  // within a limit of work, always the same
 }
 
+TEST_CASE("the schedules of a curve are not written to standard output") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  check_error(run_command({"pareto", graph, "--schedules", "-"}), 2,
+              {"--schedules - is standard output, which is no folder; name one"});
+  CHECK_FALSE(std::filesystem::exists("-"));
+}
+
 TEST_CASE("pareto takes budgets, and says which cannot be met") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph());

@@ -84,6 +84,20 @@ TEST_CASE("simulate under mpirun gives the answer of one process") {
   }
 }
 
+TEST_CASE("what is noticed in a file is told once, however many processes read it") {
+  const Case test;
+  if (no_mpi(test.path)) return;
+  std::string text = test::read_text(test.path);
+  text.insert(text.find("\"nodes\""), "\"colour\":\"red\",");
+  const Outcome outcome = mpirun(3, {test.folder.write("warned.json", text), "--random", "100"}).wait();
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  const std::size_t first = outcome.err.find("cairn: warning: ");
+  REQUIRE(first != std::string::npos);
+  CHECK(outcome.err.find("colour", first) != std::string::npos);
+  CHECK(outcome.err.find("cairn: warning: ", first + 1) == std::string::npos);
+}
+
 TEST_CASE("a file of schedules gives the same rows and figures under mpirun") {
   const Case test;
   if (no_mpi(test.path)) return;

@@ -17,11 +17,11 @@
 #include "cairn/models/registry.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/seeds.h"
-#include "cairn/tests/support/show.h"
+#include "cairn/tests/support/schedules.h"
 
 using namespace cairn;
 using namespace cairn::core;
+using tests::for_each_schedule;
 using tests::for_each_seed;
 using tests::make_node;
 using tests::Random;
@@ -256,11 +256,8 @@ std::vector<std::string> layers_of_model(const std::string& name, const std::map
 }  // namespace
 
 TEST_CASE("what is in memory at a step is what the definitions say, and its parts sum to it", "[explain]") {
-  for_each_seed(3000, [](Random& random) {
-    const Graph graph = tests::random_graph(random, tests::any_graph(random));
-    const Schedule schedule = tests::random_schedule(random, graph);
+  for_each_schedule(3000, [](Random& random, const Graph& graph, const Schedule& schedule) {
     const TensorLabels labels = label_tensors(graph);
-    CAPTURE(tests::show(graph), tests::show(schedule.steps));
     const MemoryAt peak = memory_at_peak(graph, labels, schedule);
     CHECK(peak.step == reference::peak_step(graph, schedule));
     CHECK(peak.bytes == evaluate(graph, schedule).peak);
@@ -270,10 +267,7 @@ TEST_CASE("what is in memory at a step is what the definitions say, and its part
 }
 
 TEST_CASE("what was recomputed, and what that saves, is what the definitions say", "[explain]") {
-  for_each_seed(3000, [](Random& random) {
-    const Graph graph = tests::random_graph(random, tests::any_graph(random));
-    const Schedule schedule = tests::random_schedule(random, graph);
-    CAPTURE(tests::show(graph), tests::show(schedule.steps));
+  for_each_schedule(3000, [](Random&, const Graph& graph, const Schedule& schedule) {
     check_recomputation(graph, label_tensors(graph), schedule);
   });
 }

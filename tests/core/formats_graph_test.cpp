@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/folder.h"
 #include "cairn/tests/support/parse_error.h"
 
 using namespace cairn::core;
@@ -276,23 +275,20 @@ TEST_CASE("wrong node-link files are refused", "[formats]") {
 }
 
 TEST_CASE("files are replaced whole or not at all", "[formats]") {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / fmt::format("cairn_formats_test_{}", ::getpid());
-  fs::create_directories(folder);
-  const std::string path = (folder / "g.json").string();
+  const cairn::tests::Folder folder;
+  const std::string path = folder / "g.json";
 
   write_file(path, "first");
   write_file(path, std::string("sec\1ond", 7));
   CHECK(read_file(path) == std::string("sec\1ond", 7));
-  CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);
+  CHECK(folder.entries() == 1);
 
-  CHECK_THROWS_AS(write_file((folder / "no" / "such" / "folder").string(), "x"), InputError);
-  CHECK_THROWS_AS(write_file(folder.string(), "x"), InputError);
-  CHECK_THROWS_AS(read_file((folder / "missing.json").string()), InputError);
-  CHECK_THROWS_AS(read_file(folder.string()), InputError);
-  CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);
+  CHECK_THROWS_AS(write_file(folder / "no/such/folder", "x"), InputError);
+  CHECK_THROWS_AS(write_file(folder.path(), "x"), InputError);
+  CHECK_THROWS_AS(read_file(folder / "missing.json"), InputError);
+  CHECK_THROWS_AS(read_file(folder.path()), InputError);
+  CHECK(folder.entries() == 1);
 
   write_file(path, graph_to_json(rich_graph()));
   CHECK(load_graph(path).fingerprint() == rich_graph().fingerprint());
-  fs::remove_all(folder);
 }

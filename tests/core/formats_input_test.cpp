@@ -17,11 +17,13 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/folder.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::core {
 namespace {
 
+using tests::Folder;
 using tests::Random;
 
 std::string graph_file(const std::string& nodes) {
@@ -71,31 +73,6 @@ std::string gzip(const std::string& text) {
   deflateEnd(&stream);
   return packed;
 }
-
-/// A folder of the test's own.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "cairn-input-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  std::string write(const std::string& name, const std::string& text) const {
-    write_file(*this / name, text);
-    return *this / name;
-  }
-
- private:
-  std::string path_;
-};
 
 /// The environment's CAIRN_MAX_INPUT while it lives.
 class MaxInput {
@@ -351,7 +328,7 @@ TEST_CASE("reading stops at a limit of bytes, before or after they are expanded"
     CHECK(contains(error(secret), "secret: cannot be opened: Permission denied"));
   }
   const MaxInput wrong("lots");
-  CHECK(contains(error(sparse), "CAIRN_MAX_INPUT 'lots' is no size"));
+  CHECK(contains(error(sparse), "CAIRN_MAX_INPUT 'lots' is not a number of bytes"));
 }
 
 TEST_CASE("a pipe without an end stops at the limit, and a silent one when it is told to", "[formats]") {

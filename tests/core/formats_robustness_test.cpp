@@ -13,6 +13,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/plan.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/folder.h"
 
 namespace cairn::core {
 namespace {
@@ -96,10 +97,7 @@ TEST_CASE("a schedule without the graph's fingerprint says so", "[formats]") {
 }
 
 TEST_CASE("writing follows a link and keeps permissions", "[formats]") {
-  const auto folder =
-      std::filesystem::temp_directory_path() / fmt::format("cairn_formats_robustness_test_{}", ::getpid());
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+  const tests::Folder folder;
   const std::string file = folder / "file", link = folder / "link";
   write_file(file, "old");
   std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
@@ -109,7 +107,7 @@ TEST_CASE("writing follows a link and keeps permissions", "[formats]") {
   CHECK(read_file(file) == "new");
   CHECK((std::filesystem::status(file).permissions() ==
          (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write)));
-  CHECK(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()) == 2);
+  CHECK(folder.entries() == 2);
 
   // A link to a file that is not there yet, relative to the link's folder.
   std::filesystem::create_symlink("later", folder / "dangling");
@@ -118,13 +116,11 @@ TEST_CASE("writing follows a link and keeps permissions", "[formats]") {
   CHECK(read_file(folder / "later") == "made");
   std::filesystem::create_symlink("circle", folder / "circle");
   CHECK_THROWS_AS(write_file(folder / "circle", "x"), InputError);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("devices, pipes and open descriptors are written to, not replaced", "[formats]") {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / fmt::format("cairn_formats_devices_test_{}", ::getpid());
-  fs::create_directories(folder);
+  const tests::Folder folder;
 
   write_file("/dev/null", "x");
   CHECK(fs::is_character_file("/dev/null"));
@@ -147,7 +143,6 @@ TEST_CASE("devices, pipes and open descriptors are written to, not replaced", "[
   REQUIRE(::write(held, "c", 1) == 1);
   ::close(held);
   CHECK(read_file(file) == "abc");
-  fs::remove_all(folder);
 }
 
 TEST_CASE("long reads end when they are told to, with the file's name", "[formats]") {

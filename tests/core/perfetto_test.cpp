@@ -16,12 +16,11 @@
 #include "cairn/core/reference.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/seeds.h"
-#include "cairn/tests/support/show.h"
+#include "cairn/tests/support/schedules.h"
 
 using namespace cairn;
 using namespace cairn::core;
-using tests::for_each_seed;
+using tests::for_each_schedule;
 using tests::make_node;
 using tests::Random;
 
@@ -180,10 +179,8 @@ void check_tensors(const Graph& graph, const Schedule& schedule, const Trace& tr
 }  // namespace
 
 TEST_CASE("a trace has slices, counters, flows and tensors of schedule and baseline", "[formats][perfetto]") {
-  for_each_seed(500, [](Random& random) {
-    const Graph graph = tests::random_graph(random, tests::any_graph(random));
-    const Schedule schedule = tests::random_schedule(random, graph), baseline = baseline_schedule(graph);
-    CAPTURE(tests::show(graph), tests::show(schedule.steps));
+  for_each_schedule(500, [](Random& random, const Graph& graph, const Schedule& schedule) {
+    const Schedule baseline = baseline_schedule(graph);
     std::vector<double> scheduled_ns, baseline_ns;
     if (random.chance(50)) {
       const auto duration = [&] { return static_cast<double>(random.below(5'000'000)) / 997; };

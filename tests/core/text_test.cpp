@@ -61,6 +61,13 @@ TEST_CASE("parse_budget reads bytes, sizes and shares exactly", "[text]") {
   CHECK(parse_budget("1.00000000000000000000000KiB", 0) == 1024);
   CHECK(parse_budget("1e9", 0) == 1'000'000'000);
   CHECK(parse_budget("1.5E3", 0) == 1500);
+  CHECK(parse_budget("1PiB", 0) == std::int64_t{1} << 50);
+  CHECK(parse_budget("1eb", 0) == 1'000'000'000'000'000'000);
+  CHECK(parse_budget("7.5EiB", 0) == std::int64_t{15} << 59);
+  CHECK(parse_budget("1e3MiB", 0) == 1000 << 20);
+  CHECK(parse_budget("2.5e-1 KiB", 0) == 256);
+  CHECK(parse_budget("12.345e2kB", 0) == 1'234'500);
+  CHECK(parse_budget("8e1%", 100) == 80);
 }
 
 TEST_CASE("parse_budget rounds a share of the baseline up, without floating point", "[text]") {
@@ -93,7 +100,7 @@ TEST_CASE("parse_budget refuses everything else and says what is accepted", "[te
                                      "1e-1",
                                      "1e19",
                                      "1e",
-                                     "1e9GiB",
+                                     "1e10GiB",
                                      "+5",
                                      "nan",
                                      "inf",
@@ -110,6 +117,28 @@ TEST_CASE("parse_budget refuses everything else and says what is accepted", "[te
   }
   CHECK(parse_budget("80%", 0) == 0);  // any schedule of such a graph fits
   CHECK(message_of("1000%", std::int64_t{1} << 62).find("too large") != std::string::npos);
+  for (const std::string_view large : {"1e30%", "1e30", "1e30MiB", "8EiB",
+                                       "1"
+                                       "00000000000000000000000000000000"}) {
+    INFO(large);
+    CHECK(message_of(large, 1000).find("is too large") != std::string::npos);
+  }
+  CHECK(message_of("0.00000000000000000000001GiB", 1000).find("has too many digits") != std::string::npos);
+  CHECK(message_of("1e-3", 1000).find("is no whole number of bytes") != std::string::npos);
+  CHECK(message_of("1e3quux", 1000).find("has the unknown unit 'quux'") != std::string::npos);
+}
+
+TEST_CASE("size_fault says what keeps a text from being a size", "[text]") {
+  std::int64_t bytes = 0;
+  CHECK(size_fault(" 1PiB ", bytes) == "");
+  CHECK(bytes == std::int64_t{1} << 50);
+  CHECK(size_fault("80%", bytes) == "is a share");
+  CHECK(size_fault("-1GiB", bytes) == "is negative");
+  CHECK(size_fault("0", bytes) == "is not positive");
+  CHECK(size_fault("0e5", bytes) == "is not positive");
+  CHECK(size_fault("9EiB", bytes) == "is too large");
+  CHECK(size_fault("3 apples", bytes) == "has the unknown unit 'apples'");
+  CHECK(size_fault("lots", bytes) == "is not a number of bytes");
 }
 
 TEST_CASE("parse_seconds reads durations", "[text]") {

@@ -25,7 +25,7 @@ ARROWS = {
     "solvers/engines": ["core"],
     "solvers/order/device": ["core", "core/machine", "sim", "sim/device"],
     "solvers/order": ["core", "core/machine", "sim", "solvers/common", "solvers/order/device"],
-    "solvers/remat": ["core", "sim", "solvers/common", "solvers/engines", "solvers/decomposition"],
+    "solvers/remat": ["core", "core/machine", "sim", "solvers/common", "solvers/engines", "solvers/decomposition"],
     "solvers": ["core", "sim", "solvers/common", "solvers/plan", "solvers/decomposition", "solvers/engines",
                 "solvers/order", "solvers/remat"],
     "runtime": ["core", "core/machine"],
@@ -39,6 +39,8 @@ ARROWS = {
                  "pipeline/report"],
     "cli": ["core", "core/formats", "models", "sim", "solvers/common", "solvers/plan", "solvers/decomposition", "solvers",
             "runtime", "pipeline", "pipeline/report"],
+    "python": ["core", "core/formats", "models", "sim", "solvers/common", "solvers/plan", "solvers", "pipeline",
+               "pipeline/report"],
 }
 FOLDERS = [*ARROWS, "tests", "bench", "fuzz"]
 

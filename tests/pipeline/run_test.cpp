@@ -141,6 +141,31 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
   CHECK(late.comparison.identical());
 }
 
+TEST_CASE("a baseline that was begun before the schedule was known is not executed once more to warm up") {
+  const auto backend = pipeline::open_backend("host");
+  const auto graph = pipeline::prepare(*backend, small_ffn());
+  const auto decision = pipeline::decide_on_baseline(graph.prepared, {.alignment = 256});
+  std::int64_t begun = 0;  // executions of the baseline
+  const auto progress = [&](const pipeline::RunProgress& at) { begun += at.baseline && at.step == 1 ? 1 : 0; };
+  pipeline::SideBySide both(*backend, graph, 256, 0, {.repeats = 2, .progress = progress});
+  CHECK(both.warm_up(1e9) > 0);
+  CHECK(begun == 1);
+  const pipeline::RunResult result = both.run(decision);
+  CHECK(begun == 3);
+  CHECK(result.warmed_up);
+  CHECK(result.comparison.identical());
+
+  // Cut at its first step it is estimated, and executed as if nothing had been.
+  begun = 0;
+  pipeline::SideBySide cut(*backend, graph, 256, 0, {.repeats = 2, .progress = progress});
+  CHECK(cut.warm_up(-1) > 0);
+  CHECK(begun == 0);
+  const pipeline::RunResult whole = cut.run(decision);
+  CHECK(begun == 3);
+  CHECK(whole.comparison.identical());
+  CHECK(whole.baseline_run.timings.size() == 2);
+}
+
 TEST_CASE("synthetic kernels are told, with how many nodes they execute, and what they leave is called digests") {
   const auto backend = pipeline::open_backend("host");
   const core::Graph real = small_ffn().build(), synthetic = hourglass();

@@ -149,9 +149,9 @@ TEST_CASE("disturbed timings do not count, whatever their share below one") {
   for (const int every : {2, 3, 10}) {
     for (const double seconds : {7e-6, 1e-4}) {
       int runs = 0;
-      const runtime::TimedWork timed = runtime::time_work([&]() -> runtime::Timing {
+      const runtime::TimedWork timed = runtime::time_work([&]() -> std::vector<runtime::Timing> {
         const bool hit = ++runs % every == 0;
-        return {seconds * (1 + 0.01 * (runs % 5)) + (hit ? 4e-3 : 0), 0, 0};
+        return {{seconds * (1 + 0.01 * (runs % 5)) + (hit ? 4e-3 : 0)}};
       });
       INFO(every << " " << seconds);
       CHECK(timed.seconds >= seconds);
@@ -164,25 +164,73 @@ TEST_CASE("disturbed timings do not count, whatever their share below one") {
   }
 }
 
-TEST_CASE("where every timing is disturbed, the least counts, and repeats end") {
+TEST_CASE("where every timing is disturbed, what they take without their delays counts, and repeats end") {
+  for (const int threads : {1, 2, 8}) {
+    CAPTURE(threads);
+    int runs = 0;
+    const runtime::TimedWork waited = runtime::time_work(
+        [&]() -> std::vector<runtime::Timing> {
+          // 1 ms of work, and each of the threads waits for another 2 to 4 ms.
+          const double waits = 1e-3 * (2 + ++runs % 3);
+          return {{1e-3 + waits, {waits * threads, 1, threads}}};
+        },
+        {.seconds = 0.02, .most_effort = 2});
+    CHECK(waited.disturbed);
+    CHECK(waited.seconds == Approx(1e-3));
+    CHECK(waited.timings <= 11);  // 40 ms
+    CHECK(waited.repeated == waited.timings);
+  }
+}
+
+TEST_CASE("where many timings are disturbed, the least of the others counts") {
   int runs = 0;
-  const runtime::TimedWork waited = runtime::time_work(
-      [&]() -> runtime::Timing {
-        const double seconds = 1e-3 * (2 + ++runs % 3);
-        return {seconds, 0.9 * seconds, 1};
-      },
-      {.seconds = 0.02, .most_effort = 3});
-  CHECK(waited.disturbed);
-  CHECK(waited.seconds == Approx(2e-3));
-  CHECK(waited.timings <= 21);  // 60 ms
-  CHECK(waited.repeated == waited.timings);
+  const runtime::TimedWork timed = runtime::time_work([&]() -> std::vector<runtime::Timing> {
+    // A bit more than 1 ms; mostly far more, and between the two a few that are hardly delayed.
+    constexpr double kSeconds[] = {5e-3, 1.9e-3, 5e-3, 5e-3, 1.1e-3, 5e-3};
+    return {{kSeconds[runs++ % 6]}};
+  });
+  CHECK(timed.repeated > timed.timings / 2);
+  CHECK(timed.seconds == Approx(1.1e-3));
+}
+
+TEST_CASE("where a thread mostly waits for the core of another, what the two take without that counts") {
+  // 1 ms on two cores: one thread alone takes 2 ms, and where both share a core each waits for the other.
+  int runs = 0;
+  const runtime::TimedWork timed = runtime::time_work([&]() -> std::vector<runtime::Timing> {
+    return ++runs % 2 == 0 ? std::vector<runtime::Timing>{{2e-3, {0, 0, 2}}}
+                           : std::vector<runtime::Timing>{{2.2e-3, {2.2e-3, 1, 2}}};
+  });
+  CHECK(3 * timed.repeated > timed.timings);
+  CHECK(timed.seconds == Approx(1.1e-3));
+}
+
+TEST_CASE("one of two threads that waits costs half of that") {
+  // The other one does its part of the work meanwhile.
+  CHECK(runtime::Timing{3e-3, {2e-3, 1, 2}}.undelayed_seconds() == Approx(2e-3));
+  CHECK(runtime::Timing{3e-3, {2e-3, 1, 1}}.undelayed_seconds() == Approx(1e-3));
+  CHECK(runtime::Timing{3e-3}.undelayed_seconds() == Approx(3e-3));
+}
+
+TEST_CASE("equal parts of an execution are timed each, and judged each") {
+  // A time slice of somebody else's in each execution, but in one of its eight parts alone.
+  int runs = 0;
+  const runtime::TimedWork timed = runtime::time_work([&] {
+    std::vector<runtime::Timing> parts(8, {1e-3});
+    parts[static_cast<std::size_t>(++runs % 8)].seconds += 4e-3;
+    return parts;
+  });
+  CHECK(timed.seconds == Approx(1e-3));
+  CHECK_FALSE(timed.disturbed);
+  CHECK(runs == 4);  // one to warm up, 21 ms undisturbed
+  CHECK(timed.timings == 24);
+  CHECK(timed.repeated == 3);
 }
 
 TEST_CASE("timing ends when its time is over, with what there is") {
   int runs = 0;
-  const auto run = [&]() -> runtime::Timing {
+  const auto run = [&]() -> std::vector<runtime::Timing> {
     ++runs;
-    return {0.3, 0, 0};
+    return {{0.3}};
   };
   CHECK(runtime::time_work(run, {.expired = [] { return true; }}).seconds == Approx(0.3));
   CHECK(runs == 1);  // it did not even warm up

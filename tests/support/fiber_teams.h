@@ -1,5 +1,6 @@
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace cairn::tests {
@@ -66,20 +68,29 @@ class FiberTeams {
     int rank_;
   };
 
+  FiberTeams() = default;
+  ~FiberTeams() {
+    for (const auto& fiber : fibers_) {
+      if (fiber->stack) spare_stacks().push_back(std::move(fiber->stack));
+    }
+  }
+  FiberTeams(const FiberTeams&) = delete;
+  FiberTeams& operator=(const FiberTeams&) = delete;
+
   /// body(team) on `size` threads. Throws std::logic_error where they do not all come to the same syncs.
   void run(int size, std::byte* shared, bool reverse, const std::function<void(const Team&)>& body) {
     size_ = size;
     shared_ = shared;
     slots_.resize(static_cast<std::size_t>(size) * kSlot);
-    fibers_.resize(static_cast<std::size_t>(size));
+    while (fibers_.size() < static_cast<std::size_t>(size)) fibers_.push_back(std::make_unique<Fiber>());
     body_ = &body;
     for (int rank = 0; rank < size; ++rank) start(rank);
     for (int done = 0; done < size;) {
       done = 0;
       for (int i = 0; i < size; ++i) {
         current_ = reverse ? size - 1 - i : i;
-        Fiber& fiber = fibers_[static_cast<std::size_t>(current_)];
-        if (!fiber.done) swapcontext(&scheduler_, &fiber.context);
+        Fiber& fiber = *fibers_[static_cast<std::size_t>(current_)];
+        if (!fiber.done) go(scheduler_, fiber.at);
         done += fiber.done ? 1 : 0;
       }
       if (done != 0 && done != size) throw std::logic_error("some threads of a team left while others wait at a sync");
@@ -89,36 +100,73 @@ class FiberTeams {
  private:
   static constexpr std::size_t kSlot = 128;
   static constexpr std::size_t kStack = 64 * 1024;
+  /// Where a coroutine is.
+  struct Place {
+    ucontext_t context;  ///< where it begins
+    jmp_buf jump;        ///< where it was left
+    bool begun = false;
+  };
+  using Stack = std::unique_ptr<std::byte[]>;
   struct Fiber {
-    ucontext_t context;
-    std::unique_ptr<std::byte[]> stack;
-    bool done = false;
+    Place at;
+    Stack stack;
+    bool done = true;
   };
 
+  /// Kept, as a machine with a thousand threads is made for every other check; memory that is not touched costs
+  /// nothing.
+  static std::vector<Stack>& spare_stacks() {
+    static thread_local std::vector<Stack> stacks;
+    return stacks;
+  }
+  static Stack new_stack() {
+    std::vector<Stack>& spare = spare_stacks();
+    if (spare.empty()) return std::make_unique_for_overwrite<std::byte[]>(kStack);
+    Stack stack = std::move(spare.back());
+    spare.pop_back();
+    return stack;
+  }
+
+  /// Leaves one coroutine and goes on with another. swapcontext does two system calls each time, which takes ten times
+  /// as long; but jumps between stacks are not what sanitizers and glibc's checks expect.
+  static void go(Place& from, Place& to) {
+#if defined(__SANITIZE_ADDRESS__) || (defined(_FORTIFY_SOURCE) && _FORTIFY_SOURCE > 0)
+    swapcontext(&from.context, &to.context);
+#else
+    if (_setjmp(from.jump) != 0) return;
+    if (std::exchange(to.begun, true)) _longjmp(to.jump, 1);
+    setcontext(&to.context);
+#endif
+  }
+
   void start(int rank) {
-    Fiber& fiber = fibers_[static_cast<std::size_t>(rank)];
-    if (!fiber.stack) fiber.stack = std::make_unique<std::byte[]>(kStack);
-    fiber.done = false;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStack;
-    fiber.context.uc_link = &scheduler_;
+    Fiber& fiber = *fibers_[static_cast<std::size_t>(rank)];
+    if (std::exchange(fiber.done, false) && fiber.stack) return;  // it waits for its next body
+    if (!fiber.stack) fiber.stack = new_stack();
+    fiber.at.begun = false;
+    getcontext(&fiber.at.context);
+    fiber.at.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.at.context.uc_stack.ss_size = kStack;
+    fiber.at.context.uc_link = nullptr;
     const auto self = reinterpret_cast<std::uintptr_t>(this);
-    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&FiberTeams::enter), 2,
+    makecontext(&fiber.at.context, reinterpret_cast<void (*)()>(&FiberTeams::enter), 2,
                 static_cast<unsigned>(self & 0xFFFFFFFFU), static_cast<unsigned>(self >> 32));
   }
 
-  static void enter(unsigned low, unsigned high) {
+  [[noreturn]] static void enter(unsigned low, unsigned high) {
     auto* teams = reinterpret_cast<FiberTeams*>((static_cast<std::uintptr_t>(high) << 32) | low);
     const int rank = teams->current_;
-    (*teams->body_)(Team(*teams, rank));
-    teams->fibers_[static_cast<std::size_t>(rank)].done = true;
+    for (;;) {
+      (*teams->body_)(Team(*teams, rank));
+      teams->fibers_[static_cast<std::size_t>(rank)]->done = true;
+      teams->yield();
+    }
   }
 
-  void yield() { swapcontext(&fibers_[static_cast<std::size_t>(current_)].context, &scheduler_); }
+  void yield() { go(fibers_[static_cast<std::size_t>(current_)]->at, scheduler_); }
 
-  ucontext_t scheduler_{};
-  std::vector<Fiber> fibers_;
+  Place scheduler_{.context = {}, .jump = {}, .begun = true};
+  std::vector<std::unique_ptr<Fiber>> fibers_;  // contexts point into themselves
   std::vector<std::byte> slots_;
   const std::function<void(const Team&)>* body_ = nullptr;
   std::byte* shared_ = nullptr;

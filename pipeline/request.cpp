@@ -1,0 +1,72 @@
+#include "cairn/pipeline/request.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "cairn/core/cost_unit.h"
+#include "cairn/core/error.h"
+
+namespace cairn::pipeline {
+namespace {
+
+/// "10%": of the baseline's cost, on top of it; "1.1x": times it; or a cost. Throws InputError.
+std::int64_t parse_cost(const std::string& text, std::int64_t baseline) {
+  std::int64_t whole = 0;
+  const char* last = text.data() + text.size();
+  if (std::from_chars(text.data(), last, whole) == std::from_chars_result{last, {}} && whole >= 0) return whole;
+  double number = 0;
+  std::size_t end = 0;
+  try {
+    number = std::stod(text, &end);
+  } catch (const std::exception&) {
+  }
+  const std::string unit = text.substr(end);
+  const double cost = unit == "%"   ? (1 + number / 100) * static_cast<double>(baseline)
+                      : unit == "x" ? number * static_cast<double>(baseline)
+                                    : number;
+  if (unit.empty() && number != std::floor(number)) end = 0;  // costs are whole
+  const bool known_unit = unit.empty() || unit == "%" || unit == "x";
+  if (end == 0 || !known_unit || !std::isfinite(cost) || number < 0 || cost >= 9e18)
+    throw core::InputError(fmt::format(
+        "--max-cost '{}' is no cost; give 10% (above the baseline's {}), 1.1x (times it), or a cost as 12345", text,
+        baseline));
+  // What costs that many percent more to the unit is within; the product may be a hair below.
+  return static_cast<std::int64_t>(cost * (1 + 1e-12) + 1e-9);
+}
+
+}  // namespace
+
+Task make_task(core::Graph graph, std::string_view name, const Request& request) {
+  const bool least = request.budget == "min";
+  if (!request.budget.empty() && !request.max_cost.empty())
+    throw core::InputError("--budget and --max-cost both limit the search; drop one of them");
+  if (request.peak_only && request.budget.empty())
+    throw core::InputError("--peak-only is about a --budget; give one, or drop it");
+  const std::int64_t alignment = request.alignment > 0 ? request.alignment : default_alignment(graph);
+  Problem problem(std::move(graph), least ? "" : request.budget, name, request.peak_only ? 1 : alignment);
+  Objective objective = Objective::least_peak;
+  std::optional<std::int64_t> most;
+  if (!request.max_cost.empty()) {
+    objective = Objective::within_cost;
+    most = parse_cost(request.max_cost, problem.baseline.cost);
+  } else if (problem.budget) {
+    objective = request.peak_only ? Objective::within_peak : Objective::within_budget;
+  } else if (least && !request.peak_only) {
+    objective = Objective::least_budget;
+  } else if (!least && request.solver == "auto") {
+    objective = Objective::knee;
+  }
+  return {std::move(problem), objective, alignment, most};
+}
+
+std::string unaffordable_text(const Task& task) {
+  const core::CostUnit& unit = task.problem.graph.cost_unit();
+  return fmt::format("no schedule of '{}' costs {} or less: running every node once costs {}", task.problem.name,
+                     core::cost_text(task.max_cost.value(), unit), core::cost_text(task.problem.baseline.cost, unit));
+}
+
+}  // namespace cairn::pipeline

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cairn/core/graph.h"
+#include "cairn/pipeline/objective.h"
+
+namespace cairn::pipeline {
+
+/// What is looked for, in people's words.
+struct Request {
+  std::string budget;           ///< as core::parse_budget reads it; `min`: the least there is; empty: none
+  std::string max_cost;         ///< 10% above the baseline's cost, 1.1x, or a cost as 12345; empty: none
+  bool peak_only = false;       ///< the budget is on the peak of the schedule, whatever the height of its plan
+  std::int64_t alignment = 0;   ///< of plans, in bytes; 0: default_alignment
+  std::string solver = "auto";  ///< without budget and cost, `auto` looks for the knee, others for the least peak
+};
+
+/// `name`: for a graph that has none. Throws InputError. A task that is unaffordable() is not to be searched. O(n + m).
+Task make_task(core::Graph graph, std::string_view name, const Request& request);
+
+/// "no schedule of 'g' costs 5 ns or less: ..." of a task that is unaffordable().
+std::string unaffordable_text(const Task& task);
+
+}  // namespace cairn::pipeline

@@ -1,0 +1,353 @@
+#include "cairn/pipeline/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cairn/core/cost_unit.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
+#include "cairn/core/text.h"
+
+namespace cairn::pipeline {
+namespace {
+
+/// `bound` is at least what `needs` explains; a search proved the rest.
+std::string reason_of(const core::Graph& graph, const core::PeakBound& needs, std::int64_t bound) {
+  const std::string text = core::describe(graph, needs);
+  return bound > needs.bytes
+             ? fmt::format("the search proved it; any schedule needs {}, as {}", bytes_text(needs.bytes), text)
+             : text;
+}
+
+std::string least_text(const Problem& problem, const LeastBudget& least) {
+  return fmt::format("the least budget known feasible is {}, with --solver {}",
+                     baseline_share_text(problem, least.bytes), least.solver);
+}
+
+std::string gap_text(const Task& task, const Answer& answer) {
+  const Gap gap = gap_of(task, answer);
+  const std::string scope = scope_text(gap.bound.scope);
+  const auto text = [&](std::string_view of, const std::string& bound) {
+    return fmt::format("{} at most {:.2f}% above the optimum: no schedule{}", of, gap.pct(), bound);
+  };
+  if (gap.of == Gap::Of::plan)
+    return text("planned bytes", fmt::format("{} is planned below {}", scope, bytes_text(gap.bound.value)));
+  if (gap.of == Gap::Of::peak)
+    return text("peak", fmt::format("{}{} has a peak below {}", scope,
+                                    task.max_cost ? fmt::format(" that costs no more than {}",
+                                                                cost_with_unit(task.problem, *task.max_cost))
+                                                  : "",
+                                    bytes_text(gap.bound.value)));
+  const std::string within = answer.curve ? fmt::format(" whose plan fits into {}",
+                                                        bytes_text(answer.curve->points[*answer.curve->knee].budget))
+                                          : " within the budget";
+  return text("cost",
+              fmt::format("{}{} costs less than {}", within, scope, cost_with_unit(task.problem, gap.bound.value)));
+}
+
+std::string side_text(const Problem& problem, const CurvePoint* point, std::string_view none) {
+  if (point == nullptr) return std::string(none);
+  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory), share_pct(problem, point->memory),
+                     increase_pct(point->evaluation.cost, problem.baseline.cost));
+}
+
+}  // namespace
+
+BesideKnee beside_knee(const Curve& curve) {
+  const std::size_t knee = curve.knee.value();
+  BesideKnee sides;
+  const auto differs = [&](const CurvePoint& point) {
+    return point.known() && point.memory != curve.points[knee].memory;
+  };
+  for (std::size_t i = knee; i-- > 0 && sides.more_memory == nullptr;) {
+    if (differs(curve.points[i])) sides.more_memory = &curve.points[i];
+  }
+  for (std::size_t i = knee + 1; i < curve.points.size() && sides.less_memory == nullptr; ++i) {
+    if (differs(curve.points[i])) sides.less_memory = &curve.points[i];
+  }
+  return sides;
+}
+
+std::string format_table(const Rows& rows, bool header) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c)
+      widths[c] = std::max(widths[c], core::display_width(core::printable(row[c])));
+  }
+  std::string text;
+  const auto append = [&](const std::vector<std::string>& row) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string cell = core::printable(row[c]);
+      text += cell;
+      if (c + 1 < row.size()) text += std::string(widths[c] - core::display_width(cell) + 2, ' ');
+    }
+    text += '\n';
+  };
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    append(rows[r]);
+    if (r == 0 && header) {
+      std::vector<std::string> rule;
+      for (const std::size_t width : widths) rule.emplace_back(width, '-');
+      append(rule);
+    }
+  }
+  return text;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  if (bytes > -1024 && bytes < 1024) return fmt::format("{} bytes", bytes);
+  return fmt::format("{} ({} bytes)", core::format_bytes(bytes), bytes);
+}
+
+std::string baseline_share_text(const Problem& problem, std::int64_t bytes, bool in_full) {
+  std::string text = bytes_text(bytes);
+  if (problem.hundred_percent == 0) return text;
+  const std::string share = fmt::format("{:.1f}%{}", share_pct(problem, bytes), in_full ? " of the baseline peak" : "");
+  if (text.back() != ')') return fmt::format("{} ({})", text, share);
+  text.pop_back();
+  return fmt::format("{}, {})", text, share);
+}
+
+std::string cost_with_unit(const Problem& problem, std::int64_t cost) {
+  return core::cost_text(cost, problem.graph.cost_unit());
+}
+
+std::string baseline_cost_text(const Problem& problem) {
+  const std::string& source = problem.graph.cost_unit().source;
+  return cost_with_unit(problem, problem.baseline.cost) + (source.empty() ? "" : fmt::format(" ({})", source));
+}
+
+std::string baseline_peak_text(const Problem& problem, std::int64_t alignment) {
+  std::string text = bytes_text(problem.baseline.peak);
+  if (problem.hundred_percent != problem.baseline.peak)
+    text += fmt::format("; 100% is {}, with sizes rounded up to --alignment {}", bytes_text(problem.hundred_percent),
+                        alignment);
+  return text;
+}
+
+double share_pct(const Problem& problem, std::int64_t bytes) {
+  return 100 + increase_pct(bytes, problem.hundred_percent);
+}
+
+double increase_pct(std::int64_t value, std::int64_t base) {
+  if (base == 0) return 0;
+  return 100.0 * static_cast<double>(value - base) / static_cast<double>(base);
+}
+
+std::string lower_bound_reason(const Problem& problem) {
+  return reason_of(problem.graph, core::explain_peak_lower_bound(problem.graph), problem.lower_bound);
+}
+
+std::string bound_text(const Problem& problem) {
+  const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
+  const std::string by = needs.bytes < problem.lower_bound ? ", as the search proved"
+                         : needs.node == core::kNoNode     ? ", set by what is kept"
+                                                       : fmt::format(", set by '{}'", problem.graph.name(needs.node));
+  return fmt::format("the lower bound is {}{}", baseline_share_text(problem, problem.lower_bound), by);
+}
+
+std::string rounding_text(const Problem& problem) {
+  return problem.rounded_to > 1 ? fmt::format(" with sizes rounded up to --alignment {}", problem.rounded_to) : "";
+}
+
+std::string stop_text(solvers::Stop stop) {
+  switch (stop) {
+    case solvers::Stop::proved:
+      return "by a proof that nothing is better";
+    case solvers::Stop::stagnated:
+      return "as a long search brought nothing; a larger --time-limit searches longer";
+    case solvers::Stop::limit:
+      return "by the limit; a larger one may bring more";
+    case solvers::Stop::interrupted:
+      return "by Ctrl-C";
+    case solvers::Stop::ended:
+      break;
+  }
+  return "as the solver had nothing left to try";
+}
+
+std::string scope_text(const solvers::Scope& scope) {
+  if (scope == solvers::kAnySchedule) return "";
+  const std::string text = solvers::describe(scope);
+  return scope == solvers::kWithoutRecomputation ? " " + text : fmt::format(" ({})", text);
+}
+
+std::string not_found_text(const Problem& problem, const LeastBudget& least, solvers::Stop stop) {
+  const std::string ended = fmt::format("the search ended {}", stop_text(stop));
+  if (!problem.budget)
+    return fmt::format("found no schedule of '{}' within the limit; {}; raise --time-limit", problem.name, ended);
+  const bool time_helps = stop == solvers::Stop::limit || stop == solvers::Stop::stagnated;
+  return fmt::format("found no schedule of '{}' within {}{}, and none is excluded: {}; {}; {}; raise --budget{}",
+                     problem.name, baseline_share_text(problem, *problem.budget, true), rounding_text(problem),
+                     bound_text(problem), ended, least_text(problem, least),
+                     time_helps ? " or --time-limit, or try another --solver" : ", or try another --solver");
+}
+
+std::string infeasible_text(const Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
+                            const solvers::Bound& proved, const LeastBudget& least) {
+  const std::int64_t budget = problem.budget.value_or(0);
+  const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
+  // What one node needs excludes every schedule, whatever the search proved of some.
+  const solvers::Bound bound = budget < needs.bytes && proved.scope != solvers::kAnySchedule
+                                   ? solvers::Bound{needs.bytes, solvers::kAnySchedule}
+                                   : solvers::Bound{std::max(needs.bytes, proved.value), proved.scope};
+  std::string others;
+  if (!bound.scope.contains(asked)) {
+    others = fmt::format("; other schedules may fit, which solver '{}' leaves out: try --solver auto", solver.name);
+  } else if (bound.scope != solvers::kAnySchedule) {
+    others = "; other schedules may fit, which --order or --max-occurrences leaves out";
+  }
+  return fmt::format("no schedule of '{}'{} fits into {}{}: the lower bound is {}: {}; {}{}", problem.name,
+                     scope_text(bound.scope), baseline_share_text(problem, budget, true), rounding_text(problem),
+                     baseline_share_text(problem, bound.value), reason_of(problem.graph, needs, bound.value),
+                     least_text(problem, least), others);
+}
+
+std::string proved_text(const Task& task, const Answer& answer) {
+  const solvers::Solution& solution = answer.found.solution;
+  const Gap gap = gap_of(task, answer);
+  const std::string scope = scope_text(gap.bound.scope);
+  switch (task.objective) {
+    case Objective::within_budget:
+    case Objective::within_peak:
+      return fmt::format("no schedule{} within the budget costs less", scope);
+    case Objective::within_cost:
+      return fmt::format("no schedule{} that costs no more than {} has a lower peak", scope,
+                         cost_with_unit(task.problem, *task.max_cost));
+    case Objective::least_peak:
+      return fmt::format("no schedule{} has a lower peak{}", scope,
+                         solution.stop == solvers::Stop::proved ? ", and none of this peak costs less"
+                                                                : "; its cost is not proved least");
+    case Objective::least_budget:
+      return fmt::format("no schedule{} has a lower plan{}", scope,
+                         solution.stop == solvers::Stop::proved ? ", and none that fits into it costs less"
+                                                                : "; its cost is not proved least");
+    case Objective::knee:
+      break;
+  }
+  if (gap.value == task.problem.baseline.cost)
+    return "no schedule costs less, whatever memory it has; one of this cost may have a lower peak";
+  return fmt::format("no schedule{} whose plan fits into {} costs less", scope,
+                     bytes_text(answer.curve->points[*answer.curve->knee].budget));
+}
+
+std::vector<std::string> proof_row(const Task& task, const Answer& answer) {
+  const bool proved = answer.found.solution.status == solvers::Status::optimal;
+  return proved ? std::vector<std::string>{"proved", proved_text(task, answer)}
+                : std::vector<std::string>{"gap", gap_text(task, answer)};
+}
+
+Problem problem_of_failure(const Task& task, const Answer& answer) {
+  // What does not fit as it is does not because of rounding.
+  const bool rounded = task.problem.budget && *task.problem.budget >= task.problem.lower_bound;
+  Problem problem = rounded ? task.searched() : task.problem;
+  problem.lower_bound = std::max(problem.lower_bound, answer.found.solution.peak_bound.value);
+  return problem;
+}
+
+std::string failure_text(const Task& task, const solvers::SolverInfo& solver, const solvers::Scope& asked,
+                         const Answer& answer, const LeastBudget& least, std::string_view other) {
+  const Problem problem = problem_of_failure(task, answer);
+  const solvers::Solution& solution = answer.found.solution;
+  if (solution.status == solvers::Status::infeasible)
+    return infeasible_text(problem, solver, asked, solution.peak_bound, least);
+  const std::string ended = fmt::format("the search ended {}", stop_text(solution.stop));
+  if (task.max_cost)
+    return fmt::format("found no schedule of '{}' that costs no more than {}; {}; raise --max-cost", problem.name,
+                       cost_with_unit(task.problem, *task.max_cost), ended);
+  if (answer.plan_alone_misses(problem.budget))
+    return fmt::format(
+        "found no schedule of '{}' whose plan fits into {}{}: the lowest plan needs {}, and {}; {}; raise --budget or "
+        "--time-limit{}",
+        problem.name, baseline_share_text(problem, *problem.budget, true), rounding_text(problem),
+        baseline_share_text(problem, answer.plan->bytes), bound_text(problem), ended, other);
+  std::string message = not_found_text(problem, least, solution.stop);
+  if (answer.plan)
+    message += fmt::format("; the best so far is planned with {}", baseline_share_text(problem, answer.plan->bytes));
+  return message;
+}
+
+std::string answer_table(const Task& task, std::string_view solver, const Answer& answer) {
+  const Problem& problem = task.problem;
+  const core::Graph& graph = problem.graph;
+  const solvers::Solution& solution = answer.found.solution;
+  const core::Evaluation found = core::evaluate(graph, solution.schedule);
+  Rows rows = {{"graph", fmt::format("{}: {} nodes, {} edges", problem.name, graph.node_count(), graph.edge_count())},
+               {"solver", fmt::format("{}: {} in {:.2f} s, ended {}", solver, solvers::to_string(solution.status),
+                                      answer.found.seconds, stop_text(solution.stop))}};
+  if (answer.curve) {
+    const BesideKnee sides = beside_knee(*answer.curve);
+    rows.push_back({"knee", side_text(problem, &answer.curve->points[*answer.curve->knee], "") +
+                                ": no budget was given; --budget min is the least there is"});
+    rows.push_back({"beside it", fmt::format("{}; {}", side_text(problem, sides.more_memory, "nothing is cheaper"),
+                                             side_text(problem, sides.less_memory, "nothing lower is known"))});
+  }
+  if (problem.budget) rows.push_back({"budget", bytes_text(*problem.budget)});
+  if (task.max_cost)
+    rows.push_back({"cost limit", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, *task.max_cost),
+                                              increase_pct(*task.max_cost, problem.baseline.cost))});
+  rows.push_back(
+      {"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(found.peak),
+                           100 + increase_pct(found.peak, problem.baseline.peak), bytes_text(problem.baseline.peak))});
+  std::string planned = fmt::format("{}, with --alignment {}", bytes_text(answer.plan->bytes), task.alignment);
+  if (problem.budget && answer.plan->bytes > *problem.budget)
+    planned += fmt::format("; {:.1f}% above the budget, which is on the peak alone",
+                           increase_pct(answer.plan->bytes, *problem.budget));
+  rows.push_back({"planned", planned});
+  rows.push_back({"lower bound", bytes_text(problem.lower_bound) + scope_text(solution.scope)});
+  rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, found.cost),
+                                      increase_pct(found.cost, problem.baseline.cost))});
+  rows.push_back(proof_row(task, answer));
+  rows.push_back({"steps", fmt::format("{}, {} of them recomputed", solution.schedule.length(), found.recomputed)});
+  rows.push_back({"resident", bytes_text(graph.resident_bytes()) + ", beside the budget"});
+  return format_table(rows);
+}
+
+std::string curve_table(const Problem& problem, std::int64_t alignment, const Curve& curve) {
+  Rows rows = {{"budget", "of baseline", "planned", "peak",
+                fmt::format("cost ({})", core::to_string(problem.graph.cost_unit())), "increase", "at least", "gap",
+                "status", ""}};
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const CurvePoint& point = curve.points[i];
+    const auto increase = [&](std::int64_t cost) {
+      return fmt::format("{:+.2f}%", increase_pct(cost, problem.baseline.cost));
+    };
+    std::vector<std::string> row = {std::to_string(point.budget),
+                                    fmt::format("{:.1f}%", share_pct(problem, point.budget))};
+    if (point.known()) {
+      const std::int64_t cost = point.evaluation.cost;
+      row.insert(row.end(),
+                 {curve.peak_only ? "-" : core::format_bytes(point.memory), core::format_bytes(point.evaluation.peak),
+                  std::to_string(cost), increase(cost), increase(point.cost_bound.value),
+                  fmt::format("{:.2f}%", gap_pct(cost, point.cost_bound))});
+    } else {
+      row.insert(row.end(), 6, "-");
+    }
+    row.insert(row.end(), {std::string(solvers::to_string(point.status)), curve.knee == i ? "<- knee" : ""});
+    rows.push_back(std::move(row));
+  }
+  const core::Graph& graph = problem.graph;
+  std::string text = fmt::format("{}: {} nodes, {} edges; baseline peak {}, cost {}; alignment {}\n\n", problem.name,
+                                 graph.node_count(), graph.edge_count(), baseline_peak_text(problem, alignment),
+                                 baseline_cost_text(problem), alignment);
+  text += format_table(rows, true) + "\n";
+  if (curve.knee) text += fmt::format("the knee is {}\n", kKneeDefinition);
+  return text +
+         fmt::format("stopped after {:.2f} s, {} passes, {}\n", curve.seconds, curve.passes, stop_text(curve.stop));
+}
+
+std::string no_points_text(const Problem& problem, const Curve& curve) {
+  const std::int64_t most = curve.points.front().budget;
+  const bool proved = curve.points.front().status == solvers::Status::infeasible;
+  return fmt::format(
+      "{} '{}' {} {}, the largest of the budgets: the lower bound is {}, and {} are known to do; {}raise --budgets{}",
+      proved ? "no schedule of" : "found no schedule of", problem.name,
+      proved || curve.peak_only ? "fits into" : "whose plan fits into", baseline_share_text(problem, most, true),
+      baseline_share_text(problem, curve.peak_bound.value), baseline_share_text(problem, curve.least_memory),
+      proved ? "" : fmt::format("the search ended {}; ", stop_text(curve.stop)), proved ? "" : " or --time-limit");
+}
+
+}  // namespace cairn::pipeline

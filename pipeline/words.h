@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/pipeline/least_budget.h"
+#include "cairn/pipeline/objective.h"
+#include "cairn/pipeline/pareto.h"
+#include "cairn/pipeline/problem.h"
+#include "cairn/solvers/common/bound.h"
+#include "cairn/solvers/registry.h"
+
+/// What is said to people of problems and answers. Options are named as the command's: `--time-limit`.
+namespace cairn::pipeline {
+
+/// What tables are printed from; the first cell of a row names it.
+using Rows = std::vector<std::vector<std::string>>;
+/// Rows of cells in aligned columns; the first row is underlined when `header` is set.
+std::string format_table(const Rows& rows, bool header = false);
+
+// --- numbers ---
+
+/// "1.50 KiB (1536 bytes)", "20 bytes".
+std::string bytes_text(std::int64_t bytes);
+/// The same with its share of Problem::hundred_percent: "1.50 KiB (1536 bytes, 75.0% of the baseline peak)", or shorter
+/// "(1536 bytes, 75.0%)".
+std::string baseline_share_text(const Problem& problem, std::int64_t bytes, bool in_full = false);
+/// "12345 ns", "12345 cost units": in the unit of the problem's graph.
+std::string cost_with_unit(const Problem& problem, std::int64_t cost);
+/// That of the baseline, and where the graph's costs come from.
+std::string baseline_cost_text(const Problem& problem);
+/// The baseline's peak and, where sizes are rounded up, what percentages are of.
+std::string baseline_peak_text(const Problem& problem, std::int64_t alignment);
+/// Percent of Problem::hundred_percent.
+double share_pct(const Problem& problem, std::int64_t bytes);
+/// 100 * (value - base) / base; 0 where base is 0.
+double increase_pct(std::int64_t value, std::int64_t base);
+
+// --- bounds ---
+
+/// Why no schedule has less than the problem's lower bound, in a line: the tensors that one node needs together, or
+/// that the search proved more.
+std::string lower_bound_reason(const Problem& problem);
+/// "the lower bound is 1.50 KiB (1536 bytes, 75.0%), set by 'conv1'".
+std::string bound_text(const Problem& problem);
+/// " with sizes rounded up to --alignment 256" where the problem was and that changed its figures.
+std::string rounding_text(const Problem& problem);
+/// Why a search came back, in words.
+std::string stop_text(solvers::Stop stop);
+/// " without recomputation", " (input order kept)", ...; empty for any schedule.
+std::string scope_text(const solvers::Scope& scope);
+
+// --- answers ---
+
+/// The points on both sides of a curve's knee that need other memory; nullptr: there is none.
+struct BesideKnee {
+  const CurvePoint *more_memory = nullptr, *less_memory = nullptr;
+};
+/// The curve must have a knee.
+BesideKnee beside_knee(const Curve& curve);
+
+/// What a success's status `optimal` means.
+std::string proved_text(const Task& task, const Answer& answer);
+/// A row `proved` or `gap`.
+std::vector<std::string> proof_row(const Task& task, const Answer& answer);
+/// What `cairn solve` prints of a success, which must have a plan.
+std::string answer_table(const Task& task, std::string_view solver, const Answer& answer);
+
+/// What `cairn pareto` prints of a curve, whose plans have that alignment.
+std::string curve_table(const Problem& problem, std::int64_t alignment, const Curve& curve);
+
+// --- where there is none ---
+
+/// "no schedule fits: the lower bound is L: why; the least budget known feasible is X, with --solver S". `proved` is a
+/// bound above the problem's budget. Where it is not of any schedule, the message says of which, and whether the solver
+/// or what was asked for, `asked`, leaves out the others.
+std::string infeasible_text(const Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
+                            const solvers::Bound& proved, const LeastBudget& least);
+/// That none was found, why the search ended, and what would help: the least budget known to do, or more time.
+std::string not_found_text(const Problem& problem, const LeastBudget& least, solvers::Stop stop);
+/// The problem as it was searched, with what was proved, for words about what does not fit.
+Problem problem_of_failure(const Task& task, const Answer& answer);
+/// Why nothing that was asked for is known: one of the two above, or about plans and costs. `other`: what else may help
+/// where a plan alone does not fit.
+std::string failure_text(const Task& task, const solvers::SolverInfo& solver, const solvers::Scope& asked,
+                         const Answer& answer, const LeastBudget& least, std::string_view other = {});
+/// Why no point of a curve is known.
+std::string no_points_text(const Problem& problem, const Curve& curve);
+
+}  // namespace cairn::pipeline

@@ -1,0 +1,21 @@
+"""Cairn: in which order a computation graph runs, what is computed again, and where every tensor lives, under a memory
+budget.
+
+    import cairn
+    graph = cairn.read_graph("graph.json")
+    answer = cairn.solve(graph, "60%")
+    print(answer.planned, answer.cost_increase, answer.schedule.steps)
+
+Bytes are ints. Names and defaults are those of the command `cairn`.
+"""
+
+from ._api import (info, least_budget, pareto, plan, read_graph, read_plan, read_schedule, run, simulate, solve, write_plan,
+                   write_schedule)
+from ._cairn import (Answer, Curve, CurvePoint, Evaluation, Executed, Graph, GraphBuilder, Info, LeastBudget, Plan, RunResult,
+                     Schedule, Sweep, __version__, baseline_schedule, check_plan, evaluate, format_bytes, lifetimes,
+                     parse_graph, parse_plan, parse_schedule, profile, set_thread_count, solvers, thread_count)
+from ._errors import (DefectError, DeviceError, Error, InfeasibleError, InputError, Interrupted, NoScheduleError,
+                      NotFoundError)
+from ._networkx import from_networkx, to_networkx
+from ._types import Node, Output, Resident
+from . import models

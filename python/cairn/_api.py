@@ -1,0 +1,266 @@
+"""The calls of the package, with the names and defaults of the command's options."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import os
+import re
+from typing import Callable, Iterable, Mapping, Optional, Sequence, Union
+
+from . import _cairn
+from ._cairn import Answer, Curve, Graph, Info, LeastBudget, Plan, RunResult, Schedule, Sweep
+from ._errors import InputError
+
+Steps = Union[Schedule, Sequence[int]]
+Bytes = Union[int, str]
+Seconds = Union[float, str]
+Progress = Callable[[int, int, float], Optional[bool]]
+
+
+def _budget_text(budget: Optional[Bytes]) -> str:
+    if budget is None:
+        return ""
+    if isinstance(budget, str):
+        if not budget:
+            raise InputError("the budget is empty; give bytes, as 1.5GiB or 12345, or 80% of the baseline peak")
+        return budget
+    return str(_whole(budget, "budget"))
+
+
+def _whole(value, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        raise InputError(f"{name} must be a whole number or text, not {value!r}") from None
+
+
+def _bytes(value: Bytes, name: str) -> int:
+    """A size, as 1048576 or '1MiB'."""
+    if isinstance(value, str):
+        return _cairn.parse_bytes(value, name)
+    return _whole(value, name)
+
+
+def _cost_text(cost) -> str:
+    if cost is None:
+        return ""
+    return cost if isinstance(cost, str) else str(_whole(cost, "max_cost"))
+
+
+_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "m": 60.0, "h": 3600.0}
+
+
+def _seconds(limit: Optional[Seconds]) -> Optional[float]:
+    if limit is None:
+        return None
+    if isinstance(limit, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", limit)
+        if not match:
+            raise InputError(f"time_limit '{limit}' is no duration; give seconds, or 10s, 500ms or 2m")
+        return float(match[1]) * _UNITS[match[2]]
+    return float(limit)
+
+
+@contextlib.contextmanager
+def _threads(threads: Optional[int]):
+    """That many threads meanwhile, for the whole process."""
+    if threads is None:
+        yield
+        return
+    if not 1 <= threads <= 4096:
+        raise InputError(f"threads must be 1 to 4096, not {threads}")
+    before = _cairn.thread_count()
+    _cairn.set_thread_count(threads)
+    try:
+        yield
+    finally:
+        _cairn.set_thread_count(before)
+
+
+def _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options):
+    return _cairn.SearchArguments(solver=solver, time_limit=_seconds(time_limit), work_limit=work_limit, seed=seed,
+                                  memory=0 if memory is None else _bytes(memory, "memory"), order=order,
+                                  max_occurrences=max_occurrences or 0, options=dict(options or {}))
+
+
+def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
+          time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
+          max_cost: Union[int, str, None] = None, peak_only: bool = False, alignment: Optional[int] = None,
+          order: str = "free", max_occurrences: Optional[int] = None, start: Optional[Steps] = None,
+          options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
+          threads: Optional[int] = None, progress: Optional[Progress] = None) -> Answer:
+    """A schedule of the graph under a memory budget, with its plan.
+
+    budget          bytes of the plan, "1.5GiB", "60%" of the baseline's peak, or "min", the least there is. None: the
+                    knee of the curve from memory to cost (with a solver other than auto, the least peak).
+    time_limit      seconds, or "500ms"; 10 unless a work_limit is given, which alone leaves the time unlimited.
+    work_limit      steps of the search: unlike time, the same answer on every machine.
+    max_cost        in place of a budget, the least peak for at most this cost: "10%" more than the baseline's, "1.1x".
+    peak_only       the budget is on the peak of the schedule, whatever the height of its plan.
+    alignment       bytes that sizes and offsets of the plan are multiples of: 256 where nodes have ops, else 1.
+    order           "free", or "fixed": nodes run for the first time in the graph's input order.
+    max_occurrences how often a node may run; 1: no recomputation.
+    start           a schedule to start from; where it fits, the answer is at least as good.
+    options         the solver's own, as `cairn solvers` lists them: {"k": 12}.
+    memory          for tables and states of exact solvers; "2GiB" unless given.
+    threads         meanwhile, for the whole process.
+    progress        called as progress(peak, cost, seconds) of the best so far; returning False ends the search, and
+                    what it raises comes out.
+
+    Raises InfeasibleError or NotFoundError, both with lower_bound and least_budget, where there is no answer, and
+    Interrupted, with the best schedule so far, on Ctrl-C.
+    """
+    request = _cairn.Request(budget=_budget_text(budget), max_cost=_cost_text(max_cost), peak_only=peak_only,
+                             alignment=_alignment(alignment), solver=solver)
+    search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
+    with _threads(threads):
+        return _cairn.solve(graph, request, search, start, progress)
+
+
+def _alignment(alignment: Optional[int]) -> int:
+    if alignment is None:
+        return 0
+    if alignment < 1:
+        raise InputError(f"alignment must be at least 1, not {alignment}")
+    return alignment
+
+
+def plan(graph: Graph, schedule: Steps, *, alignment: Optional[int] = 1, time_limit: Optional[Seconds] = None,
+         work_limit: Optional[int] = None, capacity: Optional[Bytes] = None) -> Plan:
+    """An address for every tensor of a schedule.
+
+    alignment   bytes that sizes and offsets are multiples of; None: 256 where nodes have ops, else 1.
+    capacity    bytes: the search ends as soon as the plan fits. None: as low as possible.
+    """
+    most = None if capacity is None else _bytes(capacity, "capacity")
+    return _cairn.plan(graph, schedule, _alignment(alignment), _seconds(time_limit), work_limit, most)
+
+
+def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]] = None, solver: str = "auto",
+           time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
+           peak_only: bool = False, alignment: Optional[int] = None, order: str = "free",
+           max_occurrences: Optional[int] = None, start: Optional[Steps] = None,
+           options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
+           threads: Optional[int] = None, progress: Optional[Progress] = None) -> Curve:
+    """The whole curve from memory to cost: what each budget costs, and where its knee is.
+
+    points    budgets, evenly from the least that costs nothing to the least that is reached
+    budgets   these instead, in bytes, "1.5GiB" or "80%" of the baseline's peak
+    progress  called as progress(known, points, seconds)
+
+    Other arguments are those of solve; time_limit is 30 s unless a work_limit is given.
+    """
+    search = _search(solver, _or_usual(time_limit, work_limit, 30.0), work_limit, seed, memory, order, max_occurrences,
+                     options)
+    texts = [] if budgets is None else [_budget_text(budget) for budget in budgets]
+    with _threads(threads):
+        return _cairn.pareto(graph, points, texts, peak_only, _alignment(alignment), search, start, progress)
+
+
+def _or_usual(time_limit: Optional[Seconds], work_limit: Optional[int], usual: float) -> Optional[Seconds]:
+    return usual if time_limit is None and work_limit is None else time_limit
+
+
+def least_budget(graph: Graph, *, solver: str = "auto", time_limit: Optional[Seconds] = None,
+                 work_limit: Optional[int] = None, seed: int = 0, peak_only: bool = False,
+                 alignment: Optional[int] = None, order: str = "free", max_occurrences: Optional[int] = None,
+                 start: Optional[Steps] = None, options: Optional[Mapping[str, int]] = None,
+                 memory: Optional[Bytes] = None, threads: Optional[int] = None,
+                 progress: Optional[Progress] = None) -> LeastBudget:
+    """The least budget that some schedule is known to meet, with that schedule and its plan.
+
+    Arguments are those of solve. What cairn.solve(graph, "min") finds is the cheapest schedule within it.
+    """
+    search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
+    with _threads(threads):
+        return _cairn.least_budget(graph, peak_only, _alignment(alignment), search, start, progress)
+
+
+def info(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto", time_limit: Optional[Seconds] = None,
+         work_limit: Optional[int] = None, seed: int = 0, alignment: Optional[int] = None, order: str = "free",
+         max_occurrences: Optional[int] = None, options: Optional[Mapping[str, int]] = None,
+         memory: Optional[Bytes] = None, threads: Optional[int] = None, progress: Optional[Progress] = None) -> Info:
+    """What a graph needs: its least budget and, of a budget, whether it can be met, by which means and for what cost.
+
+    Arguments are those of solve. A budget that cannot be met is no error here: see Info.fits and Info.verdict.
+    """
+    request = _cairn.Request(budget=_budget_text(budget), max_cost="", peak_only=False, alignment=_alignment(alignment),
+                             solver=solver)
+    search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
+    with _threads(threads):
+        return _cairn.info(graph, request, search, progress)
+
+
+def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, random: Optional[int] = None,
+             recompute: int = 0, seed: int = 0, top: int = 10, budget: Optional[Bytes] = None, backend: str = "auto",
+             time_limit: Optional[Seconds] = None, threads: Optional[int] = None,
+             progress: Optional[Progress] = None) -> Sweep:
+    """Evaluates many schedules at once: those given (a list, or an array with one a row), or random ones.
+
+    random     how many random topological orders; candidate i of a seed is the same on every machine
+    recompute  most recomputed steps of a random schedule
+    top        how many of the best to keep
+    budget     counts the schedules within it
+    progress   called as progress(done, total, seconds)
+    """
+    count = None if random is None else _whole(random, "random")
+    with _threads(threads):
+        return _cairn.simulate(graph, schedules, count, recompute, seed, top, _budget_text(budget), backend,
+                               _seconds(time_limit), progress)
+
+
+def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Steps] = None, backend: str = "auto",
+        precision: Optional[str] = None, solver: str = "auto", time_limit: Optional[Seconds] = None,
+        work_limit: Optional[int] = None, seed: int = 0, max_cost: Union[int, str, None] = None,
+        peak_only: bool = False, alignment: Optional[int] = None, order: str = "free",
+        max_occurrences: Optional[int] = None, options: Optional[Mapping[str, int]] = None,
+        memory: Optional[Bytes] = None, repeats: Optional[int] = None, poison: bool = False, sentinels: bool = False,
+        check: bool = False, threads: Optional[int] = None, progress: Optional[Progress] = None) -> RunResult:
+    """Executes a graph under a memory budget, from one arena, beside its baseline, and compares the two bit by bit.
+
+    schedule   run this one instead of searching one
+    backend    "host", "cuda" or "auto"
+    precision  "fp32", "tf32" or "bf16"; None: as the graph is stored
+    repeats    timed executions; None: 3 to 15, as fit into a second
+    poison     overwrite every buffer when it dies
+    sentinels  check a guard behind every buffer after each step
+    check      compare every kept output with the host's in fp32
+
+    Other arguments are those of solve. Nodes without an op run a synthetic kernel, which makes their memory real.
+    """
+    request = _cairn.Request(budget=_budget_text(budget), max_cost=_cost_text(max_cost), peak_only=peak_only,
+                             alignment=_alignment(alignment), solver=solver)
+    search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
+    if repeats is not None and repeats < 1:
+        raise InputError(f"repeats must be at least 1, not {repeats}")
+    with _threads(threads):
+        return _cairn.run(graph, request, search, schedule, backend, precision, repeats or 0, poison, sentinels, check,
+                          progress)
+
+
+def read_graph(path: Union[str, os.PathLike]) -> Graph:
+    """A graph from a file in any format that the command reads, recognised by its content."""
+    return _cairn.read_graph(os.fspath(path))
+
+
+def read_schedule(path: Union[str, os.PathLike], graph: Graph) -> Schedule:
+    """A schedule file; its graph's fingerprint and its validity are checked."""
+    return _cairn.read_schedule(os.fspath(path), graph)
+
+
+def read_plan(path: Union[str, os.PathLike], graph: Graph) -> Plan:
+    """A plan file; its graph's fingerprint is checked, not the plan (check_plan does)."""
+    return _cairn.read_plan(os.fspath(path), graph)
+
+
+def write_schedule(path: Union[str, os.PathLike], graph: Graph, schedule: Steps, solver: str = "") -> None:
+    """Writes the schedule file that `cairn plan` and `cairn run --schedule` read."""
+    _cairn.write_file(os.fspath(path), _cairn.schedule_to_json(graph, schedule, solver))
+
+
+def write_plan(path: Union[str, os.PathLike], graph: Graph, plan: Plan) -> None:
+    """Writes a plan file."""
+    _cairn.write_file(os.fspath(path), _cairn.plan_to_json(graph, plan))

@@ -1,0 +1,46 @@
+"""What nodes are described by."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional, Tuple, Union
+
+Ref = Union[int, Tuple[int, int]]
+"""An output of a node: the node's id, or (id, output index)."""
+
+
+class Output(NamedTuple):
+    """One of several outputs of a node, for GraphBuilder.add. Bytes."""
+
+    size: int
+    keep: bool = False
+    """Must be in memory at the end."""
+    inplace: Optional[Ref] = None
+    """The input whose storage it takes, where that input is not used again."""
+    name: str = ""
+
+
+class Node(NamedTuple):
+    """A node of a Graph."""
+
+    id: int
+    name: str
+    size: int
+    """Bytes of its outputs together."""
+    cost: int
+    scratch: int
+    keep: bool
+    backward: bool
+    pinned: bool
+    forward: Optional[int]
+    inputs: Tuple[Ref, ...]
+    outputs: Tuple[Output, ...]
+    op: Optional[str]
+    """The kind of its op, where it has one: such nodes run real kernels."""
+
+
+class Resident(NamedTuple):
+    """Memory beside the budget."""
+
+    name: str
+    bytes: int
+    kind: str

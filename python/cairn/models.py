@@ -1,0 +1,48 @@
+"""Training graphs that can be built: ResNets, U-Net, transformers, GPT-2, ... (`cairn models`)."""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple, Optional, Tuple
+
+from . import _cairn
+from ._cairn import Graph
+from ._errors import InputError
+
+
+class Option(NamedTuple):
+    """A whole number that a model takes."""
+
+    name: str
+    default: int
+    minimum: int
+    help: str
+
+
+class Model(NamedTuple):
+    """What models.build can build."""
+
+    name: str
+    summary: str
+    options: Tuple[Option, ...]
+
+
+def list() -> List[Model]:  # noqa: A001 - as `cairn models` lists them
+    """All models, with their options."""
+    return [Model(name, summary, tuple(Option(*option) for option in options))
+            for name, summary, options in _cairn.models()]
+
+
+def build(name: str, *, forward: bool = False, unit_cost: bool = False, weight_grads: str = "resident",
+          optimizer: Optional[str] = None, granularity: str = "layer", **options: int) -> Graph:
+    """The training step of a model: build("resnet50", batch=8, image=64).
+
+    forward       the forward part alone
+    unit_cost     every node costs 1
+    weight_grads  where weight gradients live: "arena" or "resident"
+    optimizer     whose state is counted as resident: "none", "momentum" or "adam"
+    granularity   what a node is: "layer", or "op", an elementary operation
+    """
+    if weight_grads not in ("arena", "resident"):
+        raise InputError(f"--weight-grads '{weight_grads}' must be 'arena' or 'resident'")
+    values = {option.replace("_", "-"): value for option, value in options.items()}
+    return _cairn.build_model(name, values, forward, unit_cost, weight_grads == "arena", optimizer or "", granularity)

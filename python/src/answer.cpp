@@ -1,0 +1,274 @@
+#include "cairn/python/src/answer.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/text.h"
+#include "cairn/pipeline/internal/explanation.h"
+#include "cairn/pipeline/internal/json.h"
+#include "cairn/pipeline/pages.h"
+#include "cairn/pipeline/words.h"
+#include "cairn/python/src/bindings.h"
+#include "cairn/python/src/call.h"
+#include "cairn/solvers/registry.h"
+
+namespace cairn::python {
+
+solvers::SolveOptions SearchArguments::options() const {
+  constexpr double kUsual = 10;  // seconds
+  solvers::SolveOptions options;
+  const solvers::SolverInfo& info = solvers::find_solver(solver);
+  options.seed = seed;
+  if (work_limit) {
+    if (*work_limit < 1) throw core::InputError(fmt::format("--work-limit {} must be at least 1", *work_limit));
+    options.limit.work = *work_limit;
+  }
+  if (time_limit && !(*time_limit > 0))
+    throw core::InputError(fmt::format("--time-limit {} must be above 0", *time_limit));
+  if (time_limit || !work_limit) options.limit.seconds = time_limit.value_or(kUsual);
+  if (memory > 0) options.memory_bytes = memory;
+  if (order != "free" && order != "fixed" && order != "input")
+    throw core::InputError(fmt::format("--order '{}' must be free, or fixed (or input)", order));
+  if (max_occurrences < 0) throw core::InputError("--max-occurrences must be at least 1");
+  options.scope = {order != "free" ? solvers::OrderRule::input : solvers::OrderRule::free, max_occurrences};
+  for (const auto& [name, value] : own) info.set_option(options, fmt::format("{}={}", name, value));
+  return options;
+}
+
+std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle given, const solvers::Scope& scope) {
+  if (given.is_none()) return std::nullopt;
+  core::Schedule start = schedule_of(given);
+  const core::Evaluation evaluation = core::evaluate(graph, start);
+  if (!evaluation.valid())
+    throw core::InputError(fmt::format("--start is no valid schedule: {}", core::describe(graph, evaluation.defect)));
+  if (!scope.contains(graph, start))
+    throw core::InputError(
+        fmt::format("--start is not {}; drop --start, --order or --max-occurrences", solvers::describe(scope)));
+  return start;
+}
+
+Answer search_answer(pipeline::Task task, const SearchArguments& search, const core::Schedule* start, Call& call) {
+  if (task.unaffordable()) raise("InfeasibleError", pipeline::unaffordable_text(task));
+  const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
+  solvers::SolveOptions options = search.options();
+  options.start = start;
+  options.limit.stop = call.stop();
+  options.progress = call.progress();
+  Answer answered{std::move(task), search.solver, {}, {}, {}};
+  call.run([&] {
+    const core::Stopwatch watch(options.limit);
+    answered.answer = pipeline::search(answered.task, solver, options);
+    pipeline::Task& searched = answered.task;
+    if (!searched.plans_fit() || searched.rounded.same_sizes(searched.problem))
+      searched.problem.lower_bound =
+          std::max(searched.problem.lower_bound, answered.answer.found.solution.peak_bound.value);
+    options.limit = watch.rest();
+    answered.least = pipeline::least_budget_after(searched, answered.answer, solver, options);
+    answered.found = core::evaluate(searched.problem.graph, answered.answer.found.solution.schedule);
+  });
+  return answered;
+}
+
+void finish_search(Call& call, Answer& answered, const solvers::Scope& asked) {
+  call.raise_pending();
+  answered.interrupted = call.stopped();
+  if (call.interrupted()) {
+    nb::dict attributes;
+    attributes["best"] = answered.shown() ? nb::cast(std::move(answered)) : nb::none();
+    raise("Interrupted", "interrupted; the best schedule so far is in .best", attributes);
+  }
+  if (answered.answer.success || (call.stopped() && answered.shown())) return;
+  const solvers::Solution& solution = answered.answer.found.solution;
+  const bool infeasible = solution.status == solvers::Status::infeasible;
+  nb::dict attributes;
+  attributes["lower_bound"] = pipeline::problem_of_failure(answered.task, answered.answer).lower_bound;
+  attributes["least_budget"] = answered.least.bytes;
+  attributes["least"] = nb::cast(answered.least, nb::rv_policy::copy);
+  attributes["scope"] = solvers::describe(infeasible ? solution.peak_bound.scope : solution.scope);
+  const std::string message = pipeline::failure_text(answered.task, solvers::find_solver(answered.solver), asked,
+                                                     answered.answer, answered.least, ", or ask for --peak-only");
+  attributes["answer"] = answered.shown() ? nb::cast(std::move(answered)) : nb::none();
+  raise(infeasible ? "InfeasibleError" : "NotFoundError", message, attributes);
+}
+
+namespace {
+
+Answer solve(const core::Graph& graph, const pipeline::Request& request, const SearchArguments& search,
+             nb::handle given, nb::object progress) {
+  const solvers::Scope scope = search.options().scope;
+  pipeline::Task task = pipeline::make_task(graph, "graph", request);
+  const std::optional<core::Schedule> start = start_of(graph, given, scope);
+  Call call(std::move(progress));
+  Answer answered = search_answer(std::move(task), search, start ? &*start : nullptr, call);
+  finish_search(call, answered, scope);
+  return answered;
+}
+
+double increase(std::int64_t value, std::int64_t base) {
+  return base == 0 ? 0 : static_cast<double>(value - base) / static_cast<double>(base);
+}
+
+std::string repr(const Answer& a) {
+  const pipeline::Problem& problem = a.task.problem;
+  return fmt::format("<cairn.Answer of '{}': {}, cost {:+.2f}%, {}>", problem.name,
+                     a.answer.plan ? "planned " + core::format_bytes(a.answer.plan->bytes)
+                                   : "peak " + core::format_bytes(a.found.peak),
+                     100 * increase(a.found.cost, problem.baseline.cost),
+                     solvers::to_string(a.answer.found.solution.status));
+}
+
+}  // namespace
+
+void bind_answer(nb::module_& module) {
+  nb::class_<pipeline::LeastBudget>(module, "LeastBudget", "A budget that is known to be met, with what meets it.")
+      .def_ro("bytes", &pipeline::LeastBudget::bytes)
+      .def_prop_ro("solver", [](const pipeline::LeastBudget& l) { return std::string(l.solver); })
+      .def_ro("schedule", &pipeline::LeastBudget::schedule)
+      .def_ro("plan", &pipeline::LeastBudget::plan)
+      .def_prop_ro("peak", [](const pipeline::LeastBudget& l) { return l.evaluation.peak; })
+      .def_prop_ro("cost", [](const pipeline::LeastBudget& l) { return l.evaluation.cost; })
+      .def_prop_ro("recomputed", [](const pipeline::LeastBudget& l) { return l.evaluation.recomputed; })
+      .def_prop_ro(
+          "lower_bound", [](const pipeline::LeastBudget& l) { return l.bound.value; },
+          "No schedule of `scope` has less.")
+      .def_prop_ro("scope", [](const pipeline::LeastBudget& l) { return solvers::describe(l.bound.scope); })
+      .def_prop_ro("proved", &pipeline::LeastBudget::proved, "That it is the least there is, in `scope`.")
+      .def_ro("seconds", &pipeline::LeastBudget::seconds)
+      .def("__repr__", [](const pipeline::LeastBudget& l) {
+        return fmt::format("<cairn.LeastBudget {} bytes with solver {}{}>", l.bytes, l.solver,
+                           l.proved() ? ", proved least" : "");
+      });
+
+  nb::class_<SearchArguments>(module, "SearchArguments")
+      .def(
+          "__init__",
+          [](SearchArguments* self, std::string solver, std::optional<double> time_limit,
+             std::optional<std::int64_t> work_limit, std::uint64_t seed, std::int64_t memory, std::string order,
+             std::int32_t max_occurrences, std::map<std::string, std::int64_t> own) {
+            new (self) SearchArguments{std::move(solver), time_limit,      work_limit,    seed, memory,
+                                       std::move(order),  max_occurrences, std::move(own)};
+          },
+          "solver"_a, "time_limit"_a.none(), "work_limit"_a.none(), "seed"_a, "memory"_a, "order"_a,
+          "max_occurrences"_a, "options"_a);
+  nb::class_<pipeline::Request>(module, "Request")
+      .def(
+          "__init__",
+          [](pipeline::Request* self, std::string budget, std::string max_cost, bool peak_only, std::int64_t alignment,
+             std::string solver) {
+            new (self)
+                pipeline::Request{std::move(budget), std::move(max_cost), peak_only, alignment, std::move(solver)};
+          },
+          "budget"_a, "max_cost"_a, "peak_only"_a, "alignment"_a, "solver"_a);
+
+  nb::class_<Answer>(module, "Answer", "The best schedule that was found, what is promised of it, and how good it is.")
+      .def_prop_ro("graph", [](const Answer& a) { return a.task.problem.graph; })
+      .def_prop_ro(
+          "schedule", [](const Answer& a) -> const core::Schedule& { return a.answer.found.solution.schedule; },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro(
+          "plan", [](const Answer& a) { return a.answer.plan ? &*a.answer.plan : nullptr; },
+          nb::rv_policy::reference_internal, nb::sig("def plan(self) -> Plan | None"))
+      .def_prop_ro("solver", [](const Answer& a) { return a.solver; })
+      .def_prop_ro(
+          "peak", [](const Answer& a) { return a.found.peak; }, "Bytes, of the schedule.")
+      .def_prop_ro(
+          "planned", [](const Answer& a) { return a.answer.plan ? std::optional(a.answer.plan->bytes) : std::nullopt; },
+          "Bytes, of the plan, which the budget is on; None where nothing was planned.")
+      .def_prop_ro("cost", [](const Answer& a) { return a.found.cost; })
+      .def_prop_ro(
+          "cost_increase", [](const Answer& a) { return increase(a.found.cost, a.task.problem.baseline.cost); },
+          "A fraction of the baseline's cost: 0.05 is 5% more.")
+      .def_prop_ro(
+          "recomputed", [](const Answer& a) { return a.found.recomputed; }, "Steps whose node stood before.")
+      .def_prop_ro(
+          "budget", [](const Answer& a) { return a.task.problem.budget; }, "Bytes; None where none was given.")
+      .def_prop_ro("alignment", [](const Answer& a) { return a.task.alignment; })
+      .def_prop_ro(
+          "baseline",
+          [](const Answer& a) {
+            return Evaluation{a.task.problem.baseline, ""};
+          },
+          "Of the graph's input order.")
+      .def_prop_ro(
+          "success", [](const Answer& a) { return a.answer.success; },
+          "False where a callback stopped the search before anything that was asked for was found.")
+      .def_prop_ro(
+          "status", [](const Answer& a) { return std::string(solvers::to_string(a.answer.found.solution.status)); },
+          "'optimal' (proved), 'feasible', or 'not_found'.")
+      .def_prop_ro(
+          "stop", [](const Answer& a) { return std::string(solvers::to_string(a.answer.found.solution.stop)); },
+          "Why the search ended: 'proved', 'stagnated', 'limit', 'interrupted' or 'ended'.")
+      .def_prop_ro("objective", [](const Answer& a) { return std::string(pipeline::to_string(a.task.objective)); })
+      .def_prop_ro(
+          "lower_bound", [](const Answer& a) { return a.task.problem.lower_bound; },
+          "Bytes of peak that no schedule is below.")
+      .def_prop_ro(
+          "gap",
+          [](const Answer& a) {
+            return a.answer.success ? std::optional(pipeline::gap_of(a.task, a.answer).pct() / 100) : std::nullopt;
+          },
+          "By what fraction the answer may be above the best there is, at most.")
+      .def_prop_ro(
+          "work", [](const Answer& a) { return a.answer.found.solution.work; }, "The unit of work_limit.")
+      .def_prop_ro("seconds", [](const Answer& a) { return a.answer.found.seconds; })
+      .def_prop_ro(
+          "least_budget", [](const Answer& a) { return a.least; }, "The least budget known to be met.")
+      .def_prop_ro("interrupted", [](const Answer& a) { return a.interrupted; })
+      .def(
+          "to_json",
+          [](const Answer& a) {
+            pipeline::Json json = pipeline::answer_json(a.task, a.solver, a.answer, a.least, a.interrupted);
+            if (a.answer.success)
+              pipeline::Explanation(a.task.problem.graph, &a.answer.found.solution.schedule).add_to(json);
+            return json.dump(2, ' ', false, pipeline::Json::error_handler_t::replace);
+          },
+          "The object that `cairn solve --json` prints, as text.")
+      .def("__str__",
+           [](const Answer& a) {
+             if (!a.answer.success || !a.answer.plan) return repr(a);
+             return in_python(pipeline::answer_table(a.task, a.solver, a.answer));
+           })
+      .def("__repr__", &repr)
+      .def("_repr_html_", in_module("cairn._picture", "answer_html"), nb::sig("def _repr_html_(self) -> str"))
+      .def(
+          "explain",
+          [](const Answer& a) {
+            return pipeline::Explanation(a.task.problem.graph, &a.answer.found.solution.schedule).text(true);
+          },
+          "What makes the peak and what recomputation saves, as tables: `cairn solve --explain`.")
+      .def(
+          "trace",
+          [](const Answer& a, nb::handle path) {
+            const core::Graph& graph = a.task.problem.graph;
+            const core::Schedule baseline = core::baseline_schedule(graph);
+            core::write_file(path_of(path), core::perfetto_trace(graph,
+                                                                 {.schedule = &a.answer.found.solution.schedule,
+                                                                  .plan = a.answer.plan ? &*a.answer.plan : nullptr},
+                                                                 {.schedule = &baseline}));
+          },
+          "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
+          "Writes a Chrome/Perfetto trace: schedule and baseline side by side.")
+      .def(
+          "report",
+          [](const Answer& a, nb::handle path) {
+            core::write_file(path_of(path), pipeline::solve_page(a.task, a.solver, a.answer));
+          },
+          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
+          "Writes the HTML page of `cairn solve --report`.");
+
+  module.def("solve", &solve, "graph"_a, "request"_a, "search"_a, "start"_a.none(), "progress"_a.none());
+  module.def("solvers", [] {
+    nb::list names;
+    for (const solvers::SolverInfo& info : solvers::registry()) names.append(std::string(info.name));
+    return names;
+  });
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cairn/core/schedule.h"
+#include "cairn/pipeline/objective.h"
+#include "cairn/pipeline/request.h"
+#include "cairn/python/src/call.h"
+
+namespace cairn::python {
+
+namespace nb = nanobind;
+
+/// What Python calls an Answer.
+struct Answer {
+  pipeline::Task task;
+  std::string solver;
+  pipeline::Answer answer;
+  pipeline::LeastBudget least;
+  core::Evaluation found;  ///< of the schedule, on the graph as given
+  bool interrupted = false;
+
+  bool shown() const { return answer.has_schedule(); }
+};
+
+/// What all searches take, as the command does.
+struct SearchArguments {
+  std::string solver = "auto";
+  std::optional<double> time_limit;  ///< seconds
+  std::optional<std::int64_t> work_limit;
+  std::uint64_t seed = 0;
+  std::int64_t memory = 0;  ///< bytes; 0: SolveOptions' own
+  std::string order = "free";
+  std::int32_t max_occurrences = 0;  ///< 0: any number
+  std::map<std::string, std::int64_t> own;
+
+  /// Throws InputError.
+  solvers::SolveOptions options() const;
+};
+
+/// A schedule of that scope to start from; None: none. Throws InputError where it is no valid one.
+std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle given, const solvers::Scope& scope);
+
+/// Searches. Throws InputError, and InfeasibleError where the task is unaffordable(). `start`: nullptr or a schedule of
+/// the scope.
+Answer search_answer(pipeline::Task task, const SearchArguments& search, const core::Schedule* start, Call& call);
+/// Raises what a callback raised, Interrupted after Ctrl-C, or why there is no answer; `answered` is moved from then.
+void finish_search(Call& call, Answer& answered, const solvers::Scope& asked);
+
+}  // namespace cairn::python

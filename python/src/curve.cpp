@@ -1,0 +1,213 @@
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
+#include "cairn/pipeline/internal/json.h"
+#include "cairn/pipeline/least_budget.h"
+#include "cairn/pipeline/pareto.h"
+#include "cairn/pipeline/words.h"
+#include "cairn/python/src/answer.h"
+#include "cairn/python/src/bindings.h"
+#include "cairn/python/src/call.h"
+
+namespace cairn::python {
+namespace {
+
+/// What Python calls a Curve.
+struct Curve {
+  pipeline::Problem problem;
+  std::string solver;
+  std::int64_t alignment = 1;
+  pipeline::Curve curve;
+  bool interrupted = false;
+};
+
+/// What Python calls a CurvePoint.
+struct CurvePoint {
+  pipeline::CurvePoint of;
+  std::int64_t baseline_cost = 0;
+  bool knee = false, peak_only = false;
+};
+
+CurvePoint point_of(const Curve& curve, std::size_t i) {
+  return {curve.curve.points[i], curve.problem.baseline.cost, curve.curve.knee == i, curve.curve.peak_only};
+}
+
+Curve pareto(const core::Graph& graph, int points, const std::vector<std::string>& budgets, bool peak_only,
+             std::int64_t given_alignment, const SearchArguments& search, nb::handle start, nb::object progress) {
+  if (points < 2 || points > 1000) throw core::InputError("--points must be 2 to 1000");
+  const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
+  pipeline::CurveOptions options;
+  options.fit.search = search.options();
+  const std::optional<core::Schedule> first = start_of(graph, start, options.fit.search.scope);
+  options.fit.search.start = first ? &*first : nullptr;
+  const std::int64_t alignment = given_alignment > 0 ? given_alignment : pipeline::default_alignment(graph);
+  options.fit.plan.alignment = peak_only ? 1 : alignment;
+  options.points = points;
+  options.peak_only = peak_only;
+  Curve curve{pipeline::Problem(graph, {}, "graph", options.fit.plan.alignment), search.solver,
+              options.fit.plan.alignment, {}};
+  for (const std::string& text : budgets)
+    options.budgets.push_back(core::parse_budget(text, curve.problem.hundred_percent));
+  Call call(std::move(progress));
+  options.fit.search.limit.stop = call.stop();
+  if (call.tells()) {
+    options.progress = [&](const pipeline::CurveProgress& p) {
+      call.tell(static_cast<std::int64_t>(p.known), static_cast<std::int64_t>(p.points), p.seconds);
+    };
+  }
+  call.run([&] { curve.curve = pipeline::pareto_curve(curve.problem, solver, options); });
+  call.raise_pending();
+  curve.interrupted = call.stopped();
+  const auto& found = curve.curve.points;
+  const bool any = std::any_of(found.begin(), found.end(), [](const auto& point) { return point.known(); });
+  if (call.interrupted()) {
+    nb::dict attributes;
+    attributes["best"] = any ? nb::cast(std::move(curve)) : nb::none();
+    raise("Interrupted", "interrupted; what is known of the curve is in .best", attributes);
+  }
+  if (!any && !call.stopped()) {
+    nb::dict attributes;
+    attributes["lower_bound"] = curve.curve.peak_bound.value;
+    attributes["least_budget"] = curve.curve.least_memory;
+    attributes["scope"] = solvers::describe(curve.curve.peak_bound.scope);
+    const bool proved = found.front().status == solvers::Status::infeasible;
+    raise(proved ? "InfeasibleError" : "NotFoundError", pipeline::no_points_text(curve.problem, curve.curve),
+          attributes);
+  }
+  return curve;
+}
+
+pipeline::LeastBudget least_budget(const core::Graph& graph, bool peak_only, std::int64_t given_alignment,
+                                   const SearchArguments& search, nb::handle start, nb::object progress) {
+  pipeline::LeastBudgetOptions options{.search = search.options(), .peak_only = peak_only};
+  options.search.limit.work = pipeline::least_budget_work(options.search.limit);
+  options.plan.alignment = given_alignment > 0 ? given_alignment : pipeline::default_alignment(graph);
+  const std::optional<core::Schedule> first = start_of(graph, start, options.search.scope);
+  options.search.start = first ? &*first : nullptr;
+  Call call(std::move(progress));
+  options.search.limit.stop = call.stop();
+  options.search.progress = call.progress();
+  const pipeline::Problem problem(graph, {}, "graph");
+  pipeline::LeastBudget least;
+  call.run([&] {
+    const pipeline::Problem rounded = problem.rounded_up(options.plan.alignment);
+    least = pipeline::find_least_budget(problem, rounded, solvers::find_solver(search.solver), options);
+  });
+  call.raise_pending();
+  if (call.interrupted()) {
+    nb::dict attributes;
+    attributes["best"] = nb::cast(least, nb::rv_policy::copy);
+    raise("Interrupted", "interrupted; the least budget known so far is in .best", attributes);
+  }
+  return least;
+}
+
+}  // namespace
+
+void bind_curve(nb::module_& module) {
+  nb::class_<CurvePoint>(module, "CurvePoint", "A budget, and the cheapest schedule known within it.")
+      .def_prop_ro("budget", [](const CurvePoint& p) { return p.of.budget; })
+      .def_prop_ro("known", [](const CurvePoint& p) { return p.of.known(); })
+      .def_prop_ro("status", [](const CurvePoint& p) { return std::string(solvers::to_string(p.of.status)); })
+      .def_prop_ro(
+          "schedule", [](const CurvePoint& p) -> const core::Schedule& { return p.of.schedule; },
+          nb::rv_policy::reference_internal, "Of no steps where none is known.")
+      .def_prop_ro(
+          "plan", [](const CurvePoint& p) { return p.of.known() && !p.peak_only ? &p.of.plan : nullptr; },
+          nb::rv_policy::reference_internal, nb::sig("def plan(self) -> Plan | None"))
+      .def_prop_ro(
+          "memory", [](const CurvePoint& p) { return p.of.memory; },
+          "Bytes that the budget is on: of the plan, or of the peak.")
+      .def_prop_ro("peak", [](const CurvePoint& p) { return p.of.evaluation.peak; })
+      .def_prop_ro("cost", [](const CurvePoint& p) { return p.of.evaluation.cost; })
+      .def_prop_ro(
+          "cost_increase",
+          [](const CurvePoint& p) { return pipeline::increase_pct(p.of.evaluation.cost, p.baseline_cost) / 100; },
+          "A fraction of the baseline's cost.")
+      .def_prop_ro(
+          "lower_bound_cost", [](const CurvePoint& p) { return p.of.cost_bound.value; },
+          "No schedule within the budget costs less.")
+      .def_prop_ro(
+          "gap",
+          [](const CurvePoint& p) {
+            return p.of.known() ? std::optional(pipeline::gap_pct(p.of.evaluation.cost, p.of.cost_bound) / 100)
+                                : std::nullopt;
+          },
+          "By what fraction the cost may be above the least, at most.")
+      .def_prop_ro("knee", [](const CurvePoint& p) { return p.knee; })
+      .def("__repr__", [](const CurvePoint& p) {
+        return p.of.known()
+                   ? fmt::format("<cairn.CurvePoint {} bytes at {:+.2f}%{}>", p.of.memory,
+                                 pipeline::increase_pct(p.of.evaluation.cost, p.baseline_cost),
+                                 p.knee ? ", the knee" : "")
+                   : fmt::format("<cairn.CurvePoint of budget {}: {}>", p.of.budget, solvers::to_string(p.of.status));
+      });
+  nb::class_<Curve>(module, "Curve", "What each budget costs.")
+      .def_prop_ro(
+          "points",
+          [](const Curve& c) {
+            std::vector<CurvePoint> points;
+            for (std::size_t i = 0; i < c.curve.points.size(); ++i) points.push_back(point_of(c, i));
+            return points;
+          },
+          "By descending budget; the costs never fall.")
+      .def_prop_ro(
+          "knee",
+          [](const Curve& c) { return c.curve.knee ? std::optional(point_of(c, *c.curve.knee)) : std::nullopt; },
+          "The point farthest below the straight line from the first to the last.")
+      .def_prop_ro(
+          "met",
+          [](const Curve& c) {
+            nb::list met;
+            for (const solvers::Tradeoff& t : c.curve.met) met.append(nb::make_tuple(t.peak, t.cost));
+            return met;
+          },
+          nb::sig("def met(self) -> list[tuple[int, int]]"), "(peak, cost) of other schedules on the way.")
+      .def_prop_ro("baseline",
+                   [](const Curve& c) {
+                     return Evaluation{c.problem.baseline, ""};
+                   })
+      .def_prop_ro("lower_bound", [](const Curve& c) { return c.curve.peak_bound.value; })
+      .def_prop_ro("least_memory", [](const Curve& c) { return c.curve.least_memory; })
+      .def_prop_ro("stop", [](const Curve& c) { return std::string(solvers::to_string(c.curve.stop)); })
+      .def_prop_ro("seconds", [](const Curve& c) { return c.curve.seconds; })
+      .def_prop_ro("interrupted", [](const Curve& c) { return c.interrupted; })
+      .def(
+          "to_json",
+          [](const Curve& c) {
+            return pipeline::curve_json(c.problem, c.solver, c.alignment, c.curve, c.interrupted)
+                .dump(2, ' ', false, pipeline::Json::error_handler_t::replace);
+          },
+          "The object that `cairn pareto --json` prints, as text.")
+      .def("to_csv", [](const Curve& c) { return pipeline::curve_csv(c.problem, c.curve); })
+      .def(
+          "to_svg", [](const Curve& c) { return pipeline::curve_svg(c.problem, c.curve); },
+          "A picture of the curve.")
+      .def(
+          "report",
+          [](const Curve& c, nb::handle path) {
+            core::write_file(path_of(path), pipeline::curve_page(c.problem, c.solver, c.curve));
+          },
+          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
+          "Writes the HTML page of `cairn pareto --report`.")
+      .def("_repr_html_", [](const Curve& c) { return pipeline::curve_svg(c.problem, c.curve); })
+      .def("__str__", [](const Curve& c) { return in_python(pipeline::curve_table(c.problem, c.alignment, c.curve)); })
+      .def("__repr__",
+           [](const Curve& c) {
+             return fmt::format("<cairn.Curve of '{}', {} points>", c.problem.name, c.curve.points.size());
+           })
+      .def("__len__", [](const Curve& c) { return c.curve.points.size(); });
+  module.def("pareto", &pareto, "graph"_a, "points"_a, "budgets"_a, "peak_only"_a, "alignment"_a, "search"_a,
+             "start"_a.none(), "progress"_a.none());
+  module.def("least_budget", &least_budget, "graph"_a, "peak_only"_a, "alignment"_a, "search"_a, "start"_a.none(),
+             "progress"_a.none());
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,48 @@
+#include <nanobind/stl/map.h>
+
+#include <map>
+#include <string>
+
+#include "cairn/models/registry.h"
+#include "cairn/pipeline/problem.h"
+#include "cairn/python/src/bindings.h"
+
+namespace cairn::python {
+namespace {
+
+nb::list models() {
+  nb::list list;
+  for (const models::ModelInfo& model : models::registry()) {
+    nb::list options;
+    for (const models::ModelOption& option : model.options)
+      options.append(
+          nb::make_tuple(std::string(option.name), option.default_value, option.minimum, std::string(option.help)));
+    list.append(nb::make_tuple(std::string(model.name), std::string(model.summary), options));
+  }
+  return list;
+}
+
+core::Graph build_model(std::string name, const std::map<std::string, std::int64_t>& values, bool forward,
+                        bool unit_cost, bool weight_grads_in_arena, std::string optimizer,
+                        const std::string& granularity) {
+  pipeline::GraphSource source;
+  source.name = std::move(name);
+  source.forward = forward;
+  source.unit_cost = unit_cost;
+  source.options.values = {values.begin(), values.end()};
+  source.options.weight_grads_in_arena = weight_grads_in_arena;
+  source.options.optimizer = std::move(optimizer);
+  source.options.granularity = models::granularity_from_string(granularity);
+  const nb::gil_scoped_release release;
+  return source.build();
+}
+
+}  // namespace
+
+void bind_models(nb::module_& module) {
+  module.def("models", &models);
+  module.def("build_model", &build_model, "name"_a, "values"_a, "forward"_a, "unit_cost"_a, "weight_grads_in_arena"_a,
+             "optimizer"_a, "granularity"_a);
+}
+
+}  // namespace cairn::python

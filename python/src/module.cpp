@@ -1,0 +1,40 @@
+
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
+#include "cairn/core/threads.h"
+#include "cairn/core/version.h"
+#include "cairn/python/src/bindings.h"
+
+namespace {
+
+/// A size without a share of anything: "8GiB".
+std::int64_t parse_bytes(const std::string& text, const std::string& name) {
+  using namespace cairn;
+  try {
+    if (text.find('%') == std::string::npos) return core::parse_budget(text, 0);
+  } catch (const core::InputError&) {
+  }
+  throw core::InputError(name + " '" + text + "' is no size; give bytes above 0 (2000000) or a size (8GiB, 500MB)");
+}
+
+}  // namespace
+
+NB_MODULE(_cairn, module) {
+  using namespace cairn;
+  python::bind_errors(module);
+  python::bind_graph(module);
+  python::bind_schedule(module);
+  python::bind_plan(module);
+  python::bind_answer(module);
+  python::bind_curve(module);
+  python::bind_info(module);
+  python::bind_sweep(module);
+  python::bind_run(module);
+  python::bind_models(module);
+  module.attr("__version__") = std::string(core::kVersion);
+  module.def("format_bytes", &core::format_bytes, nanobind::arg("bytes"), "1536 -> '1.50 KiB'.");
+  module.def("parse_bytes", &parse_bytes, nanobind::arg("text"), nanobind::arg("name"));
+  module.def("thread_count", &core::thread_count, "Threads that searches, simulation and kernels use.");
+  module.def("set_thread_count", &core::set_thread_count, nanobind::arg("threads"),
+             "Sets it for the whole process; 0 goes back to the default.");
+}

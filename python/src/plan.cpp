@@ -1,0 +1,101 @@
+#include "cairn/core/plan.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
+#include "cairn/pipeline/solve.h"
+#include "cairn/python/src/bindings.h"
+#include "cairn/python/src/call.h"
+
+namespace cairn::python {
+namespace {
+
+/// One row of Plan.buffers in Python.
+struct BufferRow {
+  std::int64_t offset, size, first, last;
+  std::int32_t node, output, alias_node, alias_output;
+  std::int64_t scratch;
+};
+
+nb::object buffers_of(const core::Plan& plan) {
+  std::vector<BufferRow> rows;
+  for (const core::Buffer& b : plan.buffers)
+    rows.push_back(
+        {b.offset, b.size, b.first, b.last, b.node, b.output, b.alias_of.node, b.alias_of.output, b.scratch});
+  nb::list dtype;
+  for (const auto& [name, type] : {std::pair{"offset", "i8"},
+                                   {"size", "i8"},
+                                   {"first", "i8"},
+                                   {"last", "i8"},
+                                   {"node", "i4"},
+                                   {"output", "i4"},
+                                   {"alias_node", "i4"},
+                                   {"alias_output", "i4"},
+                                   {"scratch", "i8"}})
+    dtype.append(nb::make_tuple(name, type));
+  return records(rows.data(), rows.size() * sizeof(BufferRow), dtype);
+}
+
+core::Plan plan(const core::Graph& graph, nb::handle schedule, std::int64_t alignment, std::optional<double> seconds,
+                std::optional<std::int64_t> work, std::optional<std::int64_t> capacity) {
+  const core::Schedule steps = schedule_of(schedule);
+  Call call;
+  solvers::PlanOptions options{.alignment = alignment > 0 ? alignment : pipeline::default_alignment(graph),
+                               .capacity = capacity};
+  if (seconds) options.limit = {.seconds = *seconds};
+  if (work) options.limit.work = *work;
+  options.limit.stop = call.stop();
+  core::Plan found;
+  call.run([&] { found = pipeline::checked_plan(graph, steps, options).plan; });
+  call.raise_pending();
+  if (call.interrupted()) raise("Interrupted", "interrupted while planning");
+  return found;
+}
+
+}  // namespace
+
+void bind_plan(nb::module_& module) {
+  nb::class_<core::Plan>(module, "Plan", "Where every tensor of one schedule lives.")
+      .def_ro("bytes", &core::Plan::bytes, "Height of the arena.")
+      .def_ro("lower_bound", &core::Plan::lower_bound,
+              "Bytes live at once at the worst step; no plan of the schedule is lower.")
+      .def_ro("alignment", &core::Plan::alignment, "What sizes and offsets are multiples of.")
+      .def_prop_ro(
+          "buffers", &buffers_of, nb::sig("def buffers(self) -> NDArray"),
+          "A numpy array of rows (offset, size, first, last, node, output, alias_node, alias_output, scratch):\n"
+          "`last` is inclusive, and the number of steps for what is kept; alias_node is -1, or the node whose\n"
+          "output is overwritten in place.")
+      .def("__len__", [](const core::Plan& p) { return p.buffers.size(); })
+      .def("__repr__", [](const core::Plan& p) {
+        return fmt::format("<cairn.Plan of {} buffers in {}, alignment {}>", p.buffers.size(),
+                           core::format_bytes(p.bytes), p.alignment);
+      });
+  module.def(
+      "plan", &plan, "graph"_a, "schedule"_a, "alignment"_a, "seconds"_a, "work"_a, "capacity"_a,
+      nb::sig("def plan(graph: Graph, schedule: Schedule | Sequence[int], alignment: int, seconds: float | None, "
+              "work: int | None, capacity: int | None) -> Plan"));
+  module.def(
+      "check_plan",
+      [](const core::Graph& graph, nb::handle schedule, const core::Plan& plan) {
+        return core::check_plan(graph, schedule_of(schedule), plan);
+      },
+      "graph"_a, "schedule"_a, "plan"_a,
+      nb::sig("def check_plan(graph: Graph, schedule: Schedule | Sequence[int], plan: Plan) -> str"),
+      "What is wrong with a plan; empty where nothing is.");
+  module.def(
+      "read_plan", [](const std::string& path, const core::Graph& graph) { return core::load_plan(path, graph); },
+      "path"_a, "graph"_a);
+  module.def(
+      "parse_plan",
+      [](std::string_view text, const core::Graph& graph, const std::string& origin) {
+        return core::parse_plan(text, origin, graph);
+      },
+      "text"_a, "graph"_a, "origin"_a = "text");
+  module.def("plan_to_json", &core::plan_to_json, "graph"_a, "plan"_a);
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,185 @@
+#include "cairn/pipeline/run.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/precision.h"
+#include "cairn/core/text.h"
+#include "cairn/pipeline/backend.h"
+#include "cairn/pipeline/words.h"
+#include "cairn/python/src/answer.h"
+#include "cairn/python/src/bindings.h"
+#include "cairn/python/src/call.h"
+
+namespace cairn::python {
+namespace {
+
+/// One side of a run: a schedule, what was promised of it, and what was measured.
+struct Executed {
+  pipeline::Decision decision;
+  pipeline::Execution execution;
+};
+
+/// What Python calls a RunResult.
+struct RunResult {
+  std::shared_ptr<pipeline::Backend> backend;
+  pipeline::Problem problem;
+  pipeline::Decision decision;
+  pipeline::RunResult result;
+  std::vector<solvers::Tradeoff> tradeoffs;
+};
+
+/// The answer's schedule and plan, as the command finds them.
+pipeline::Decision search_decision(const pipeline::Request& request, const SearchArguments& search,
+                                   const pipeline::PreparedGraph& graph, const solvers::PlanOptions& plan, Call& call,
+                                   std::optional<pipeline::Problem>& problem,
+                                   std::vector<solvers::Tradeoff>& tradeoffs) {
+  Answer answered = search_answer(pipeline::make_task(graph.prepared, "graph", request), search, nullptr, call);
+  finish_search(call, answered, search.options().scope);
+  problem = answered.task.problem;
+  tradeoffs = answered.answer.found.solution.tradeoffs;
+  return pipeline::decide_on(graph.prepared, search.solver, answered.answer.found.solution.schedule, plan,
+                             answered.answer.plan);
+}
+
+RunResult run(const core::Graph& given, const pipeline::Request& request, const SearchArguments& search,
+              nb::handle schedule, const std::string& backend_name, const std::optional<std::string>& precision,
+              int repeats, bool poison, bool sentinels, bool check, nb::object progress) {
+  constexpr std::int64_t kGuardBytes = 256;
+  std::shared_ptr<pipeline::Backend> backend = pipeline::open_backend(backend_name);
+  std::optional<core::Precision> stored;
+  if (precision) stored = core::precision_from_string(*precision);
+  const pipeline::PreparedGraph graph = pipeline::prepare(*backend, given, stored);
+  if (check && core::stores_bf16(graph.given))
+    throw core::InputError(
+        "--check compares with the host, which executes fp32 only; give the graph in fp32 and --precision bf16");
+  solvers::PlanOptions plan;
+  plan.alignment = request.alignment > 0 ? request.alignment : pipeline::default_alignment(graph.prepared);
+  plan.guard_bytes = sentinels ? kGuardBytes : 0;
+  const bool searched = schedule.is_none();
+  if (searched && request.budget.empty() && request.max_cost.empty())
+    throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --max-cost or --schedule");
+  Call call(std::move(progress));
+  std::optional<pipeline::Problem> problem;
+  std::vector<solvers::Tradeoff> tradeoffs;
+  pipeline::Decision decision;
+  if (searched) {
+    decision = search_decision(request, search, graph, plan, call, problem, tradeoffs);
+  } else {
+    problem.emplace(graph.prepared, request.budget, "graph", plan.alignment);
+    decision = pipeline::decide_on(graph.prepared, "given", schedule_of(schedule), plan);
+    if (problem->budget && decision.budgeted_bytes > *problem->budget) {
+      nb::dict attributes;
+      attributes["lower_bound"] = problem->lower_bound;
+      raise("NotFoundError",
+            fmt::format("the schedule needs {} as planned, more than the budget of {}; {}; raise --budget",
+                        pipeline::baseline_share_text(*problem, decision.budgeted_bytes, true),
+                        pipeline::baseline_share_text(*problem, *problem->budget), pipeline::bound_text(*problem)),
+            attributes);
+    }
+  }
+  pipeline::RunOptions options{.seed = search.seed, .poison = poison, .repeats = repeats, .check_on_host = check};
+  options.limit = {.seconds = search.options().limit.seconds, .stop = call.stop()};
+  pipeline::RunResult result;
+  call.run([&] { result = pipeline::run(*backend, graph, decision, options); });
+  call.raise_pending();
+  if (call.interrupted()) raise("Interrupted", "interrupted during the execution");
+  if (const auto& closeness = result.host_check; closeness && !closeness->close)
+    throw pipeline::DefectError(fmt::format(
+        "output '{}' differs from the host's by {:.2e} of its norm, and rounding explains no more than {:.2e}; please "
+        "report this",
+        closeness->worst_output, closeness->worst_error, closeness->worst_allowed));
+  if (!result.comparison.identical())
+    throw pipeline::DefectError(fmt::format(
+        "{} of {} outputs differ from the baseline's, first '{}'; please report this",
+        result.comparison.different.size(), result.comparison.outputs, result.comparison.different.front()));
+  return {std::move(backend), *std::move(problem), std::move(decision), std::move(result), std::move(tradeoffs)};
+}
+
+}  // namespace
+
+void bind_run(nb::module_& module) {
+  nb::class_<Executed>(module, "Executed", "A schedule that was executed: promised and measured bytes, and its time.")
+      .def_prop_ro(
+          "schedule", [](const Executed& e) -> const core::Schedule& { return e.decision.schedule; },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro(
+          "plan", [](const Executed& e) -> const core::Plan& { return e.decision.plan; },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro(
+          "peak", [](const Executed& e) { return e.decision.evaluation.peak; }, "Bytes, of the schedule.")
+      .def_prop_ro(
+          "predicted_peak", [](const Executed& e) { return e.decision.predicted_peak; },
+          "The same with sizes rounded up to the alignment.")
+      .def_prop_ro(
+          "planned", [](const Executed& e) { return e.decision.plan.bytes; }, "Bytes of the arena.")
+      .def_prop_ro(
+          "measured", [](const Executed& e) { return e.execution.report.measured_peak_bytes; },
+          "Bytes of the arena up to the highest one that was written.")
+      .def_prop_ro("cost", [](const Executed& e) { return e.decision.evaluation.cost; })
+      .def_prop_ro("recomputed", [](const Executed& e) { return e.decision.evaluation.recomputed; })
+      .def_prop_ro(
+          "seconds", [](const Executed& e) { return e.execution.report.seconds; }, "The median of `timings`.")
+      .def_prop_ro("timings",
+                   [](const Executed& e) {
+                     std::vector<double> seconds;
+                     for (const runtime::Timing& timing : e.execution.timings) seconds.push_back(timing.seconds);
+                     return seconds;
+                   })
+      .def("__repr__", [](const Executed& e) {
+        return fmt::format("<cairn.Executed planned {}, measured {}, {:.4g} s>", e.decision.plan.bytes,
+                           e.execution.report.measured_peak_bytes, e.execution.report.seconds);
+      });
+  nb::class_<RunResult>(module, "RunResult",
+                        "A schedule executed beside the baseline, and compared with it bit by bit.")
+      .def_prop_ro("baseline",
+                   [](const RunResult& r) {
+                     return Executed{r.result.baseline, r.result.baseline_run};
+                   })
+      .def_prop_ro("scheduled",
+                   [](const RunResult& r) {
+                     return Executed{r.decision, r.result.scheduled_run};
+                   })
+      .def_prop_ro(
+          "identical", [](const RunResult& r) { return r.result.comparison.identical(); },
+          "That all kept outputs have the same bits; where they do not, the call raises DefectError.")
+      .def_prop_ro("compared", [](const RunResult& r) { return pipeline::compared_text(r.result.comparison); })
+      .def_prop_ro("loss", [](const RunResult& r) { return r.result.loss; })
+      .def_prop_ro("budget", [](const RunResult& r) { return r.problem.budget; })
+      .def_prop_ro("backend", [](const RunResult& r) { return r.backend->name(); })
+      .def_prop_ro("device", [](const RunResult& r) { return r.backend->device(); })
+      .def_prop_ro("timing", [](const RunResult& r) { return pipeline::timing_text(r.result); })
+      .def(
+          "report",
+          [](const RunResult& r, nb::handle path) {
+            core::write_file(path_of(path),
+                             pipeline::run_page(r.problem, *r.backend, r.decision, r.result, r.tradeoffs));
+          },
+          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
+          "Writes the HTML page of `cairn run --report`.")
+      .def(
+          "trace",
+          [](const RunResult& r, nb::handle path) {
+            core::write_file(path_of(path), pipeline::run_trace(r.problem.graph, r.decision, r.result));
+          },
+          "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
+          "Writes a Chrome/Perfetto trace with measured times.")
+      .def("__repr__", [](const RunResult& r) {
+        const auto &before = r.result.baseline_run.report, &after = r.result.scheduled_run.report;
+        return fmt::format("<cairn.RunResult on {}: measured {} -> {}, {:.4g} s -> {:.4g} s, {}>", r.backend->name(),
+                           core::format_bytes(before.measured_peak_bytes),
+                           core::format_bytes(after.measured_peak_bytes), before.seconds, after.seconds,
+                           r.result.comparison.identical() ? "identical" : "different");
+      });
+  module.def("run", &run, "graph"_a, "request"_a, "search"_a, "schedule"_a.none(), "backend"_a, "precision"_a.none(),
+             "repeats"_a, "poison"_a, "sentinels"_a, "check"_a, "progress"_a.none());
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,123 @@
+#include "cairn/core/schedule.h"
+
+#include <fmt/format.h>
+#include <nanobind/operators.h>
+
+#include "cairn/core/formats/files.h"
+#include "cairn/core/profile.h"
+#include "cairn/python/src/bindings.h"
+
+namespace cairn::python {
+namespace {
+
+using ScheduleHandle = nb::pointer_and_handle<core::Schedule>;
+
+/// One row of Python's lifetimes().
+struct LifetimeRow {
+  std::int32_t node, output;
+  std::int64_t first, last;
+};
+
+nb::object lifetimes(const core::Graph& graph, nb::handle schedule) {
+  std::vector<LifetimeRow> rows;
+  for (const core::Lifetime& life : core::lifetimes(graph, schedule_of(schedule)))
+    rows.push_back({life.node, life.output, life.first, life.last});
+  nb::list dtype;
+  for (const auto& [name, type] : {std::pair{"node", "i4"}, {"output", "i4"}, {"first", "i8"}, {"last", "i8"}})
+    dtype.append(nb::make_tuple(name, type));
+  return records(rows.data(), rows.size() * sizeof(LifetimeRow), dtype);
+}
+
+}  // namespace
+
+Evaluation evaluation_of(const core::Graph& graph, const core::Evaluation& evaluation) {
+  return {evaluation, evaluation.valid() ? std::string() : core::describe(graph, evaluation.defect)};
+}
+
+void bind_schedule(nb::module_& module) {
+  nb::class_<core::Schedule>(module, "Schedule",
+                             "A sequence of nodes; a node may stand in it more than once (recomputation).")
+      .def(
+          "__init__", [](core::Schedule* self, nb::handle steps) { new (self) core::Schedule(schedule_of(steps)); },
+          "steps"_a, nb::sig("def __init__(self, steps: Schedule | Sequence[int]) -> None"))
+      .def_prop_ro(
+          "steps", [](ScheduleHandle s) { return view(std::span<const core::NodeId>(s.p->steps), s.h); },
+          "Node ids as a numpy array, a view.")
+      .def("__len__", &core::Schedule::length)
+      .def(
+          "__iter__",
+          [](ScheduleHandle s) {
+            return nb::iter(nb::cast(view(std::span<const core::NodeId>(s.p->steps), s.h)).attr("tolist")());
+          },
+          nb::sig("def __iter__(self) -> Iterator[int]"))
+      .def(
+          "__eq__", [](const core::Schedule& a, const core::Schedule& b) { return a == b; }, nb::is_operator(),
+          nb::sig("def __eq__(self, other: object) -> bool"))
+      .def("__repr__", [](const core::Schedule& s) { return fmt::format("<cairn.Schedule of {} steps>", s.length()); })
+      .def("__getstate__",
+           [](const core::Schedule& s) { return nb::bytes(s.steps.data(), s.steps.size() * sizeof(core::NodeId)); })
+      .def("__setstate__", [](core::Schedule& s, const nb::bytes& state) {
+        const auto* first = static_cast<const core::NodeId*>(state.data());
+        new (&s) core::Schedule{{first, first + state.size() / sizeof(core::NodeId)}};
+      });
+
+  nb::class_<Evaluation>(module, "Evaluation",
+                         "Memory in bytes, cost in the graph's unit; of an invalid schedule only the defect.")
+      .def_prop_ro("peak", [](const Evaluation& e) { return e.of.peak; })
+      .def_prop_ro(
+          "peak_step", [](const Evaluation& e) { return e.of.peak_step; }, "The first step that reaches it.")
+      .def_prop_ro("cost", [](const Evaluation& e) { return e.of.cost; })
+      .def_prop_ro(
+          "recomputed", [](const Evaluation& e) { return e.of.recomputed; }, "Steps whose node stood before.")
+      .def_prop_ro("valid", [](const Evaluation& e) { return e.of.valid(); })
+      .def_prop_ro(
+          "defect", [](const Evaluation& e) { return e.defect; }, "What is wrong, in a line; empty where nothing is.")
+      .def("__bool__", [](const Evaluation& e) { return e.of.valid(); })
+      .def("__repr__", [](const Evaluation& e) {
+        return e.of.valid() ? fmt::format("<cairn.Evaluation peak={} cost={} recomputed={}>", e.of.peak, e.of.cost,
+                                          e.of.recomputed)
+                            : fmt::format("<cairn.Evaluation invalid: {}>", e.defect);
+      });
+
+  module.def(
+      "evaluate",
+      [](const core::Graph& graph, nb::handle schedule) {
+        return evaluation_of(graph, core::evaluate(graph, schedule_of(schedule)));
+      },
+      "graph"_a, "schedule"_a, nb::sig("def evaluate(graph: Graph, schedule: Schedule | Sequence[int]) -> Evaluation"),
+      "Peak and cost of a schedule, or what is wrong with it. O(steps + inputs).");
+  module.def(
+      "profile",
+      [](const core::Graph& graph, nb::handle schedule) {
+        const std::vector<std::int64_t> all = core::Evaluator(graph).profile(schedule_of(schedule).steps);
+        std::vector<std::int64_t> during;
+        for (std::size_t i = 1; i < all.size(); i += 2) during.push_back(all[i]);
+        return array_of(std::move(during));
+      },
+      "graph"_a, "schedule"_a, nb::sig("def profile(graph: Graph, schedule: Schedule | Sequence[int]) -> NDArray"),
+      "Bytes in memory during each step. Raises InputError on an invalid schedule.");
+  module.def(
+      "lifetimes", &lifetimes, "graph"_a, "schedule"_a,
+      nb::sig("def lifetimes(graph: Graph, schedule: Schedule | Sequence[int]) -> NDArray"),
+      "One row (node, output, first, last) for each output of each step: it is in memory during the closed range of\n"
+      "steps [first, last]; `last` is the number of steps for what is kept.");
+  module.def("baseline_schedule", &core::baseline_schedule, "graph"_a, "Every node once, in the graph's input order.");
+  module.def(
+      "read_schedule",
+      [](const std::string& path, const core::Graph& graph) { return core::load_schedule(path, graph).schedule; },
+      "path"_a, "graph"_a, "Checks the graph's fingerprint and that the schedule is valid.");
+  module.def(
+      "parse_schedule",
+      [](std::string_view text, const core::Graph& graph, const std::string& origin) {
+        return core::parse_schedule(text, origin, graph).schedule;
+      },
+      "text"_a, "graph"_a, "origin"_a = "text");
+  module.def(
+      "schedule_to_json",
+      [](const core::Graph& graph, nb::handle schedule, std::string_view solver) {
+        return core::schedule_to_json(graph, schedule_of(schedule), solver);
+      },
+      "graph"_a, "schedule"_a, "solver"_a = "");
+}
+
+}  // namespace cairn::python

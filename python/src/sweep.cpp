@@ -1,0 +1,185 @@
+#include "cairn/pipeline/sweep.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
+#include "cairn/pipeline/backend.h"
+#include "cairn/pipeline/words.h"
+#include "cairn/python/src/bindings.h"
+#include "cairn/python/src/call.h"
+
+namespace cairn::python {
+namespace {
+
+/// What Python calls a Sweep.
+struct Sweep {
+  pipeline::Problem problem;
+  pipeline::Swept swept;
+  std::string source, device;
+  std::optional<sim::Outcomes> outcomes = {};  ///< of schedules that were given
+  bool interrupted = false;
+
+  const sim::Entry& best() const { return swept.tally.top().front(); }
+  bool any() const { return swept.tally.counts().valid > 0; }
+};
+
+nb::object entries(const std::vector<sim::Entry>& list) {
+  nb::list rows;
+  for (const sim::Entry& entry : list) rows.append(nb::make_tuple(entry.index, entry.peak, entry.cost));
+  return rows;
+}
+
+/// Of schedules that are in memory: a list of them, or an array with one a row.
+void sweep_given(Sweep& sweep, sim::Simulator& simulator, nb::handle schedules, Call& call) {
+  sim::ScheduleBatch batch(sweep.problem.graph.node_count());
+  for (const nb::handle schedule : schedules) batch.add(schedule_of(schedule));
+  sim::Outcomes outcomes;
+  call.run([&] {
+    simulator.evaluate(batch, outcomes);
+    sweep.swept.tally.add(0, outcomes);
+    if (sweep.any()) sweep.swept.best = batch.schedule(sweep.best().index);
+  });
+  sweep.swept.result.evaluated = batch.count();
+  sweep.outcomes = std::move(outcomes);
+}
+
+Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std::int64_t> random,
+               std::int32_t recompute, std::uint64_t seed, std::int32_t top, const std::string& budget,
+               const std::string& backend, std::optional<double> seconds, nb::object progress) {
+  if (schedules.is_none() == !random)
+    throw core::InputError("simulate needs either schedules= or random=, a number of candidates");
+  if (random && *random < 1) throw core::InputError("--random must be at least 1");
+  if (recompute < 0 || recompute > 1'000'000) throw core::InputError("--recompute must be 0 to 1000000");
+  if (top < 1 || top > 100'000) throw core::InputError("--top must be 1 to 100000");
+  Sweep sweep{pipeline::Problem(graph, budget, "graph"), {}, "", ""};
+  const auto simulator = pipeline::open_simulator(backend, graph);
+  sweep.device = simulator->device();
+  const sim::TallyOptions options = pipeline::tally_options(sweep.problem, top);
+  sweep.swept.tally = sim::Tally(options);
+  Call call(std::move(progress));
+  sim::SweepOptions limits;
+  limits.stop = call.stop();
+  if (seconds) limits.seconds = *seconds;
+  if (call.tells()) limits.progress = [&](const sim::SweepProgress& p) { call.tell(p.done, p.total, p.seconds); };
+  if (random) {
+    sweep.source = fmt::format("random schedules of seed {}, at most {} moves", seed, recompute);
+    pipeline::RandomSweep wanted =
+        pipeline::random_sweep(sweep.problem, {{seed, recompute}, *random, 0, sim::Tally(options)}, {}, false);
+    sim::Ranks alone;
+    call.run([&] { sweep.swept = pipeline::sweep_random(sweep.problem, *simulator, wanted, limits, alone); });
+  } else {
+    sweep.source = "given schedules";
+    sweep_given(sweep, *simulator, schedules, call);
+  }
+  call.raise_pending();
+  pipeline::check_best(sweep.problem, sweep.swept);
+  sweep.interrupted = call.stopped();
+  if (call.interrupted()) {
+    nb::dict attributes;
+    attributes["best"] = nb::cast(std::move(sweep));
+    raise("Interrupted", "interrupted; what was evaluated until then is in .best", attributes);
+  }
+  return sweep;
+}
+
+/// A number that a sweep without a valid candidate does not have.
+template <class Get>
+auto if_any(const Get& get) {
+  return [get](const Sweep& s) { return s.any() ? std::optional(get(s)) : std::nullopt; };
+}
+
+}  // namespace
+
+void bind_sweep(nb::module_& module) {
+  nb::class_<Sweep>(module, "Sweep", "What many schedules came to.")
+      .def_prop_ro(
+          "best", [](const Sweep& s) { return s.any() ? &s.swept.best : nullptr; }, nb::rv_policy::reference_internal,
+          nb::sig("def best(self) -> Schedule | None"), "The schedule of the least peak, then the least cost.")
+      .def_prop_ro("peak", if_any([](const Sweep& s) { return s.best().peak; }), "Of the best.")
+      .def_prop_ro("cost", if_any([](const Sweep& s) { return s.best().cost; }), "Of the best.")
+      .def_prop_ro("candidates", [](const Sweep& s) { return s.swept.tally.candidates(); })
+      .def_prop_ro("valid", [](const Sweep& s) { return s.swept.tally.counts().valid; })
+      .def_prop_ro("invalid", [](const Sweep& s) { return s.swept.tally.counts().invalid; })
+      .def_prop_ro(
+          "within_budget",
+          [](const Sweep& s) { return s.problem.budget ? std::optional(s.swept.tally.counts().within) : std::nullopt; })
+      .def_prop_ro(
+          "top", [](const Sweep& s) { return entries(s.swept.tally.top()); },
+          nb::sig("def top(self) -> list[tuple[int, int, int]]"), "(index, peak, cost) of the best ones.")
+      .def_prop_ro(
+          "pareto", [](const Sweep& s) { return entries(s.swept.tally.front()); },
+          nb::sig("def pareto(self) -> list[tuple[int, int, int]]"),
+          "(index, peak, cost) of those that none beats in both; ascending peak.")
+      .def_prop_ro("mean_peak", if_any([](const Sweep& s) { return s.swept.tally.mean_peak(); }))
+      .def_prop_ro("mean_cost", if_any([](const Sweep& s) { return s.swept.tally.mean_cost(); }))
+      .def_prop_ro(
+          "quantiles",
+          [](const Sweep& s) {
+            nb::dict quantiles;
+            for (const std::int32_t percent : pipeline::kPercents) {
+              if (s.any()) quantiles[nb::int_(percent)] = s.swept.tally.quantile(percent);
+            }
+            return quantiles;
+          },
+          nb::sig("def quantiles(self) -> dict[int, int]"), "Percent -> a peak that so many do not exceed.")
+      .def_prop_ro(
+          "histogram",
+          [](const Sweep& s) {
+            const pipeline::Histogram histogram = pipeline::shown_histogram(s.swept.tally);
+            std::vector<std::int64_t> edges;
+            for (std::size_t b = 0; b <= histogram.counts.size(); ++b)
+              edges.push_back(histogram.from + static_cast<std::int64_t>(b) * histogram.width);
+            return nb::make_tuple(array_of(histogram.counts), array_of(std::move(edges)));
+          },
+          nb::sig("def histogram(self) -> tuple[NDArray, NDArray]"),
+          "(counts, edges) of the peaks, as numpy.histogram returns.")
+      .def_prop_ro(
+          "peaks",
+          [](nb::pointer_and_handle<Sweep> s) -> nb::object {
+            if (!s.p->outcomes) return nb::none();
+            return nb::cast(view(std::span<const std::int64_t>(s.p->outcomes->peak), s.h));
+          },
+          nb::sig("def peaks(self) -> NDArray | None"), "Of each schedule that was given; 0 where it is invalid.")
+      .def_prop_ro(
+          "costs",
+          [](nb::pointer_and_handle<Sweep> s) -> nb::object {
+            if (!s.p->outcomes) return nb::none();
+            return nb::cast(view(std::span<const std::int64_t>(s.p->outcomes->cost), s.h));
+          },
+          nb::sig("def costs(self) -> NDArray | None"))
+      .def_prop_ro("seconds", [](const Sweep& s) { return s.swept.result.seconds; })
+      .def_prop_ro("timed_out", [](const Sweep& s) { return s.swept.timed_out; })
+      .def_prop_ro("interrupted", [](const Sweep& s) { return s.interrupted; })
+      .def_prop_ro("baseline",
+                   [](const Sweep& s) {
+                     return Evaluation{s.problem.baseline, ""};
+                   })
+      .def_prop_ro("device", [](const Sweep& s) { return s.device; })
+      .def(
+          "report",
+          [](const Sweep& s, nb::handle path) {
+            core::write_file(path_of(path), pipeline::sweep_page(s.problem, s.swept, s.source, s.device));
+          },
+          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
+          "Writes the HTML page of `cairn simulate --report`.")
+      .def("__repr__", [](const Sweep& s) {
+        return s.any()
+                   ? fmt::format("<cairn.Sweep of {} {}: least peak {} ({:.1f}% of the baseline's), cost {:+.2f}%>",
+                                 s.swept.tally.candidates(), s.source, core::format_bytes(s.best().peak),
+                                 100 + pipeline::increase_pct(s.best().peak, s.problem.baseline.peak),
+                                 pipeline::increase_pct(s.best().cost, s.problem.baseline.cost))
+                   : fmt::format("<cairn.Sweep of {} {}, none of them valid>", s.swept.tally.candidates(), s.source);
+      });
+  module.def("simulate", &simulate, "graph"_a, "schedules"_a.none(), "random"_a.none(), "recompute"_a, "seed"_a,
+             "top"_a, "budget"_a, "backend"_a, "seconds"_a.none(), "progress"_a.none());
+}
+
+}  // namespace cairn::python

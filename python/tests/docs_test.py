@@ -1,0 +1,43 @@
+"""The examples of docs/python.md and of the README's section, as they are typed."""
+
+import os
+import pathlib
+import re
+import tempfile
+import unittest
+
+import cairn
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def blocks(text):
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+class Examples(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
+
+    def test_the_page(self):
+        names = {}
+        examples = blocks((ROOT / "docs" / "python.md").read_text())
+        self.assertEqual(len(examples), 3)
+        for example in examples:
+            exec(compile(example, "docs/python.md", "exec"), names)
+        self.assertEqual({path.name for path in pathlib.Path().iterdir()}, {"answer.html", "answer.json"})
+        self.assertTrue(cairn.evaluate(names["graph"], names["answer"].schedule).valid)
+
+    def test_the_readme(self):
+        section = (ROOT / "README.md").read_text().split("## Use it from Python")[1].split("\n## ")[0]
+        example, = blocks(section)
+        names = {"cairn": cairn}
+        exec(compile(example, "README.md", "exec"), names)
+        self.assertEqual(names["answer"].recomputed, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Builds the wheel from what is committed, installs it into a fresh virtual environment, and runs the package's tests
+# there, far from the tree. Prints the seconds that `pip install .` takes, the wheel's size and the time of the import.
+# Some minutes: the library is compiled once more, as the wheel has it.
+set -eu
+cd "$(dirname "$0")/.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+git clone --quiet --depth 1 "file://$PWD" "$work/clone"
+python3 -m venv "$work/env"
+cd "$work"
+seconds() { date +%s.%N; }
+minus() { python3 -c "print(f'{$1 - $2:.1f}')"; }
+
+begin=$(seconds)
+env/bin/pip install --quiet --disable-pip-version-check "$work/clone[networkx]"
+echo "pip install .: $(minus "$(seconds)" "$begin") s"
+# The objects are there: this only packs them.
+env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$work/wheels" "$work/clone"
+echo "wheel: $(du -k wheels/*.whl | cut -f 1) KiB, $(basename wheels/*.whl)"
+env/bin/python -c 'import numpy'  # warm
+begin=$(seconds)
+env/bin/python -c 'import cairn'
+echo "python -c 'import cairn': $(minus "$(seconds)" "$begin") s"
+env/bin/python -X importtime -c 'import cairn' 2>&1 | grep -E '(cairn|cairn\._cairn|numpy)$'
+
+for file in clone/python/tests/*_test.py; do
+  env/bin/python -W error "$file"
+done

@@ -1,0 +1,64 @@
+// How many threads searches have.
+#include "cairn/core/threads.h"
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <iterator>
+#include <thread>
+
+#include "cairn/core/profile.h"
+#include "cairn/models/registry.h"
+#include "cairn/solvers/registry.h"
+#include "cairn/solvers/remat/placed_search.h"
+#include "cairn/tests/catch.h"
+
+namespace cairn::tests {
+namespace {
+
+std::ptrdiff_t threads_now() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+/// The most threads of this process while `work` is done, that which counts them left out.
+template <class Work>
+std::ptrdiff_t most_threads(const Work& work) {
+  std::atomic<bool> ended = false;
+  std::atomic<std::ptrdiff_t> most = 0;
+  std::thread counter([&] {
+    while (!ended) {
+      most = std::max(most.load(), threads_now() - 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  work();
+  ended = true;
+  counter.join();
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("with one thread a search has one, whatever its limit, and the same answer for the same work", "[threads]") {
+  models::BuildOptions model;
+  model.values = {{"batch", 1}, {"image", 32}};
+  const core::Graph graph = models::build_model("resnet18", model);
+  const std::int64_t peak = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+  const solvers::SolverInfo& solver = solvers::find_solver("auto");
+  solvers::SolveOptions options;
+  options.budget = peak * 7 / 10;
+  const auto solve = [&](int threads, const core::Limit& limit) {
+    core::set_thread_count(threads);
+    options.limit = limit;
+    return solver.solve(graph, options);
+  };
+  const std::ptrdiff_t before = threads_now();
+  solvers::Solution alone;
+  CHECK(most_threads([&] { alone = solve(1, {.work = 2'000'000}); }) == before);
+  CHECK(most_threads([&] { solve(1, {.seconds = 2}); }) == before);
+  const solvers::Solution together = solve(4, {.work = 2'000'000});
+  CHECK(together.schedule.steps == alone.schedule.steps);
+  CHECK(together.cost_bound.value == alone.cost_bound.value);
+}
+
+}  // namespace cairn::tests

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
+#include "cairn/tests/support/show.h"
+
+namespace cairn::tests {
+
+/// body(random, graph, schedule) for so many graphs of any kind, each with a schedule; what fails shows the two.
+template <class Body>
+void for_each_schedule(std::uint64_t seeds, const Body& body) {
+  for_each_seed(seeds, [&](Random& random) {
+    const core::Graph graph = random_graph(random, any_graph(random));
+    const core::Schedule schedule = random_schedule(random, graph);
+    CAPTURE(show(graph), show(schedule.steps));
+    body(random, graph, schedule);
+  });
+}
+
+}  // namespace cairn::tests
