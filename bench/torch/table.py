@@ -1,0 +1,484 @@
+#!/usr/bin/env python3
+"""Memory and time of training steps: eager, torch.utils.checkpoint, torch's memory budget, and Cairn.
+
+usage: table.py [MODEL ...] [--json FILE] [--markdown FILE] [options]
+
+  table.py gpt-6 vit                                  two models, Markdown on the terminal
+  table.py --json torch.json --markdown torch.md      all of them; about 2 minutes a model on 2 cores
+  table.py gpt-6 --json torch.json                    measures gpt-6 again; the file's other models stay as they are
+  table.py --inductor gpt-6                           rows with Inductor's kernels, too
+  table.py --list                                     the models
+"""
+
+import argparse
+import contextlib
+import copy
+import gc
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+
+import models
+
+SHARES = ("90", "70", "50", "40", "min")
+AS_CHECKPOINT = "cairn-checkpoint"  # within the peak that checkpoint by block was measured to have
+KNOB = ("1", "0.7", "0.5", "0.2", "0")
+WRONG = 1e-3  # a relative error that is not rounding
+
+EPILOG = """\
+How. Every model ends in its loss; a step is forward and backward, without an optimizer. Each row is measured in a process
+of its own, of which a crash or --timeout makes a row with its reason. The first step of two from the same state and the
+same seed compiles, the second is measured.
+eager: no compiler. checkpoint: eager, torch.utils.checkpoint (not reentrant) around every block. AOT: AOTAutograd's graph
+with eager kernels, nothing recomputed. knob b: torch._functorch.config.activation_memory_budget = b below the backend
+aot_eager. Cairn: cairn.torch.backend, calibrated, with eager kernels; 70 is 70% of the peak of the graph without a budget,
+at checkpoint's peak the bytes that the row checkpoint was measured to need.
+With --inductor the same over Inductor, whose random numbers are those of eager (fallback_random).
+Peak: the most bytes alive during the step beyond those before it, by the profiler's memory events (kernels' scratch counts),
+less the gradients of parameters. Promised: what Cairn predicts.
+Step: by turns in one process, all rows once a round; the median over the rounds of the time over eager's in that round.
+Right: loss, gradients and buffers against AOT's bit for bit; eager and checkpoint against eager; over Inductor against AOT.
+Where bits differ: the largest error of a gradient over that gradient's largest element (or over 1/1000 of the largest
+element of all gradients, where that is more), or of the loss or a buffer. Above 0.1% it is called wrong.
+"""
+
+
+def modes(given):
+    rows = ["eager", "checkpoint", "aot", *(f"knob-{b}" for b in KNOB), *(f"cairn-{s}" for s in SHARES), AS_CHECKPOINT]
+    if given.inductor:
+        rows += ["inductor", *(f"inductor-knob-{b}" for b in KNOB[1:]), *(f"inductor-cairn-{s}" for s in SHARES)]
+    return [row for row in rows if given.modes is None or row in given.modes or row in ("eager", "aot")]
+
+
+def title(mode):
+    names = {"eager": "eager", "checkpoint": "checkpoint by block", "aot": "AOT, no schedule", "inductor": "Inductor"}
+    if mode in names:
+        return names[mode]
+    below = ", Inductor" if mode.startswith("inductor") else ""
+    if mode == AS_CHECKPOINT:
+        return "Cairn at checkpoint's peak"
+    kind, setting = mode.removeprefix("inductor-").split("-")
+    return (f"knob {setting}" if kind == "knob" else f"Cairn {setting}{'' if setting == 'min' else '%'}") + below
+
+
+# --- In a process of its own
+
+
+class Way:
+    """One way to run a training step of a case. The first call of `step` compiles."""
+
+    def __init__(self, mode, case, time_limit, budget=None):
+        import torch
+        self.torch, self.mode, self.inputs = torch, mode, case.inputs
+        self.model = copy.deepcopy(case.model)
+        self.state = copy.deepcopy(self.model.state_dict())
+        self.settings = contextlib.nullcontext()
+        self.backend = None
+        if mode == "checkpoint":
+            checkpoint_blocks(self.model, case.blocks)
+        self.call = self.compiled(time_limit, budget)
+
+    def compiled(self, time_limit, budget):
+        torch, model = self.torch, self.model
+        if self.mode in ("eager", "checkpoint"):
+            return model
+        kind, *rest = self.mode.removeprefix("inductor-").split("-")
+        over_inductor = self.mode.startswith("inductor")
+        if kind == "aot":
+            self.backend = unscheduled
+        elif kind == "inductor":
+            self.backend = "inductor"
+        elif kind == "knob":
+            self.settings = torch._functorch.config.patch(activation_memory_budget=float(rest[0]))
+            self.backend = "inductor" if over_inductor else "aot_eager"
+        else:
+            import cairn.torch
+            budget = budget or (rest[0] if rest[0] == "min" else f"{rest[0]}%")
+            self.backend = cairn.torch.backend(budget, compiler="inductor" if over_inductor else "eager", fallback=False,
+                                               time_limit=time_limit)
+
+        def step_of(*inputs):  # a function of its own: compiled copies of one model would share their code
+            return model(*inputs)
+
+        return torch.compile(step_of, backend=self.backend)
+
+    def step(self):
+        self.torch.manual_seed(7)
+        loss = self.call(*self.inputs)
+        loss.backward()
+        return loss.detach()
+
+    def first(self):
+        with self.settings:
+            self.step()
+        self.restore()
+
+    def restore(self):
+        self.model.load_state_dict(self.state)
+        self.model.zero_grad(set_to_none=True)
+
+    def results(self, loss):
+        gradients = {n: p.grad for n, p in self.model.named_parameters() if p.grad is not None}
+        return {"loss": {"loss": loss}, "gradients": gradients, "buffers": dict(self.model.named_buffers())}
+
+
+def checkpoint_blocks(model, names):
+    from torch.utils.checkpoint import checkpoint
+
+    def around(forward):
+        return lambda *args, **kwargs: checkpoint(forward, *args, use_reentrant=False, **kwargs)
+
+    for name in names:
+        block = model.get_submodule(name)
+        block.forward = around(block.forward)
+
+
+def unscheduled(module, inputs):
+    """AOTAutograd, everything kept that backward reads, and inputs let go after their last use."""
+    from cairn.torch import _private
+    from torch._functorch.partitioners import default_partition
+
+    def compiler(graph, _):
+        return _private.boxed(graph)
+
+    return _private.aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
+                                 partition_fn=default_partition, keep_inference_input_mutations=False)(module, inputs)
+
+
+def set_up():
+    import torch
+    warnings.simplefilter("ignore")
+    torch._dynamo.config.recompile_limit = 100
+    with contextlib.suppress(ImportError, AttributeError):
+        import torch._inductor.config
+        torch._inductor.config.fallback_random = True
+    return torch
+
+
+def measure_peak(model, mode, folder, time_limit, budget):
+    torch = set_up()
+    import cairn.torch
+    case = models.build(model)
+    way = Way(mode, case, time_limit, budget)
+    begin = time.perf_counter()
+    way.first()
+    row = {"first_step_s": time.perf_counter() - begin}
+    gc.collect()
+    with cairn.torch.MemoryTrace() as trace:
+        loss = way.step()
+    results = way.results(loss)
+    row["peak_bytes"], row["peak_operation"] = trace.at_peak(
+        {g.untyped_storage().data_ptr() for g in results["gradients"].values()})
+    row["peak_with_gradients_bytes"] = trace.peak
+    if mode in ("eager", "aot"):
+        torch.save(results, folder / f"{mode}.pt")
+    for reference in ("eager", "aot"):
+        file = folder / f"{reference}.pt"
+        if file.exists():
+            row[f"against_{reference}"] = compare(results, torch.load(file))
+    if "cairn" in mode:
+        row["cairn"] = described(cairn.torch.last_report())
+    return row
+
+
+def described(report):
+    return {"promised_bytes": report.promised, "first_measured_bytes": report.measured, "graphs": [
+        {"operations": g.operations, "budget_bytes": g.budget, "baseline_bytes": g.baseline, "promised_bytes": g.promised,
+         "lower_bound_bytes": g.lower_bound, "cost_increase": g.cost_increase, "source": g.source, "seconds": g.seconds,
+         "recomputed": sum(item.times for item in g.recomputed)} for g in report.graphs]}
+
+
+def compare(found, reference):
+    """Whether all bits are equal; else the worst error, of what."""
+    if any(found[what].keys() != reference[what].keys() for what in reference):
+        return {"identical": False, "error": None, "of": "other names of gradients or buffers"}
+    most = max((float(g.abs().max()) for g in reference["gradients"].values() if g.numel()), default=0.0)
+    worst, of, identical = 0.0, "", True
+    for what, values in reference.items():
+        for name, value in values.items():
+            other = found[what][name]
+            same = value.shape == other.shape and bool((value == other).all())
+            identical = identical and same
+            if same:
+                continue
+            difference = float((other.double() - value.double()).abs().max())
+            floor = most / 1000 if what == "gradients" else 0.0
+            error = difference / max(float(value.abs().max()), floor, 1e-30)
+            if not error <= worst:  # also where it is not a number
+                worst, of = error, f"{what}: {name}" if what != "loss" else "loss"
+    return {"identical": identical, "error": worst, "of": of}
+
+
+def measure_times(model, names, folder, time_limit, budgets, rounds, seconds):
+    """Writes after each round, so that a time-out loses only what was not yet done."""
+    set_up()
+    case = models.build(model)
+    ways, failures, times = {}, {}, {}
+    for name in names:
+        try:
+            way = Way(name, case, time_limit, budgets.get(name))
+            way.first()
+            way.step()
+            ways[name], times[name] = way, []
+        except Exception as error:
+            failures[name] = reason_of(error)
+    begin = time.monotonic()
+    for i in range(rounds):
+        order = list(ways)
+        shift = i % max(1, len(order))
+        for name in order[shift:] + order[:shift]:
+            ways[name].restore()
+            start = time.perf_counter()
+            ways[name].step()
+            times[name].append(time.perf_counter() - start)
+        write(folder / "times.json", {"seconds": times, "failures": failures})
+        if i >= 4 and time.monotonic() - begin > seconds:
+            break
+    return {"seconds": times, "failures": failures}
+
+
+def reason_of(error):
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:300] if lines else ''}"
+
+
+def child(words):
+    job = json.loads(words)
+    folder = pathlib.Path(job["folder"])
+    try:
+        if job["what"] == "peak":
+            result = measure_peak(job["model"], job["mode"], folder, job["time_limit"], job["budget"])
+        else:
+            result = measure_times(job["model"], job["modes"], folder, job["time_limit"], job["budgets"], job["rounds"],
+                                   job["seconds"])
+    except Exception as error:
+        traceback.print_exc()
+        result = {"failed": reason_of(error)}
+    write(folder / job["answer"], result)
+
+
+def write(path, value):
+    new = path.with_name(path.name + ".new")
+    new.write_text(json.dumps(value))
+    os.replace(new, path)
+
+
+# --- The table
+
+
+def ask(folder, cache, timeout, **job):
+    """The answer of a child, or {"failed": reason}."""
+    job.update(folder=str(folder), answer=f"{job['what']}.answer.json")
+    answer = folder / job["answer"]
+    answer.unlink(missing_ok=True)
+    environment = {**os.environ, "CAIRN_CACHE": str(cache)}
+    try:
+        done = subprocess.run([sys.executable, __file__, "--child", json.dumps(job)], timeout=timeout, capture_output=True,
+                              text=True, env=environment)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"timed out after {timeout:g} s"}
+    if answer.exists():
+        return json.loads(answer.read_text())
+    lines = done.stderr.strip().splitlines() or [""]
+    how = f"killed by signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+    return {"failed": f"{how}: {lines[-1][:300]}"}
+
+
+def measure_model(model, given, cache, tell):
+    rows, budgets = {}, {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for mode in modes(given):
+            begin = time.monotonic()
+            budget = None
+            if mode == AS_CHECKPOINT:
+                budget = rows.get("checkpoint", {}).get("peak_bytes")
+                if budget is None:
+                    rows[mode] = {"failed": "checkpoint has no peak"}
+                    continue
+                budgets[mode] = budget
+            rows[mode] = ask(folder, cache, given.timeout, what="peak", model=model, mode=mode, time_limit=given.time_limit,
+                             budget=budget)
+            tell(f"{model:20} {mode:20} {one_line(rows[mode], rows)} ({time.monotonic() - begin:.0f} s)")
+        if given.rounds > 0:
+            working = [mode for mode, row in rows.items() if "failed" not in row]
+            answer = ask(folder, cache, 2 * given.timeout, what="times", model=model, modes=working,
+                         time_limit=given.time_limit, budgets=budgets, rounds=given.rounds, seconds=given.seconds)
+            partial = folder / "times.json"
+            if "failed" in answer and partial.exists():
+                answer = {**json.loads(partial.read_text()), "cut": answer["failed"]}
+            add_times(rows, answer)
+            tell(f"{model:20} times by turns: " + (answer.get("failed") or ", ".join(
+                f"{mode} {row['step_over_eager']:.2f}" for mode, row in rows.items() if "step_over_eager" in row)))
+    return rows
+
+
+def add_times(rows, answer):
+    eager = answer.get("seconds", {}).get("eager", [])
+    for mode, row in rows.items():
+        if "failed" in row:
+            continue
+        times = answer.get("seconds", {}).get(mode)
+        if not times:
+            row["not_timed"] = answer.get("failures", {}).get(mode) or answer.get("failed") or "no round ended in time"
+            continue
+        row["step_s"] = statistics.median(times)
+        row["rounds"] = len(times)
+        if eager:
+            row["step_over_eager"] = statistics.median(t / e for t, e in zip(times, eager))
+
+
+def one_line(row, rows):
+    if "failed" in row:
+        return row["failed"]
+    promised = f", promised {mib(row['cairn']['promised_bytes'])}" if "cairn" in row else ""
+    return f"{mib(row['peak_bytes'])} MiB{promised}, {right(row, 'eager' if 'against_aot' not in row else 'aot')}"
+
+
+def mib(count):
+    return f"{count / 2**20:.1f}" if count < 200 * 2**20 else f"{count / 2**20:.0f}"
+
+
+def right(row, reference):
+    found = row.get(f"against_{reference}")
+    if found is None:
+        return ""
+    if found["identical"]:
+        return "bit for bit"
+    if found["error"] is None:
+        return f"**wrong**: {found['of']}"
+    text = f"{100 * found['error']:.2g}%" if found["error"] >= 1e-4 else f"{found['error']:.0e}"
+    return f"**wrong**: {text} ({found['of'].split(':')[0]})" if not found["error"] <= WRONG else f"to {text}"
+
+
+def markdown(data):
+    machine = data["machine"]
+    lines = [f"torch {machine['torch']}, {machine['threads']} threads, {machine['cpu']}; Python {machine['python']}.", ""]
+    for model, rows in data["models"].items():
+        if "skipped" in rows:
+            lines += [f"**{model}**: skipped, {rows['skipped']}", ""]
+            continue
+        base = rows.get("aot", {}).get("peak_bytes")
+        eager = rows.get("eager", {}).get("step_s")
+        step = f"; eager's step takes {1e3 * eager:.0f} ms" if eager else ""
+        operations = [g["operations"] for m, r in rows.items() if m.startswith("cairn") and "cairn" in r
+                      for g in r["cairn"]["graphs"]][:1]
+        size = f", {operations[0]:,} operations" if operations else ""
+        lines += [f"**{model}**{size}{step}", "", "| | promised MiB | peak MiB | of AOT | step | right | recomputed |",
+                  "| --- | ---: | ---: | ---: | ---: | --- | ---: |"]
+        for mode, row in rows.items():
+            if "failed" in row:
+                lines.append(f"| {title(mode)} | | | | | {row['failed'].replace('|', '/')} | |")
+                continue
+            cairn = row.get("cairn")
+            promised = mib(cairn["promised_bytes"]) if cairn else ""
+            share = f"{100 * row['peak_bytes'] / base:.0f}%" if base else ""
+            ratio = f"{row['step_over_eager']:.2f}" if "step_over_eager" in row else ""
+            again = f"{sum(g['recomputed'] for g in cairn['graphs'])}" if cairn else ""
+            lines.append(f"| {title(mode)} | {promised} | {mib(row['peak_bytes'])} | {share} | {ratio} | "
+                         f"{right(row, 'eager' if mode in ('eager', 'checkpoint') else 'aot')} | {again} |")
+            if "not_timed" in row and row["not_timed"]:
+                lines[-1] = lines[-1].replace("|  |", f"| not timed: {row['not_timed'].replace('|', '/')} |", 1)
+        lines.append("")
+    return "\n".join([*lines, summary(data), ""])
+
+
+def summary(data):
+    """Cairn's promises over all models, with eager kernels."""
+    rows = [(model, mode, row) for model, modes in data["models"].items() for mode, row in modes.items()
+            if mode.startswith("cairn-")]
+    done = [(model, mode, row) for model, mode, row in rows if "failed" not in row]
+    identical = [r for *_, r in done if r.get("against_aot", {}).get("identical")]
+    kept = [r for *_, r in done if r["peak_bytes"] <= r["cairn"]["promised_bytes"]]
+    near = [r for *_, r in done if abs(r["peak_bytes"] / r["cairn"]["promised_bytes"] - 1) <= 0.03]
+    broken = [f"{model} {title(mode)} by {r['peak_bytes'] - r['cairn']['promised_bytes']} bytes at {r['peak_operation']}"
+              for model, mode, r in done if r["peak_bytes"] > r["cairn"]["promised_bytes"]]
+    count = len(done)
+    text = (f"Cairn, {count} of {len(rows)} rows ran: {len(identical)} of {count} bit for bit, {len(kept)} of {count} within "
+            f"the promise, {len(near)} of {count} within 3% of it.")
+    return text + (f" Broken: {'; '.join(broken)}." if broken else "")
+
+
+def machine():
+    import torch
+    cpu = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, IndexError):
+        cpu = pathlib.Path("/proc/cpuinfo").read_text().split("model name")[1].split(":")[1].splitlines()[0].strip()
+    found = {"torch": torch.__version__, "python": platform.python_version(), "threads": torch.get_num_threads(), "cpu": cpu}
+    for package in ("transformers", "timm"):
+        with contextlib.suppress(Exception):
+            import importlib.metadata
+            found[package] = importlib.metadata.version(package)
+    return found
+
+
+def parse_arguments(arguments):
+    parser = argparse.ArgumentParser(prog="table.py", description=__doc__, epilog=EPILOG,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="default: all")
+    parser.add_argument("--list", action="store_true", help="list the models and end")
+    parser.add_argument("--modes", help="of the rows only these, joined by commas, beside eager and aot: checkpoint, knob-0.5, "
+                        "cairn-70, cairn-min, ...")
+    parser.add_argument("--inductor", action="store_true", help="rows with Inductor as well (needs a C++ compiler)")
+    parser.add_argument("--rounds", type=int, default=15, metavar="N", help="timed steps of each row; 0: none; default 15")
+    parser.add_argument("--seconds", type=float, default=60, metavar="S", help="no new round after this many; default 60")
+    parser.add_argument("--time-limit", type=float, default=10, metavar="S", help="of each of Cairn's searches; default 10")
+    parser.add_argument("--timeout", type=float, default=300, metavar="S", help="of one row; default 300; twice that for times")
+    parser.add_argument("--cache", metavar="FOLDER", help="Cairn's cache; default: a fresh one, thrown away at the end")
+    parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="every figure; models in it that are not measured now "
+                        "stay")
+    parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="the tables; default: the terminal")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    given.modes = given.modes.split(",") if given.modes else None
+    unknown = [name for name in given.models if name not in models.MODELS]
+    if unknown:
+        parser.error(f"unknown model '{unknown[0]}'; there are {', '.join(models.MODELS)}")
+    for path in (given.json, given.markdown):
+        if path and not path.resolve().parent.is_dir():
+            parser.error(f"'{path}': there is no such folder")
+    return given
+
+
+def main():
+    given = parse_arguments(sys.argv[1:])
+    if given.child:
+        return child(given.child)
+    if given.list:
+        print("\n".join(models.MODELS))
+        return 0
+    data = {"machine": machine(), "models": {}}
+    if given.json and given.json.exists():
+        data["models"] = json.loads(given.json.read_text())["models"]
+    with contextlib.ExitStack() as stack:
+        cache = given.cache or stack.enter_context(tempfile.TemporaryDirectory())
+        for model in given.models or models.MODELS:
+            try:
+                models.build(model)
+            except models.Absent as error:
+                data["models"][model] = {"skipped": str(error)}
+                print(f"{model}: skipped, {error}", file=sys.stderr)
+            else:
+                data["models"][model] = measure_model(model, given, cache, lambda line: print(line, file=sys.stderr, flush=True))
+            order = list(models.MODELS)
+            data["models"] = dict(sorted(data["models"].items(), key=lambda item: order.index(item[0])
+                                         if item[0] in order else len(order)))
+            if given.json:
+                write(given.json, data)
+            if given.markdown:
+                given.markdown.write_text(markdown(data))
+    if not given.markdown:
+        print(markdown(data))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
