@@ -25,9 +25,9 @@ import table
 AS_GRAPH, CACHED = "aot_eager", "cairn"
 
 
-def start(model, backend, budget, time_limit, answer):
+def start(model, backend, budget, time_limit, threads, answer):
     """In a process of its own: one start."""
-    torch = table.set_up()
+    torch = table.set_up(threads)
     if backend == CACHED:
         import cairn.torch
     case = models.build(model)
@@ -55,8 +55,8 @@ def ask(folder, **job):
 
 
 def measure(given, tell):
-    data = {"machine": table.machine(), "model": given.model, "budget": given.budget}
-    job = {"model": given.model, "budget": given.budget, "time_limit": given.time_limit}
+    data = {"machine": table.machine(given.threads), "model": given.model, "budget": given.budget}
+    job = {"model": given.model, "budget": given.budget, "time_limit": given.time_limit, "threads": given.threads}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         data["plain"] = ask(folder, **job, backend=AS_GRAPH)
@@ -71,7 +71,8 @@ def measure(given, tell):
         data["starts"] = starts
         if given.rounds:
             options = argparse.Namespace(inductor=False, modes=["checkpoint", table.AS_CHECKPOINT], rounds=given.rounds,
-                                         seconds=given.seconds, timeout=600, time_limit=given.time_limit)
+                                         seconds=given.seconds, timeout=600, time_limit=given.time_limit,
+                                         threads=given.threads)
             data["equal_peak"] = table.measure_model(given.model, options, folder / "cache", tell)
     return data
 
@@ -122,6 +123,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=15, metavar="N", help="timed steps at equal peak; 0: none; default 15")
     parser.add_argument("--seconds", type=float, default=90, metavar="S", help="no new round after this many; default 90")
     parser.add_argument("--time-limit", type=float, default=10, metavar="S", help="of each of Cairn's searches; default 10")
+    parser.add_argument("--threads", type=int, metavar="N", help="of torch; default: torch's")
     parser.add_argument("--json", metavar="FILE", type=pathlib.Path)
     parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="default: the terminal")
     parser.add_argument("--child", help=argparse.SUPPRESS)

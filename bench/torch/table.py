@@ -153,8 +153,10 @@ def unscheduled(module, inputs):
                                  partition_fn=default_partition, keep_inference_input_mutations=False)(module, inputs)
 
 
-def set_up():
+def set_up(threads=None):
     import torch
+    if threads:
+        torch.set_num_threads(threads)
     warnings.simplefilter("ignore")
     torch._dynamo.config.recompile_limit = 100
     with contextlib.suppress(ImportError, AttributeError):
@@ -164,7 +166,7 @@ def set_up():
 
 
 def measure_peak(model, mode, folder, time_limit, budget):
-    torch = set_up()
+    import torch
     import cairn.torch
     case = models.build(model)
     way = Way(mode, case, time_limit, budget)
@@ -219,7 +221,6 @@ def compare(found, reference):
 
 def measure_times(model, names, folder, time_limit, budgets, rounds, seconds):
     """Writes after each round, so that a time-out loses only what was not yet done."""
-    set_up()
     case = models.build(model)
     ways, failures, times = {}, {}, {}
     for name in names:
@@ -254,6 +255,7 @@ def child(words):
     job = json.loads(words)
     folder = pathlib.Path(job["folder"])
     try:
+        set_up(job["threads"])
         if job["what"] == "peak":
             result = measure_peak(job["model"], job["mode"], folder, job["time_limit"], job["budget"])
         else:
@@ -274,22 +276,38 @@ def write(path, value):
 # --- The table
 
 
-def ask(folder, cache, timeout, **job):
+def ask(folder, cache, timeout, threads, **job):
     """The answer of a child, or {"failed": reason}."""
-    job.update(folder=str(folder), answer=f"{job['what']}.answer.json")
+    job.update(threads=threads, folder=str(folder), answer=f"{job['what']}.answer.json")
     answer = folder / job["answer"]
     answer.unlink(missing_ok=True)
     environment = {**os.environ, "CAIRN_CACHE": str(cache)}
-    try:
-        done = subprocess.run([sys.executable, __file__, "--child", json.dumps(job)], timeout=timeout, capture_output=True,
-                              text=True, env=environment)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"timed out after {timeout:g} s"}
-    if answer.exists():
-        return json.loads(answer.read_text())
-    lines = done.stderr.strip().splitlines() or [""]
-    how = f"killed by signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen([sys.executable, __file__, "--child", json.dumps(job)], stdout=subprocess.DEVNULL,
+                                   stderr=errors, env=environment)
+        code = wait(process, timeout)
+        if code is None:
+            return {"failed": f"timed out after {timeout:g} s"}
+        if answer.exists():
+            return json.loads(answer.read_text())
+        errors.seek(0)
+        lines = errors.read().strip().splitlines() or [""]
+    how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
     return {"failed": f"{how}: {lines[-1][:300]}"}
+
+
+def wait(process, timeout):
+    """The exit code; None: it was killed after that time. Time in which this machine sleeps does not count."""
+    left = timeout
+    while left > 0:
+        begin = time.monotonic()
+        try:
+            return process.wait(min(left, 1.0))
+        except subprocess.TimeoutExpired:
+            left -= min(time.monotonic() - begin, 2.0)
+    process.kill()
+    process.wait()
+    return None
 
 
 def measure_model(model, given, cache, tell):
@@ -305,12 +323,12 @@ def measure_model(model, given, cache, tell):
                     rows[mode] = {"failed": "checkpoint has no peak"}
                     continue
                 budgets[mode] = budget
-            rows[mode] = ask(folder, cache, given.timeout, what="peak", model=model, mode=mode, time_limit=given.time_limit,
+            rows[mode] = ask(folder, cache, given.timeout, given.threads, what="peak", model=model, mode=mode, time_limit=given.time_limit,
                              budget=budget)
             tell(f"{model:20} {mode:20} {one_line(rows[mode], rows)} ({time.monotonic() - begin:.0f} s)")
         if given.rounds > 0:
             working = [mode for mode, row in rows.items() if "failed" not in row]
-            answer = ask(folder, cache, 2 * given.timeout, what="times", model=model, modes=working,
+            answer = ask(folder, cache, 2 * given.timeout, given.threads, what="times", model=model, modes=working,
                          time_limit=given.time_limit, budgets=budgets, rounds=given.rounds, seconds=given.seconds)
             partial = folder / "times.json"
             if "failed" in answer and partial.exists():
@@ -407,12 +425,12 @@ def summary(data):
     return text + (f" Broken: {'; '.join(broken)}." if broken else "")
 
 
-def machine():
+def machine(threads=None):
     import torch
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, IndexError):
         cpu = pathlib.Path("/proc/cpuinfo").read_text().split("model name")[1].split(":")[1].splitlines()[0].strip()
-    found = {"torch": torch.__version__, "python": platform.python_version(), "threads": torch.get_num_threads(), "cpu": cpu}
+    found = {"torch": torch.__version__, "python": platform.python_version(), "threads": threads or torch.get_num_threads(), "cpu": cpu}
     for package in ("transformers", "timm"):
         with contextlib.suppress(Exception):
             import importlib.metadata
@@ -431,6 +449,7 @@ def parse_arguments(arguments):
     parser.add_argument("--rounds", type=int, default=15, metavar="N", help="timed steps of each row; 0: none; default 15")
     parser.add_argument("--seconds", type=float, default=60, metavar="S", help="no new round after this many; default 60")
     parser.add_argument("--time-limit", type=float, default=10, metavar="S", help="of each of Cairn's searches; default 10")
+    parser.add_argument("--threads", type=int, metavar="N", help="of torch; default: torch's. 1 is steadier on a busy machine")
     parser.add_argument("--timeout", type=float, default=300, metavar="S", help="of one row; default 300; twice that for times")
     parser.add_argument("--cache", metavar="FOLDER", help="Cairn's cache; default: a fresh one, thrown away at the end")
     parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="every figure; models in it that are not measured now "
@@ -455,7 +474,7 @@ def main():
     if given.list:
         print("\n".join(models.MODELS))
         return 0
-    data = {"machine": machine(), "models": {}}
+    data = {"machine": machine(given.threads), "models": {}}
     if given.json and given.json.exists():
         data["models"] = json.loads(given.json.read_text())["models"]
     with contextlib.ExitStack() as stack:
