@@ -17,7 +17,8 @@ import sys
 import time
 
 import models
-from table import machine, write
+from rows import write
+from table import machine
 
 
 def timed(function):
@@ -33,13 +34,15 @@ def measure(given):
         model, build_s = timed(lambda: models.Llama(given.layers, given.width, given.heads, given.key_heads, given.hidden,
                                                     given.vocabulary).to(torch.bfloat16))
         tokens = torch.empty(given.batch, given.tokens, dtype=torch.int64)
+    cpu = time.process_time()
     graph, trace_s = timed(lambda: cairn.torch.graph(model, (tokens, tokens), device=given.device))
+    trace_cpu_s = time.process_time() - cpu
     baseline = graph.baseline
     data = {
         "machine": machine(), "device": given.device,
         "model": {n: getattr(given, n) for n in ("layers", "width", "heads", "key_heads", "hidden", "vocabulary", "batch",
                                                  "tokens")},
-        "parameters": sum(p.numel() for p in model.parameters()), "build_s": build_s, "trace_s": trace_s,
+        "parameters": sum(p.numel() for p in model.parameters()), "build_s": build_s, "trace_s": trace_s, "trace_cpu_s": trace_cpu_s,
         "nodes": graph.node_count, "values": graph.value_count, "edges": graph.edge_count,
         "resident_bytes": graph.resident_bytes, "residents": [[r.name, r.bytes, str(r.kind)] for r in graph.residents],
         "peak_bytes": baseline.peak, "cost_ns": baseline.cost, "rows": []}

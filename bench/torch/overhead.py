@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import models
+import rows
 import table
 
 AS_GRAPH, CACHED = "aot_eager", "cairn"
@@ -39,7 +40,7 @@ def start(model, backend, budget, time_limit, threads, answer):
     result = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu, "loss": loss.item()}
     if backend == CACHED:
         result["cairn"] = table.described(cairn.torch.last_report())
-    table.write(pathlib.Path(answer), result)
+    rows.write(pathlib.Path(answer), result)
 
 
 def ask(folder, **job):
@@ -70,7 +71,7 @@ def measure(given, tell):
                 tell(f"{backend}: {starts[backend][-1]['wall_s']:.2f} s, {starts[backend][-1]['cpu_s']:.2f} s of CPU")
         data["starts"] = starts
         if given.rounds:
-            options = argparse.Namespace(inductor=False, modes=["checkpoint", table.AS_CHECKPOINT], rounds=given.rounds,
+            options = argparse.Namespace(inductor=False, modes=["checkpoint", rows.AS_CHECKPOINT], rounds=given.rounds,
                                          seconds=given.seconds, timeout=600, time_limit=given.time_limit,
                                          threads=given.threads)
             data["equal_peak"] = table.measure_model(given.model, options, folder / "cache", tell)
@@ -99,18 +100,18 @@ def markdown(data):
                   *(f"| {b} | {m['wall_s']:.2f} | {m['cpu_s']:.2f} |" for b, m in median.items()),
                   f"| ratio, median of {len(data['starts'][CACHED])} turns | {ratio(data, 'wall_s'):.2f} | "
                   f"{ratio(data, 'cpu_s'):.2f} |", ""]
-    rows = data.get("equal_peak", {})
-    if rows:
+    steps = data.get("equal_peak", {})
+    if steps:
         lines += ["| step | peak MiB | step over eager | over checkpoint | right |", "| --- | ---: | ---: | ---: | --- |"]
-        base = rows["checkpoint"].get("step_over_eager")
-        for mode, row in rows.items():
+        base = steps["checkpoint"].get("step_over_eager")
+        for mode, row in steps.items():
             if "failed" in row:
-                lines.append(f"| {table.title(mode)} | | | | {row['failed']} |")
+                lines.append(f"| {rows.title(mode)} | | | | {row['failed']} |")
                 continue
             over = row.get("step_over_eager")
-            lines.append(f"| {table.title(mode)} | {table.mib(row['peak_bytes'])} | {'' if over is None else f'{over:.2f}'} | "
+            lines.append(f"| {rows.title(mode)} | {rows.mib(row['peak_bytes'])} | {'' if over is None else f'{over:.2f}'} | "
                          f"{'' if over is None or base is None else f'{over / base:.2f}'} | "
-                         f"{table.right(row, 'aot' if 'cairn' in mode else 'eager')} |")
+                         f"{rows.right(row, 'aot' if 'cairn' in mode else 'eager')} |")
     return "\n".join(lines) + "\n"
 
 
@@ -132,7 +133,7 @@ def main():
         return start(**json.loads(given.child))
     data = measure(given, lambda text: print(text, file=sys.stderr, flush=True))
     if given.json:
-        table.write(given.json, data)
+        rows.write(given.json, data)
     if given.markdown:
         given.markdown.write_text(markdown(data))
     else:

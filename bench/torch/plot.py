@@ -13,7 +13,7 @@ import pathlib
 import sys
 from xml.sax.saxutils import escape
 
-import table
+import rows as words
 
 STYLE = """
 text { fill: #5f6772; font: 11.5px system-ui, sans-serif; } .ground { fill: #ffffff; } .axis { stroke: #cdd1d4; }
@@ -35,9 +35,9 @@ class Picture:
         self.label = label
         self.parts = []
 
-    def text(self, x, y, words, anchor="start", kind=""):
+    def text(self, x, y, text, anchor="start", kind=""):
         kind = f" class='{kind}'" if kind else ""
-        self.parts.append(f"<text{kind} x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'>{escape(words)}</text>")
+        self.parts.append(f"<text{kind} x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'>{escape(text)}</text>")
 
     def line(self, x1, y1, x2, y2, kind):
         self.parts.append(f"<line class='{kind}' x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}'/>")
@@ -70,13 +70,8 @@ class Picture:
 
 def kind_of(mode, row):
     if mode.startswith("knob"):
-        return "wrong" if is_wrong(row) else "knob"
+        return "wrong" if words.is_wrong(row.get("against_aot") or {"identical": True}) else "knob"
     return "cairn" if mode.startswith("cairn") else "checkpoint" if mode == "checkpoint" else "plain"
-
-
-def is_wrong(row):
-    found = row.get("against_aot") or {"identical": True}
-    return not found["identical"] and not (found["error"] is not None and found["error"] <= table.WRONG)
 
 
 def working(rows):
@@ -87,7 +82,7 @@ def working(rows):
 def peaks(model, rows, path):
     """Bars of one model, with marks where Cairn promised to end."""
     rows = working(rows)
-    left, right, top, step = 168, 300, 46, 21
+    left, right, top, step = 190, 300, 46, 21
     width, height = 860, top + step * len(rows) + 12
     picture = Picture(width, height, f"Peak memory of a training step of {model}")
     picture.text(12, 20, f"{model}: peak of activations and scratch in a training step, MiB", kind="strong")
@@ -96,23 +91,23 @@ def peaks(model, rows, path):
     picture.line(left + 4, 34, left + 4, 44, "promise")
     picture.text(left + 10, 43, "promised before the first step")
     picture.text(width - right + 76, 43, "step")
-    picture.text(width - right + 116, 43, "gradients")
+    picture.text(width - right + 128, 43, "gradients")
     for i, (mode, row) in enumerate(rows.items()):
         y = top + step * i + 4
         kind = kind_of(mode, row)
-        picture.text(left - 8, y + 12, table.title(mode), "end", "strong" if kind == "cairn" else "")
+        picture.text(left - 8, y + 12, words.title(mode), "end", "strong" if kind == "cairn" else "")
         picture.bar(left, y + 2, scale * row["peak_bytes"], 13, kind)
         if "cairn" in row:
             x = left + scale * row["cairn"]["promised_bytes"]
             picture.line(x, y, x, y + 17, "promise")
-        picture.text(left + scale * row["peak_bytes"] + 7, y + 12, table.mib(row["peak_bytes"]))
+        picture.text(left + scale * row["peak_bytes"] + 7, y + 12, words.mib(row["peak_bytes"]))
         if "step_over_eager" in row:
             picture.text(width - right + 76, y + 12, f"{row['step_over_eager']:.2f} x")
         found = row.get("against_eager" if mode in ("eager", "checkpoint") else "against_aot")
         if found is not None:
             exact = "bit for bit" if found["identical"] else ("" if found["error"] is None else f"to {found['error']:.0e}")
-            words = exact if not is_wrong(row) or kind != "wrong" else f"wrong by {100 * (found['error'] or 0):.0f}%"
-            picture.text(width - right + 116, y + 12, words, kind="wrong" if kind == "wrong" else "")
+            text = f"wrong by {100 * (found['error'] or 0):.0f}%" if words.is_wrong(found) else exact
+            picture.text(width - right + 128, y + 12, text, kind="wrong" if words.is_wrong(found) else "")
     picture.write(path)
 
 
@@ -125,11 +120,11 @@ def tradeoff(data, path):
     picture = Picture(columns * (wide + gap) + gap, 62 + lines * (high + gap + 12), "Step time over peak memory of every model")
     picture.text(gap, 20, "Step time (eager's is 1) over peak memory (% of the graph without a schedule)", kind="strong")
     x = gap + 4
-    for kind, words in (("cairn", "Cairn"), ("checkpoint", "checkpoint by block"), ("knob", "torch's memory budget"),
+    for kind, name in (("cairn", "Cairn"), ("checkpoint", "checkpoint by block"), ("knob", "torch's memory budget"),
                         ("wrong", "the same, gradients wrong"), ("plain", "eager; graph without a schedule")):
-        (picture.square if kind == "checkpoint" else picture.cross if kind in ("knob", "wrong") else picture.dot)(x, 38, kind, words)
-        picture.text(x + 9, 42, words)
-        x += 30 + 6.2 * len(words)
+        (picture.square if kind == "checkpoint" else picture.cross if kind in ("knob", "wrong") else picture.dot)(x, 38, kind, name)
+        picture.text(x + 9, 42, name)
+        x += 30 + 6.2 * len(name)
     for i, (model, rows) in enumerate(panels.items()):
         panel(picture, model, rows, gap + i % columns * (wide + gap), 56 + i // columns * (high + gap + 12), wide, high)
     picture.write(path)
@@ -162,7 +157,7 @@ def panel(picture, model, rows, x0, y0, wide, high):
     for mode, point in points.items():
         kind = kind_of(mode, rows[mode])
         draw = picture.square if kind == "checkpoint" else picture.cross if kind in ("knob", "wrong") else picture.dot
-        draw(*place(*point), kind, f"{table.title(mode)}: {table.mib(rows[mode]['peak_bytes'])} MiB, {point[1]:.2f} of eager's time")
+        draw(*place(*point), kind, f"{words.title(mode)}: {words.mib(rows[mode]['peak_bytes'])} MiB, {point[1]:.2f} of eager's time")
 
 
 def promises(data, path):
@@ -189,7 +184,7 @@ def promises(data, path):
         picture.text(left - 10, y + 4, model, "end")
         for mode, row in found.items():
             ratio = row["peak_bytes"] / row["cairn"]["promised_bytes"]
-            picture.dot(place(ratio), y, "cairn" if ratio <= 1 else "wrong", f"{table.title(mode)}: {100 * ratio:.2f}%")
+            picture.dot(place(ratio), y, "cairn" if ratio <= 1 else "wrong", f"{words.title(mode)}: {100 * ratio:.2f}%")
     picture.write(path)
 
 

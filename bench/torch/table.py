@@ -27,11 +27,10 @@ import traceback
 import warnings
 
 import models
+from rows import AS_CHECKPOINT, is_wrong, mib, right, title, write
 
 SHARES = ("90", "70", "50", "40", "min")
-AS_CHECKPOINT = "cairn-checkpoint"  # within the peak that checkpoint by block was measured to have
 KNOB = ("1", "0.7", "0.5", "0.2", "0")
-WRONG = 1e-3  # a relative error that is not rounding
 
 EPILOG = """\
 How. Every model ends in its loss; a step is forward and backward, without an optimizer. Each row is measured in a process
@@ -56,17 +55,6 @@ def modes(given):
     if given.inductor:
         rows += ["inductor", *(f"inductor-knob-{b}" for b in KNOB[1:]), *(f"inductor-cairn-{s}" for s in SHARES)]
     return [row for row in rows if given.modes is None or row in given.modes or row in ("eager", "aot")]
-
-
-def title(mode):
-    names = {"eager": "eager", "checkpoint": "checkpoint by block", "aot": "AOT, no schedule", "inductor": "Inductor"}
-    if mode in names:
-        return names[mode]
-    below = ", Inductor" if mode.startswith("inductor") else ""
-    if mode == AS_CHECKPOINT:
-        return "Cairn at checkpoint's peak"
-    kind, setting = mode.removeprefix("inductor-").split("-")
-    return (f"knob {setting}" if kind == "knob" else f"Cairn {setting}{'' if setting == 'min' else '%'}") + below
 
 
 # --- In a process of its own
@@ -267,12 +255,6 @@ def child(words):
     write(folder / job["answer"], result)
 
 
-def write(path, value):
-    new = path.with_name(path.name + ".new")
-    new.write_text(json.dumps(value))
-    os.replace(new, path)
-
-
 # --- The table
 
 
@@ -361,25 +343,11 @@ def one_line(row, rows):
     return f"{mib(row['peak_bytes'])} MiB{promised}, {right(row, 'eager' if 'against_aot' not in row else 'aot')}"
 
 
-def mib(count):
-    return f"{count / 2**20:.1f}" if count < 200 * 2**20 else f"{count / 2**20:.0f}"
-
-
-def right(row, reference):
-    found = row.get(f"against_{reference}")
-    if found is None:
-        return ""
-    if found["identical"]:
-        return "bit for bit"
-    if found["error"] is None:
-        return f"**wrong**: {found['of']}"
-    text = f"{100 * found['error']:.2g}%" if found["error"] >= 1e-4 else f"{found['error']:.0e}"
-    return f"**wrong**: {text} ({found['of'].split(':')[0]})" if not found["error"] <= WRONG else f"to {text}"
-
-
 def markdown(data):
     machine = data["machine"]
-    lines = [f"torch {machine['torch']}, {machine['threads']} threads, {machine['cpu']}; Python {machine['python']}.", ""]
+    packages = "".join(f", {p} {machine[p]}" for p in ("transformers", "timm") if p in machine)
+    lines = [f"torch {machine['torch']}{packages}, {machine['threads']} thread{'s' * (machine['threads'] > 1)}, "
+             f"{machine['cpu']}; Python {machine['python']}.", "", *overview(data), ""]
     for model, rows in data["models"].items():
         if "skipped" in rows:
             lines += [f"**{model}**: skipped, {rows['skipped']}", ""]
@@ -407,6 +375,35 @@ def markdown(data):
                 lines[-1] = lines[-1].replace("|  |", f"| not timed: {row['not_timed'].replace('|', '/')} |", 1)
         lines.append("")
     return "\n".join([*lines, summary(data), ""])
+
+
+def overview(data):
+    """A line a model."""
+    lines = ["| | AOT MiB | checkpoint | knob, least with right gradients | knob, least | its gradients | Cairn 50% | Cairn min | "
+             "Cairn at checkpoint's peak: step over checkpoint's |", "| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | "
+             "---: |"]
+    for model, rows in data["models"].items():
+        base = rows.get("aot", {}).get("peak_bytes")
+        if base is None:
+            continue
+        knobs = [row for mode, row in rows.items() if mode.startswith("knob") and "failed" not in row]
+        good = [row for row in knobs if not is_wrong(row["against_aot"])]
+        least = min(knobs, key=lambda row: row["peak_bytes"], default=None)
+
+        def cell(row):
+            if not row or "peak_bytes" not in row:
+                return "failed" if row else ""
+            time = f", {row['step_over_eager']:.2f} x" if "step_over_eager" in row else ""
+            return f"{100 * row['peak_bytes'] / base:.0f}%{time}"
+
+        same, other = rows.get(AS_CHECKPOINT, {}), rows.get("checkpoint", {})
+        over = "no schedule" if "failed" in same else ""
+        if "step_over_eager" in same and "step_over_eager" in other:
+            over = f"{same['step_over_eager'] / other['step_over_eager']:.2f}"
+        lines.append(" | ".join([f"| {model}", mib(base), cell(other), cell(min(good, key=lambda r: r["peak_bytes"], default=None)),
+                                 cell(least), right(least, "aot") if least else "", cell(rows.get("cairn-50")),
+                                 cell(rows.get("cairn-min")), f"{over} |"]))
+    return [*lines, "", "Peaks in % of AOT's, step times over eager's."]
 
 
 def summary(data):
