@@ -364,14 +364,14 @@ def lstm(layers=2, width=192, batch=32, length=48, vocabulary=500, segments=6, d
 
 
 class LossOf(nn.Module):
-    """The loss that a model of `transformers` computes from its labels."""
+    """Of a model of `transformers`: the next token's, or a masked token's."""
 
     def __init__(self, model):
         super().__init__()
         self.model = model
 
-    def forward(self, tokens, labels):
-        return self.model(input_ids=tokens, labels=labels).loss
+    def forward(self, tokens, targets):
+        return F.cross_entropy(self.model(input_ids=tokens).logits.flatten(0, 1), targets.flatten())
 
 
 class Classified(nn.Module):
@@ -394,9 +394,10 @@ def of_transformers(kind, blocks, decoder=True, batch=4, length=128, **configura
     config = transformers.AutoConfig.for_model(kind, **configuration)
     config.use_cache = False
     auto = transformers.AutoModelForCausalLM if decoder else transformers.AutoModelForMaskedLM
-    tokens = torch.randint(3, config.vocab_size, (batch, length))
+    tokens = torch.randint(3, config.vocab_size, (batch, length + 1))
+    targets = tokens[:, 1:] if decoder else tokens[:, :-1]
     model = LossOf(auto.from_config(config))
-    return Case(model, (tokens, tokens.clone()), ["model." + name for name in listed(model.model, blocks)])
+    return Case(model, (tokens[:, :-1].contiguous(), targets.contiguous()), ["model." + name for name in listed(model.model, blocks)])
 
 
 def of_timm(name, blocks, batch=4, image=96, classes=100, **options):
