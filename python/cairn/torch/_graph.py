@@ -17,6 +17,7 @@ import cairn
 from . import _private
 
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
+_WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
 _IN_ORDER = ("_c10d_functional", "c10d_functional", "c10d", "_dtensor", "profiler", "symm_mem")  # namespaces
 
 
@@ -69,6 +70,7 @@ class Trace:
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
         self.device = "cpu"  # the device that holds most bytes
+        self.shared_name = None  # among ranks; None: there is one process
 
     def is_view(self, node):
         return node in self.roots
@@ -246,6 +248,11 @@ class _Reader:
         op.effect = effect or random
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
+        waits = _schema_name(node.target) in _WAITS
+        if waits:  # the tracer makes new tensors
+            known.update((_address(leaf), storage) for leaf, storage in _pairs(
+                value, torch.fx.map_arg(node.args[0], trace.structure.get)))
+            aliases = True
 
         def output(leaf):
             if not isinstance(leaf, torch.Tensor):
@@ -262,6 +269,9 @@ class _Reader:
         trace.controls[node] = {op: None}
         for argument in node.all_input_nodes:
             self._read(op, argument)
+        if waits:  # until then a collective may read what it was given
+            for storage in list(op.reads):
+                op.reads.update(storage.producer.reads)
         op.pinned = op.effect or not tensors or not is_pure(node.target)
         if not op.pinned and any(a in self.mutated for a in node.all_input_nodes) and not may_run_again(node, self.live):
             op.pinned = True  # run again, it would read what is written after the forward pass
@@ -458,6 +468,10 @@ def _argument(node, name):
     if name in names and names.index(name) < len(node.args):
         return node.args[names.index(name)]
     return None
+
+
+def _schema_name(target):
+    return target._schema.name if isinstance(target, torch._ops.OpOverload) else None
 
 
 def _may_alias(target):
