@@ -163,8 +163,8 @@ def _file_name(device):
 
 
 def _measure(missing, device):
-    """text -> [ns, peaks as _scratch takes them, bytes of each output]; ns < 0 where it cannot be called, and no peaks where a profiler that is
-    active hides them."""
+    """text -> [ns, peaks as _scratch takes them, bytes of each output]; ns < 0 where it cannot be called, and no peaks where
+    a profiler that is active hides them."""
     found, outputs = {}, {}
     with _private.no_modes():
         trace = MemoryTrace(device) if MemoryTrace.available() else None

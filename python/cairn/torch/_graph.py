@@ -231,6 +231,12 @@ class _Reader:
         aliases = _may_alias(node.target)
         effect = _has_effect(node)
         random = is_random(node)
+        if aliases and not effect:  # a view, also where the tracer gave it a storage of its own
+            base = _viewed(node)
+            storages = [s for s in pytree.tree_leaves(trace.structure.get(base)) if isinstance(s, Storage)]
+            if len(storages) == 1:
+                for leaf in tensors:
+                    known.setdefault(_address(leaf), storages[0])
         if tensors and aliases and not effect and not random and all(_address(t) in known for t in tensors):
             trace.structure[node] = pytree.tree_map(
                 lambda leaf: known[_address(leaf)] if isinstance(leaf, torch.Tensor) else None, value)
@@ -480,6 +486,16 @@ def _may_alias(target):
     if target._schema.name in _ALIASES:
         return True
     return any(r.alias_info is not None for r in target._schema.returns)
+
+
+def _viewed(node):
+    """The argument that the results of a view share their storage with, as its schema says; None where it does not."""
+    results = {name for r in node.target._schema.returns if r.alias_info is not None for name in r.alias_info.before_set}
+    for position, argument in enumerate(node.target._schema.arguments):
+        if argument.alias_info is not None and results & set(argument.alias_info.before_set):
+            value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
+            return value if isinstance(value, torch.fx.Node) else None
+    return None
 
 
 def _has_effect(node):
