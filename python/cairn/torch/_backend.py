@@ -60,6 +60,7 @@ class Backend:
         self.options = options
         self.fallback = fallback
         self.report = _report.Report()
+        self.told = set()
         self.__name__ = "cairn"
 
     def __call__(self, module, example_inputs):
@@ -74,9 +75,15 @@ class Backend:
         except Exception as error:
             if not self.fallback:
                 raise
-            warnings.warn(f"this graph runs without a budget, as it cannot be scheduled: {type(error).__name__}: "
-                          f"{str(error).splitlines()[0] if str(error) else ''}", CairnWarning, stacklevel=2)
+            self._tell(f"this graph runs without a budget, as it cannot be scheduled: {type(error).__name__}: "
+                       f"{str(error).splitlines()[0] if str(error) else ''}")
             return module.forward
+
+    def _tell(self, text):
+        """A warning, once however many graphs have the same reason for it."""
+        if text not in self.told:
+            self.told.add(text)
+            warnings.warn(text, CairnWarning, stacklevel=3)
 
 
 class _Compiling:

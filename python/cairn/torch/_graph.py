@@ -17,6 +17,7 @@ import cairn
 from . import _private
 
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
+_WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
 _IN_ORDER = ("_c10d_functional", "c10d_functional", "c10d", "_dtensor", "profiler", "symm_mem")  # namespaces
 
 
@@ -69,6 +70,7 @@ class Trace:
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
         self.device = "cpu"  # the device that holds most bytes
+        self.shared_name = None  # among ranks; None: there is one process
 
     def is_view(self, node):
         return node in self.roots
@@ -229,6 +231,12 @@ class _Reader:
         aliases = _may_alias(node.target)
         effect = _has_effect(node)
         random = is_random(node)
+        if aliases and not effect:  # a view, also where the tracer gave it a storage of its own
+            base = _viewed(node)
+            storages = [s for s in pytree.tree_leaves(trace.structure.get(base)) if isinstance(s, Storage)]
+            if len(storages) == 1:
+                for leaf in tensors:
+                    known.setdefault(_address(leaf), storages[0])
         if tensors and aliases and not effect and not random and all(_address(t) in known for t in tensors):
             trace.structure[node] = pytree.tree_map(
                 lambda leaf: known[_address(leaf)] if isinstance(leaf, torch.Tensor) else None, value)
@@ -246,6 +254,11 @@ class _Reader:
         op.effect = effect or random
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
+        waits = _schema_name(node.target) in _WAITS
+        if waits:  # the tracer makes new tensors
+            known.update((_address(leaf), storage) for leaf, storage in _pairs(
+                value, torch.fx.map_arg(node.args[0], trace.structure.get)))
+            aliases = True
 
         def output(leaf):
             if not isinstance(leaf, torch.Tensor):
@@ -262,6 +275,9 @@ class _Reader:
         trace.controls[node] = {op: None}
         for argument in node.all_input_nodes:
             self._read(op, argument)
+        if waits:  # until then a collective may read what it was given
+            for storage in list(op.reads):
+                op.reads.update(storage.producer.reads)
         op.pinned = op.effect or not tensors or not is_pure(node.target)
         if not op.pinned and any(a in self.mutated for a in node.all_input_nodes) and not may_run_again(node, self.live):
             op.pinned = True  # run again, it would read what is written after the forward pass
@@ -460,12 +476,26 @@ def _argument(node, name):
     return None
 
 
+def _schema_name(target):
+    return target._schema.name if isinstance(target, torch._ops.OpOverload) else None
+
+
 def _may_alias(target):
     if not isinstance(target, torch._ops.OpOverload):
         return False
     if target._schema.name in _ALIASES:
         return True
     return any(r.alias_info is not None for r in target._schema.returns)
+
+
+def _viewed(node):
+    """The argument that the results of a view share their storage with, as its schema says; None where it does not."""
+    results = {name for r in node.target._schema.returns if r.alias_info is not None for name in r.alias_info.before_set}
+    for position, argument in enumerate(node.target._schema.arguments):
+        if argument.alias_info is not None and results & set(argument.alias_info.before_set):
+            value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
+            return value if isinstance(value, torch.fx.Node) else None
+    return None
 
 
 def _has_effect(node):

@@ -28,7 +28,8 @@ class MemoryTrace:
     def __enter__(self):
         activities = [torch.profiler.ProfilerActivity.CPU]
         self._profiler = torch.profiler.profile(activities=activities, profile_memory=True)
-        self._profiler.__enter__()
+        with _private.quiet_profiler():
+            self._profiler.__enter__()
         return self
 
     def __exit__(self, *error):

@@ -24,6 +24,8 @@ def prepare(graph, options, *, device=None, **reading):
     trace = trace_graph(graph, **reading)
     trace.device = device or trace.device
     _costs.estimate(trace)
+    if _private.collective_store() is not None:  # measured costs differ from rank to rank
+        trace.shared_name = [trace.build().fingerprint, str(options.budget)]
     seconds = {"read": time.monotonic() - begin}
     if options.calibrate:
         begin = time.monotonic()
@@ -49,7 +51,7 @@ def prepare_within(graph, options, **reading):
 
 def schedule(trace, graph, options, seconds, goal, baseline):
     """(Solved, GraphReport)."""
-    solved = _solve.solve(graph, goal, options.limits, baseline)
+    solved = _solve.solve(graph, goal, options.limits, baseline, trace.shared_name)
     seconds["solve"] = solved.seconds
     step, _, items, at_border = _report.live_at_peak(trace, solved.steps)
     report = _report.GraphReport(

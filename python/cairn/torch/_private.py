@@ -5,6 +5,7 @@
 
 import contextlib
 import inspect
+import os
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -144,6 +145,18 @@ def fake_mode_of(values):
 def profiler_runs():
     """Whether a profiler is active, beside which a second one cannot be."""
     return torch._C._autograd._profiler_enabled()
+
+
+@contextlib.contextmanager
+def quiet_profiler():
+    """A profiler that begins here does not tell the terminal about itself, nor that there is no GPU."""
+    given = os.environ.get("KINETO_LOG_LEVEL")
+    os.environ["KINETO_LOG_LEVEL"] = given or "6"
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ["KINETO_LOG_LEVEL"]
 
 
 def allocations(profiler):

@@ -1,6 +1,7 @@
 """A schedule within a budget: from the cache, from another rank, or from the solver."""
 
 import dataclasses
+import datetime
 import hashlib
 import json
 import math
@@ -76,27 +77,44 @@ def budget_bytes(budget, baseline_peak):
     return math.ceil(value / 100 * baseline_peak) if unit == "%" else math.ceil(value * units[unit])
 
 
-def solve(graph, goal, limits, baseline):
+def solve(graph, goal, limits, baseline, shared_name=None):
     """The cheapest schedule within ``goal`` bytes that is known; None: the least peak. ``baseline``: the Evaluation of the
-    step without a budget. Throws InfeasibleError with the least budget that is known."""
-    identity = [_FORMAT, graph.fingerprint, goal, sorted(limits.arguments().items())]
-    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:24]
+    step without a budget. ``shared_name``: what ranks that have the same step, though other measured costs, call it.
+    Throws InfeasibleError with the least budget that is known."""
+    key = _digest(graph.fingerprint, goal, sorted(limits.arguments().items()))
     begin = time.monotonic()
     if goal is not None and goal >= graph.baseline.peak:
         return _solved(graph, list(map(int, graph.input_order)), goal, begin, "solved", key, "optimal", None, baseline)
-    entry = _valid(graph, goal, _cache.load(f"schedule-{key}.json"))
-    source = "cache"
-    if entry is None:
-        entry, source = _agree(graph, goal, limits, key)
-        _cache.store(f"schedule-{key}.json", entry)
+    store = _private.collective_store() if shared_name is not None else None
+    if store is None:
+        entry, source = _find(graph, goal, limits, key)
+    else:
+        entry, source = _agree(store, f"cairn/{_digest(shared_name, sorted(limits.arguments().items()))}", graph, goal, limits,
+                               key)
     solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry["lower_bound"],
                      baseline)
     solved.measured = entry.get("measured")
     return solved
 
 
+def _digest(*identity):
+    return hashlib.sha256(json.dumps([_FORMAT, *identity]).encode()).hexdigest()[:24]
+
+
+def _find(graph, goal, limits, key):
+    name = f"schedule-{key}.json"
+    entry = _valid(graph, goal, _cache.load(name))
+    if entry is not None:
+        return entry, "cache"
+    entry = _search(graph, goal, limits)
+    _cache.store(name, entry)
+    return entry, "solved"
+
+
 def remember_measured(solved, measured):
-    """Keeps the measured peak with the schedule, so that a later process need not measure again."""
+    """Keeps a measured peak that is within the promise with the schedule, so that a later process need not measure again."""
+    if measured > solved.peak:
+        return
     name = f"schedule-{solved.key}.json"
     entry = _cache.load(name)
     if entry is not None:
@@ -120,17 +138,12 @@ def _valid(graph, goal, entry):
     return entry
 
 
-def _agree(graph, goal, limits, key):
-    """One rank solves a graph, the others that have the same graph receive its schedule. The first that asks solves: ranks
-    may have different graphs, and none waits for one that has another."""
-    store = _private.collective_store()
-    if store is None:
-        return _search(graph, goal, limits), "solved"
-    name = f"cairn/{key}"
+def _agree(store, name, graph, goal, limits, key):
+    """One rank solves a step, the others that have the same receive its schedule. The first that asks solves, and not
+    always rank 0: ranks may have different steps, and none must wait for one that never gets there."""
     if store.add(f"{name}/asked", 1) == 1:
         try:
-            entry = _search(graph, goal, limits)
-            store.set(name, json.dumps(entry))
+            entry, source = _find(graph, goal, limits, key)
         except InfeasibleError as error:
             store.set(name, json.dumps({"error": str(error), "lower_bound": error.lower_bound,
                                         "least_budget": error.least_budget}))
@@ -138,15 +151,17 @@ def _agree(graph, goal, limits, key):
         except BaseException as error:
             store.set(name, json.dumps({"error": f"the rank that solves failed: {error}"}))
             raise
-        return entry, "solved"
-    import datetime
+        store.set(name, json.dumps(entry))
+        return entry, source
     store.wait([name], datetime.timedelta(seconds=10 * limits.time_limit + _WAIT_BEYOND_LIMIT_S))
     entry = json.loads(store.get(name))
+    if "least_budget" in entry:
+        raise InfeasibleError(entry["error"], entry["lower_bound"], entry["least_budget"])
     if "steps" not in entry:
-        if "least_budget" in entry:
-            raise InfeasibleError(entry["error"], entry["lower_bound"], entry["least_budget"])
         raise cairn.Error(entry["error"])
-    return entry, "another rank"
+    if _valid(graph, goal, entry) is None:  # operations take more here
+        return _find(graph, goal, limits, key)
+    return {**entry, "measured": None}, "another rank"
 
 
 def _search(graph, goal, limits):
