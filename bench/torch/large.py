@@ -42,7 +42,8 @@ def measure(given):
         "machine": machine(), "device": given.device,
         "model": {n: getattr(given, n) for n in ("layers", "width", "heads", "key_heads", "hidden", "vocabulary", "batch",
                                                  "tokens")},
-        "parameters": sum(p.numel() for p in model.parameters()), "build_s": build_s, "trace_s": trace_s, "trace_cpu_s": trace_cpu_s,
+        "parameters": sum(p.numel() for p in model.parameters()), "build_s": build_s, "trace_s": trace_s,
+        "trace_cpu_s": trace_cpu_s,
         "nodes": graph.node_count, "values": graph.value_count, "edges": graph.edge_count,
         "resident_bytes": graph.resident_bytes, "residents": [[r.name, r.bytes, str(r.kind)] for r in graph.residents],
         "peak_bytes": baseline.peak, "cost_ns": baseline.cost, "rows": []}
@@ -81,8 +82,8 @@ def gib(count):
 def line(row):
     if "failed" in row:
         return f"| {row['budget']} | | | | | | {row['failed']} |"
-    return (f"| {row['budget']} | {gib(row['peak_bytes'])} | {gib(row['planned_bytes'])} | {100 * row['cost_increase']:+.1f}% | "
-            f"{row['recomputed']} | {row['solve_s']:.1f} | {row['plan_s']:.1f} |")
+    return (f"| {row['budget']} | {gib(row['peak_bytes'])} | {gib(row['planned_bytes'])} | "
+            f"{100 * row['cost_increase']:+.1f}% | {row['recomputed']} | {row['solve_s']:.1f} | {row['plan_s']:.1f} |")
 
 
 def markdown(data):

@@ -397,7 +397,8 @@ def of_transformers(kind, blocks, decoder=True, batch=4, length=128, **configura
     tokens = torch.randint(3, config.vocab_size, (batch, length + 1))
     targets = tokens[:, 1:] if decoder else tokens[:, :-1]
     model = LossOf(auto.from_config(config))
-    return Case(model, (tokens[:, :-1].contiguous(), targets.contiguous()), ["model." + name for name in listed(model.model, blocks)])
+    return Case(model, (tokens[:, :-1].contiguous(), targets.contiguous()),
+                ["model." + name for name in listed(model.model, blocks)])
 
 
 def of_timm(name, blocks, batch=4, image=96, classes=100, **options):

@@ -47,7 +47,8 @@ class Picture:
                           "rx='2'/>")
 
     def dot(self, x, y, kind, title, radius=3.2):
-        self.parts.append(f"<circle class='{kind}' cx='{x:.1f}' cy='{y:.1f}' r='{radius}'><title>{escape(title)}</title></circle>")
+        self.parts.append(f"<circle class='{kind}' cx='{x:.1f}' cy='{y:.1f}' r='{radius}'><title>{escape(title)}</title>"
+                          "</circle>")
 
     def square(self, x, y, kind, title):
         self.parts.append(f"<rect class='{kind}' x='{x - 3.5:.1f}' y='{y - 3.5:.1f}' width='7' height='7'>"
@@ -56,6 +57,10 @@ class Picture:
     def cross(self, x, y, kind, title):
         self.parts.append(f"<path class='cross {kind}' d='M{x - 3.5:.1f} {y - 3.5:.1f}l7 7m0-7l-7 7'><title>{escape(title)}"
                           "</title></path>")
+
+    def mark(self, x, y, kind, title):
+        draw = self.square if kind == "checkpoint" else self.cross if kind in ("knob", "wrong") else self.dot
+        draw(x, y, kind, title)
 
     def path(self, points, kind):
         self.parts.append(f"<polyline class='line {kind}' points='{' '.join(f'{x:.1f},{y:.1f}' for x, y in points)}'/>")
@@ -122,7 +127,7 @@ def tradeoff(data, path):
     x = gap + 4
     for kind, name in (("cairn", "Cairn"), ("checkpoint", "checkpoint by block"), ("knob", "torch's memory budget"),
                         ("wrong", "the same, gradients wrong"), ("plain", "eager; graph without a schedule")):
-        (picture.square if kind == "checkpoint" else picture.cross if kind in ("knob", "wrong") else picture.dot)(x, 38, kind, name)
+        picture.mark(x, 38, kind, name)
         picture.text(x + 9, 42, name)
         x += 30 + 6.2 * len(name)
     for i, (model, rows) in enumerate(panels.items()):
@@ -132,7 +137,8 @@ def tradeoff(data, path):
 
 def panel(picture, model, rows, x0, y0, wide, high):
     base = rows["aot"]["peak_bytes"]
-    points = {mode: (row["peak_bytes"] / base, row["step_over_eager"]) for mode, row in rows.items() if "step_over_eager" in row}
+    points = {mode: (row["peak_bytes"] / base, row["step_over_eager"]) for mode, row in rows.items()
+              if "step_over_eager" in row}
     most_x = max(1.1, *(x for x, _ in points.values())) * 1.04
     low_y = min(0.8, *(y for _, y in points.values()))
     most_y = max(1.5, *(y for _, y in points.values())) * 1.04
@@ -155,9 +161,8 @@ def panel(picture, model, rows, x0, y0, wide, high):
     line = sorted(points[m] for m in points if m.startswith("cairn"))
     picture.path([place(*p) for p in line], "cairn")
     for mode, point in points.items():
-        kind = kind_of(mode, rows[mode])
-        draw = picture.square if kind == "checkpoint" else picture.cross if kind in ("knob", "wrong") else picture.dot
-        draw(*place(*point), kind, f"{words.title(mode)}: {words.mib(rows[mode]['peak_bytes'])} MiB, {point[1]:.2f} of eager's time")
+        picture.mark(*place(*point), kind_of(mode, rows[mode]), f"{words.title(mode)}: "
+                     f"{words.mib(rows[mode]['peak_bytes'])} MiB, {point[1]:.2f} of eager's time")
 
 
 def promises(data, path):
@@ -194,8 +199,8 @@ def large(data, path):
     width, height, left, top, bottom = 860, 330, 60, 44, 280
     model = data["model"]
     picture = Picture(width, height, "What a budget costs of a large model")
-    picture.text(12, 20, f"{data['parameters'] / 1e9:.1f} billion parameters, {model['tokens']:,} tokens: estimated extra time over "
-                 "the peak of activations", kind="strong")
+    picture.text(12, 20, f"{data['parameters'] / 1e9:.1f} billion parameters, {model['tokens']:,} tokens: estimated extra time "
+                 "over the peak of activations", kind="strong")
     most_x = data["peak_bytes"] / 2**30 * 1.04
     most_y = max(5.0, 100 * max(p["cost_increase"] for p in points)) * 1.08
 

@@ -26,7 +26,7 @@ import traceback
 import warnings
 
 import models
-from rows import AS_CHECKPOINT, is_wrong, mib, right, title, write
+from rows import AS_CHECKPOINT, markdown, one_line, write
 
 SHARES = ("90", "70", "50", "40", "min")
 KNOB = ("1", "0.5", "0.2", "0")
@@ -267,7 +267,8 @@ def processes():
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "torch._dynamo", "torch._functorch.aot_autograd", "cairn.torch", "models", "table"])
+    context.set_forkserver_preload(["torch", "torch._dynamo", "torch._functorch.aot_autograd", "cairn.torch", "models",
+                                    "table"])
     return context
 
 
@@ -314,8 +315,8 @@ def measure_model(model, given, cache, tell):
                     rows[mode] = {"failed": "checkpoint has no peak"}
                     continue
                 budgets[mode] = budget
-            rows[mode] = ask(folder, cache, given.timeout, given.threads, what="peak", model=model, mode=mode, time_limit=given.time_limit,
-                             budget=budget)
+            rows[mode] = ask(folder, cache, given.timeout, given.threads, what="peak", model=model, mode=mode,
+                             time_limit=given.time_limit, budget=budget)
             tell(f"{model:20} {mode:20} {one_line(rows[mode], rows)} ({time.monotonic() - begin:.0f} s)")
         if given.rounds > 0:
             working = [mode for mode, row in rows.items() if "failed" not in row]
@@ -345,103 +346,22 @@ def add_times(rows, answer):
             row["step_over_eager"] = statistics.median(t / e for t, e in zip(times, eager))
 
 
-def one_line(row, rows):
-    if "failed" in row:
-        return row["failed"]
-    promised = f", promised {mib(row['cairn']['promised_bytes'])}" if "cairn" in row else ""
-    return f"{mib(row['peak_bytes'])} MiB{promised}, {right(row, 'eager' if 'against_aot' not in row else 'aot')}"
-
-
-def markdown(data):
-    machine = data["machine"]
-    packages = "".join(f", {p} {machine[p]}" for p in ("transformers", "timm") if p in machine)
-    lines = [f"torch {machine['torch']}{packages}, {machine['threads']} thread{'s' * (machine['threads'] > 1)}, "
-             f"{machine['cpu']}; Python {machine['python']}.", "", *overview(data), ""]
-    for model, rows in data["models"].items():
-        if "skipped" in rows:
-            lines += [f"**{model}**: skipped, {rows['skipped']}", ""]
-            continue
-        base = rows.get("aot", {}).get("peak_bytes")
-        eager = rows.get("eager", {}).get("step_s")
-        step = f"; eager's step takes {1e3 * eager:.0f} ms" if eager else ""
-        operations = [g["operations"] for m, r in rows.items() if m.startswith("cairn") and "cairn" in r
-                      for g in r["cairn"]["graphs"]][:1]
-        size = f", {operations[0]:,} operations" if operations else ""
-        lines += [f"**{model}**{size}{step}", "", "| | promised MiB | peak MiB | of AOT | step | right | recomputed |",
-                  "| --- | ---: | ---: | ---: | ---: | --- | ---: |"]
-        for mode, row in rows.items():
-            if "failed" in row:
-                lines.append(f"| {title(mode)} | | | | | {row['failed'].replace('|', '/')} | |")
-                continue
-            cairn = row.get("cairn")
-            promised = mib(cairn["promised_bytes"]) if cairn else ""
-            share = f"{100 * row['peak_bytes'] / base:.0f}%" if base else ""
-            ratio = f"{row['step_over_eager']:.2f}" if "step_over_eager" in row else ""
-            again = f"{sum(g['recomputed'] for g in cairn['graphs'])}" if cairn else ""
-            lines.append(f"| {title(mode)} | {promised} | {mib(row['peak_bytes'])} | {share} | {ratio} | "
-                         f"{right(row, 'eager' if mode in ('eager', 'checkpoint') else 'aot')} | {again} |")
-            if "not_timed" in row and row["not_timed"]:
-                lines[-1] = lines[-1].replace("|  |", f"| not timed: {row['not_timed'].replace('|', '/')} |", 1)
-        lines.append("")
-    return "\n".join([*lines, summary(data), ""])
-
-
-def overview(data):
-    """A line a model."""
-    lines = ["| | AOT MiB | checkpoint | knob, least with right gradients | knob, least | its gradients | Cairn 50% | Cairn min | "
-             "Cairn at checkpoint's peak: step over checkpoint's |", "| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | "
-             "---: |"]
-    for model, rows in data["models"].items():
-        base = rows.get("aot", {}).get("peak_bytes")
-        if base is None:
-            continue
-        knobs = [row for mode, row in rows.items() if mode.startswith("knob") and "failed" not in row]
-        good = [row for row in knobs if not is_wrong(row["against_aot"])]
-        least = min(knobs, key=lambda row: row["peak_bytes"], default=None)
-
-        def cell(row):
-            if not row or "peak_bytes" not in row:
-                return "failed" if row else ""
-            time = f", {row['step_over_eager']:.2f} x" if "step_over_eager" in row else ""
-            return f"{100 * row['peak_bytes'] / base:.0f}%{time}"
-
-        same, other = rows.get(AS_CHECKPOINT, {}), rows.get("checkpoint", {})
-        over = "no schedule" if "failed" in same else ""
-        if "step_over_eager" in same and "step_over_eager" in other:
-            over = f"{same['step_over_eager'] / other['step_over_eager']:.2f}"
-        lines.append(" | ".join([f"| {model}", mib(base), cell(other), cell(min(good, key=lambda r: r["peak_bytes"], default=None)),
-                                 cell(least), right(least, "aot") if least else "", cell(rows.get("cairn-50")),
-                                 cell(rows.get("cairn-min")), f"{over} |"]))
-    return [*lines, "", "Peaks in % of AOT's, step times over eager's."]
-
-
-def summary(data):
-    """Cairn's promises over all models, with eager kernels."""
-    rows = [(model, mode, row) for model, modes in data["models"].items() for mode, row in modes.items()
-            if mode.startswith("cairn-")]
-    done = [(model, mode, row) for model, mode, row in rows if "failed" not in row]
-    identical = [r for *_, r in done if r.get("against_aot", {}).get("identical")]
-    kept = [r for *_, r in done if r["peak_bytes"] <= r["cairn"]["promised_bytes"]]
-    near = [r for *_, r in done if abs(r["peak_bytes"] / r["cairn"]["promised_bytes"] - 1) <= 0.03]
-    broken = [f"{model} {title(mode)} by {r['peak_bytes'] - r['cairn']['promised_bytes']} bytes at {r['peak_operation']}"
-              for model, mode, r in done if r["peak_bytes"] > r["cairn"]["promised_bytes"]]
-    count = len(done)
-    text = (f"Cairn, {count} of {len(rows)} rows ran: {len(identical)} of {count} bit for bit, {len(kept)} of {count} within "
-            f"the promise, {len(near)} of {count} within 3% of it.")
-    return text + (f" Broken: {'; '.join(broken)}." if broken else "")
-
-
 def machine(threads=None):
     import torch
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, IndexError):
         cpu = pathlib.Path("/proc/cpuinfo").read_text().split("model name")[1].split(":")[1].splitlines()[0].strip()
-    found = {"torch": torch.__version__, "python": platform.python_version(), "threads": threads or torch.get_num_threads(), "cpu": cpu}
+    found = {"torch": torch.__version__, "python": platform.python_version(), "cpu": cpu,
+             "threads": threads or torch.get_num_threads()}
     for package in ("transformers", "timm"):
         with contextlib.suppress(Exception):
             import importlib.metadata
             found[package] = importlib.metadata.version(package)
     return found
+
+
+def tell(line):
+    print(line, file=sys.stderr, flush=True)
 
 
 def parse_arguments(arguments):
@@ -458,8 +378,8 @@ def parse_arguments(arguments):
     parser.add_argument("--threads", type=int, metavar="N", help="of torch; default: torch's. 1 is steadier on a busy machine")
     parser.add_argument("--timeout", type=float, default=300, metavar="S", help="of one row; default 300; twice that for times")
     parser.add_argument("--cache", metavar="FOLDER", help="Cairn's cache; default: a fresh one, thrown away at the end")
-    parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="every figure; models in it that are not measured now "
-                        "stay")
+    parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="every figure; models in it that are not "
+                        "measured now stay")
     parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="the tables; default: the terminal")
     given = parser.parse_args(arguments)
     given.modes = given.modes.split(",") if given.modes else None
@@ -489,7 +409,7 @@ def main():
                 data["models"][model] = {"skipped": str(error)}
                 print(f"{model}: skipped, {error}", file=sys.stderr)
             else:
-                data["models"][model] = measure_model(model, given, cache, lambda line: print(line, file=sys.stderr, flush=True))
+                data["models"][model] = measure_model(model, given, cache, tell)
             order = list(models.MODELS)
             data["models"] = dict(sorted(data["models"].items(), key=lambda item: order.index(item[0])
                                          if item[0] in order else len(order)))
