@@ -11,7 +11,6 @@ Costs are estimated for the device (a roofline), scratch of kernels is not known
 """
 
 import argparse
-import json
 import pathlib
 import sys
 import time

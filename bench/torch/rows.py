@@ -105,7 +105,8 @@ def overview(data):
         if "step_over_eager" in same and "step_over_eager" in other:
             over = f"{same['step_over_eager'] / other['step_over_eager']:.2f}"
         best = min(good, key=lambda row: row["peak_bytes"], default=None)
-        lines.append(" | ".join([f"| {model}", mib(base), cell(other), cell(best), cell(least), right(least, "aot") if least else "", cell(rows.get("cairn-50")),
+        lines.append(" | ".join([f"| {model}", mib(base), cell(other), cell(best), cell(least),
+                                 right(least, "aot") if least else "", cell(rows.get("cairn-50")),
                                  cell(rows.get("cairn-min")), f"{over} |"]))
     return [*lines, "", "Peaks in % of AOT's, step times over eager's."]
 
