@@ -139,9 +139,13 @@ class Measured:
             i for i, leaf in enumerate(leaves[split:])
             if isinstance(leaf, torch.fx.Node) and any(
                 s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
-        self.kept_outputs = {s for leaf in leaves[:split] if isinstance(leaf, torch.fx.Node)
-                             for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf))
-                             if s is not None and s.keep and s.producer is not None}
+        self.split = split
+        self.kept_positions = [
+            i for i, leaf in enumerate(leaves[:split])
+            if isinstance(leaf, torch.fx.Node) and any(
+                s is not None and s.keep and s.producer is not None
+                for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+        self.outputs_held = 0  # bytes of the forward pass's results that the backward pass is not given
 
     def forward(self, run):
         return self._boxed(run, self._forward)
@@ -167,6 +171,8 @@ class Measured:
             result = run(args)
         self.forward_peak, self.forward_operation = trace.at_peak()
         self.report.measured_forward = self.forward_peak
+        results, saved = list(result)[:self.split], list(result)[self.split:]
+        self.outputs_held = _bytes_of([*saved, *(results[i] for i in self.kept_positions)]) - _bytes_of(saved)
         return result
 
     def _alone(self, run, args):
@@ -183,7 +189,7 @@ class Measured:
         if self.forward_peak is None:
             return run(args)
         held = _bytes_of(a for a, n in zip(args, names) if not n.startswith("primals"))
-        held += sum(s.allocated for s in self.kept_outputs if not s.producer.node or s.producer.node.name not in names)
+        held += self.outputs_held
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         peak, operation = trace.at_peak(self._gradients(result))

@@ -1,5 +1,8 @@
 """Each private function of torch that the package uses still does what it is used for."""
 
+import os
+import subprocess
+import sys
 import unittest
 
 import torch
@@ -155,6 +158,17 @@ class Measuring(unittest.TestCase):
         block = next(i for i, e in enumerate(events) if e[4] == "cairn:block")
         sizes = [e[1:4] for e in events[block:] if e[1]]
         self.assertEqual(sizes, [(4000, address, "cpu"), (-4000, address, "cpu")])
+
+    def test_quiet_profiler(self):
+        before = os.environ.get("KINETO_LOG_LEVEL")
+        with _private.quiet_profiler():
+            self.assertIn("KINETO_LOG_LEVEL", os.environ)
+        self.assertEqual(os.environ.get("KINETO_LOG_LEVEL"), before)
+        program = ("import torch; from cairn.torch import measure_peak; "
+                   "print(measure_peak(lambda: torch.ones(1000))[1])")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                              env={k: v for k, v in os.environ.items() if k != "KINETO_LOG_LEVEL"})
+        self.assertEqual((done.stdout, done.stderr), ("4000\n", ""))
 
     def test_one_process_has_no_store(self):
         self.assertIsNone(_private.collective_store())
