@@ -88,11 +88,12 @@ def markdown(data):
     parts = graph["seconds"]
     tracing = first["wall_s"] - sum(parts.values())
     lines = [f"{data['model']}, {graph['operations']:,} operations, {data['budget']} of the peak; torch "
-             f"{data['machine']['torch']}, {data['machine']['threads']} threads, {data['machine']['cpu']}.", "",
-             "| first start | s |", "| --- | ---: |"]
-    lines += [f"| {part} | {seconds:.2f} |" for part, seconds in parts.items()]
-    lines += [f"| the rest: torch's tracing, and the first step, measured | {tracing:.2f} |",
-              f"| all | {first['wall_s']:.2f} |", f"| aot_eager, for comparison | {data['plain']['wall_s']:.2f} |", ""]
+             f"{data['machine']['torch']}, {rows.threads(data['machine'])}, {data['machine']['cpu']}.", "",
+             "| first start | wall s | CPU s |", "| --- | ---: | ---: |"]
+    lines += [f"| {part} | {seconds:.2f} | |" for part, seconds in parts.items()]
+    lines += [f"| the rest: torch's tracing, and the first step, measured | {tracing:.2f} | |",
+              f"| all | {first['wall_s']:.2f} | {first['cpu_s']:.2f} |",
+              f"| aot_eager, for comparison | {data['plain']['wall_s']:.2f} | {data['plain']['cpu_s']:.2f} |", ""]
     if data["starts"][CACHED]:
         median = {b: {w: statistics.median(s[w] for s in starts) for w in ("wall_s", "cpu_s")}
                   for b, starts in data["starts"].items()}

@@ -4,7 +4,7 @@
 usage: plot.py [--table FILE] [--large FILE] [--model MODEL] [--to FOLDER]
 
 torch_peak.svg: peaks of one model, promised and measured. torch_tradeoff.svg: time over peak, of every model.
-torch_promise.svg: measured over promised, of every row of Cairn. torch_large.svg: what budgets of a large model cost.
+torch_large.svg: what budgets of a large model cost.
 """
 
 import argparse
@@ -165,34 +165,6 @@ def panel(picture, model, rows, x0, y0, wide, high):
                      f"{words.mib(rows[mode]['peak_bytes'])} MiB, {point[1]:.2f} of eager's time")
 
 
-def promises(data, path):
-    """Measured over promised, a line a model."""
-    rows = {m: {k: r for k, r in working(rows).items() if "cairn" in r} for m, rows in data["models"].items()
-            if "skipped" not in rows}
-    rows = {m: r for m, r in rows.items() if r}
-    left, top, step = 168, 40, 20
-    picture = Picture(760, top + step * len(rows) + 34, "Measured peak over promised peak")
-    picture.text(12, 20, "Measured peak over promised peak, every budget", kind="strong")
-    ratios = [row["peak_bytes"] / row["cairn"]["promised_bytes"] for r in rows.values() for row in r.values()]
-    low, most = min(0.96, *ratios), max(1.01, *ratios)
-
-    def place(ratio):
-        return left + (740 - left) * (ratio - low) / (most - low)
-
-    ticks = [t / 100 for t in range(0, 300) if low <= t / 100 <= most]
-    for tick in ticks[::max(1, len(ticks) // 8)]:
-        picture.line(place(tick), top - 8, place(tick), top + step * len(rows), "grid")
-        picture.text(place(tick), top + step * len(rows) + 16, f"{100 * tick:.0f}%", "middle")
-    picture.line(place(1), top - 8, place(1), top + step * len(rows), "promise")
-    for i, (model, found) in enumerate(rows.items()):
-        y = top + step * i + 8
-        picture.text(left - 10, y + 4, model, "end")
-        for mode, row in found.items():
-            ratio = row["peak_bytes"] / row["cairn"]["promised_bytes"]
-            picture.dot(place(ratio), y, "cairn" if ratio <= 1 else "wrong", f"{words.title(mode)}: {100 * ratio:.2f}%")
-    picture.write(path)
-
-
 def large(data, path):
     """What a budget costs, and what is proved to be impossible."""
     points = [p for p in data["curve"]["points"] if p["known"]]
@@ -248,7 +220,6 @@ def main():
         if given.model in data["models"]:
             peaks(given.model, data["models"][given.model], given.to / "torch_peak.svg")
         tradeoff(data, given.to / "torch_tradeoff.svg")
-        promises(data, given.to / "torch_promise.svg")
     if given.large:
         large(json.loads(given.large.read_text()), given.to / "torch_large.svg")
     return 0

@@ -22,6 +22,10 @@ def mib(count):
     return f"{count / 2**20:.1f}" if count < 200 * 2**20 else f"{count / 2**20:.0f}"
 
 
+def threads(machine):
+    return f"{machine['threads']} thread{'s' * (machine['threads'] > 1)}"
+
+
 def is_wrong(found):
     """Whether a comparison of results found more than rounding."""
     return not found["identical"] and (found["error"] is None or not found["error"] <= WRONG)
@@ -50,8 +54,8 @@ def one_line(row, rows):
 def markdown(data):
     machine = data["machine"]
     packages = "".join(f", {p} {machine[p]}" for p in ("transformers", "timm") if p in machine)
-    lines = [f"torch {machine['torch']}{packages}, {machine['threads']} thread{'s' * (machine['threads'] > 1)}, "
-             f"{machine['cpu']}; Python {machine['python']}.", "", *overview(data), ""]
+    lines = [f"torch {machine['torch']}{packages}, {threads(machine)}, {machine['cpu']}; "
+             f"Python {machine['python']}.", "", *overview(data), ""]
     for model, rows in data["models"].items():
         if "skipped" in rows:
             lines += [f"**{model}**: skipped, {rows['skipped']}", ""]

@@ -79,11 +79,6 @@ class Pictures(unittest.TestCase):
         plot.tradeoff(table(), self.path)
         self.assertEqual([e.text for e in self.marks("strong")][1:], ["gpt"])
 
-    def test_promises(self):
-        plot.promises(table(), self.path)
-        colours = [e.get("class") for e in xml.etree.ElementTree.parse(self.path).iter() if e.tag.endswith("circle")]
-        self.assertEqual(sorted(colours), ["cairn", "wrong"])
-
     def test_a_curve(self):
         points = [{"known": True, "peak_bytes": b * 2**30, "budget_bytes": b * 2**30, "cost_increase": c, "knee": b == 20}
                   for b, c in ((65, 0.0), (20, 0.1), (12, 0.4))] + [{"known": False}]
