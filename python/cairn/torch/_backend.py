@@ -46,7 +46,8 @@ def backend(budget="min", *, compiler="eager", calibrate=True, measure=True, fal
     if compiler not in ("eager", "inductor"):
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
     _solve.budget_bytes(budget, 1)  # bad text is told here
-    options = Options(budget, calibrate, measure, _solve.Limits(time_limit, work_limit, seed, solver))
+    options = Options(budget, calibrate and compiler == "eager", measure, _solve.Limits(time_limit, work_limit, seed, solver),
+                      approximate=compiler == "inductor")
     if compiler == "inductor":
         from ._inductor import InductorBackend
         return InductorBackend(options, fallback)
@@ -65,11 +66,8 @@ class Backend:
 
     def __call__(self, module, example_inputs):
         remember(self.report)
-        compiling = _Compiling(self)
         try:
-            return _private.aot_autograd(
-                fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
-                partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
+            return self.compile(module, example_inputs)
         except (cairn.Error, _private.ShortenTraceback, *_private.RESTARTS):
             raise
         except Exception as error:
@@ -79,6 +77,12 @@ class Backend:
                        f"{str(error).splitlines()[0] if str(error) else ''}")
             return module.forward
 
+    def compile(self, module, example_inputs):
+        compiling = Compiling(self)
+        return _private.aot_autograd(
+            fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
+            partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
+
     def _tell(self, text):
         """A warning, once however many graphs have the same reason for it."""
         if text not in self.told:
@@ -86,7 +90,7 @@ class Backend:
             warnings.warn(text, CairnWarning, stacklevel=3)
 
 
-class _Compiling:
+class Compiling:
     """One graph on its way through AOTAutograd."""
 
     def __init__(self, owner):
@@ -206,6 +210,8 @@ class Measured:
         if peak > self.report.promised:
             self.report.broken_by = operation
             advice = "" if self.report.calibrated else "; calibrate=True counts the scratch of kernels"
+            if self.report.approximate:
+                advice = "; below Inductor, which fuses and reorders, a peak is approximate"
             warnings.warn(
                 f"{self.report.name}: promised a peak of {_report.size_text(self.report.promised)}, measured "
                 f"{_report.size_text(peak)} at {operation} ({peak - self.report.promised} bytes more){advice}",

@@ -18,6 +18,8 @@ from . import _private
 
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
 _WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
+_DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
+_DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # the same each time
 _IN_ORDER = ("_c10d_functional", "c10d_functional", "c10d", "_dtensor", "profiler", "symm_mem")  # namespaces
 
 
@@ -430,7 +432,9 @@ def is_random(node):
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return False
-    if torch.Tag.nondeterministic_seeded not in target.tags:
+    if _schema_name(target) in _DRAW_SEEDS:
+        return True
+    if torch.Tag.nondeterministic_seeded not in target.tags or _schema_name(target) in _DRAW_FROM_SEEDS:
         return False
     dropout = _argument(node, "dropout_p")
     if dropout is None and "dropout_p" in _argument_names(target):

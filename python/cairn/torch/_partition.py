@@ -15,6 +15,7 @@ class Options:
     calibrate: bool = True
     measure: bool = True
     limits: _solve.Limits = dataclasses.field(default_factory=_solve.Limits)
+    approximate: bool = False  # another compiler comes after
 
 
 def prepare(graph, options, *, device=None, **reading):
@@ -60,7 +61,8 @@ def schedule(trace, graph, options, seconds, goal, baseline):
         cost_increase=solved.cost_increase, resident=dict(trace.resident),
         recomputed=_report.recomputed_items(trace, solved.steps),
         at_peak=[_report.item_of(s.producer, size=n) for s, n in items],
-        peak_operation=trace.operations[solved.steps[step]].name, calibrated=options.calibrate, source=solved.source,
+        peak_operation=trace.operations[solved.steps[step]].name, calibrated=options.calibrate,
+        approximate=options.approximate, source=solved.source,
         seconds=seconds, saved=at_border)
     return solved, report
 
