@@ -33,7 +33,8 @@ def backend(budget="min", *, compiler="eager", calibrate=True, measure=True, fal
     kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
     for bit those of the graph without a budget.
 
-    budget: bytes, or text: "8GiB", "60%" (of what the graph needs without a budget), "min". Of each compiled graph.
+    budget: bytes, or text: "8GiB", "60%" (of what the graph, or a larger one before it, needs without a budget), "min". Of
+        each compiled graph.
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
     calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
         scratch. Without, scratch counts as nothing and promises may be broken by it.
@@ -101,7 +102,7 @@ class Compiling:
         name = f"graph {len(self.owner.report.graphs)}"
         forward, backward, trace, solved, report = partition(
             joint, self.owner.options, name=name, num_fwd_outputs=num_fwd_outputs,
-            static_indices=static_lifetime_input_indices)
+            static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline)
         self.owner.report.graphs.append(report)
         if self.owner.options.measure:
             self.measured = Measured(trace, solved, report, num_fwd_outputs, joint)
@@ -118,7 +119,8 @@ class Compiling:
     def inference(self, module, inputs):
         name = f"graph {len(self.owner.report.graphs)}"
         options = self.owner.options
-        trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name)
+        trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name,
+                                                               largest=self.owner.report.baseline)
         solved, report = schedule(trace, graph, options, seconds, goal, baseline)
         self.owner.report.graphs.append(report)
         run = _private.boxed(rewrite_module(module, trace, solved.steps))

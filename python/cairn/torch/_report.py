@@ -87,6 +87,10 @@ class Report:
     graphs: list = dataclasses.field(default_factory=list)
 
     @property
+    def baseline(self):
+        return max((g.baseline for g in self.graphs), default=0)
+
+    @property
     def promised(self):
         return max((g.promised for g in self.graphs), default=0)
 
