@@ -68,6 +68,24 @@ class Budgets(unittest.TestCase):
         self.check(Broken(), (torch.randn(2, 3, 16, 16),), [1_000_000, "min"])
         self.assertEqual(len(cairn.torch.last_report().graphs), 2)
 
+    def test_a_view_of_a_buffer_that_is_written(self):
+        """What reads it must have run before the forward pass has ended, and not again."""
+
+        class Centered(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(4))
+                self.register_buffer("mean", torch.zeros(2, 64))
+
+            def forward(self, x):
+                for lin in self.lin:
+                    x = torch.tanh(lin(x) * self.mean[0].cos())
+                self.mean.mul_(0.5).add_(x.detach().mean(0) + 1)
+                return x.square().mean()
+
+        torch.manual_seed(0)
+        self.check(Centered(), (torch.randn(100, 64),), ["70%", "min"])
+
     def test_loss_outside_of_the_model(self):
         torch.manual_seed(0)
         model = torch.nn.Sequential(*[m for _ in range(5) for m in (torch.nn.Linear(64, 64), torch.nn.GELU())])
