@@ -33,7 +33,8 @@ def backend(budget="min", *, compiler="eager", calibrate=True, measure=True, fal
     kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
     for bit those of the graph without a budget.
 
-    budget: bytes, or text: "8GiB", "60%" (of what the graph needs without a budget), "min". Of each compiled graph.
+    budget: bytes, or text: "8GiB", "60%" (of what the graph, or a larger one before it, needs without a budget), "min". Of
+        each compiled graph.
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
     calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
         scratch. Without, scratch counts as nothing and promises may be broken by it.
@@ -46,7 +47,8 @@ def backend(budget="min", *, compiler="eager", calibrate=True, measure=True, fal
     if compiler not in ("eager", "inductor"):
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
     _solve.budget_bytes(budget, 1)  # bad text is told here
-    options = Options(budget, calibrate, measure, _solve.Limits(time_limit, work_limit, seed, solver))
+    options = Options(budget, calibrate and compiler == "eager", measure, _solve.Limits(time_limit, work_limit, seed, solver),
+                      approximate=compiler == "inductor")
     if compiler == "inductor":
         from ._inductor import InductorBackend
         return InductorBackend(options, fallback)
@@ -65,11 +67,8 @@ class Backend:
 
     def __call__(self, module, example_inputs):
         remember(self.report)
-        compiling = _Compiling(self)
         try:
-            return _private.aot_autograd(
-                fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
-                partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
+            return self.compile(module, example_inputs)
         except (cairn.Error, _private.ShortenTraceback, *_private.RESTARTS):
             raise
         except Exception as error:
@@ -79,6 +78,12 @@ class Backend:
                        f"{str(error).splitlines()[0] if str(error) else ''}")
             return module.forward
 
+    def compile(self, module, example_inputs):
+        compiling = Compiling(self)
+        return _private.aot_autograd(
+            fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
+            partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
+
     def _tell(self, text):
         """A warning, once however many graphs have the same reason for it."""
         if text not in self.told:
@@ -86,7 +91,7 @@ class Backend:
             warnings.warn(text, CairnWarning, stacklevel=3)
 
 
-class _Compiling:
+class Compiling:
     """One graph on its way through AOTAutograd."""
 
     def __init__(self, owner):
@@ -97,7 +102,7 @@ class _Compiling:
         name = f"graph {len(self.owner.report.graphs)}"
         forward, backward, trace, solved, report = partition(
             joint, self.owner.options, name=name, num_fwd_outputs=num_fwd_outputs,
-            static_indices=static_lifetime_input_indices)
+            static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline)
         self.owner.report.graphs.append(report)
         if self.owner.options.measure:
             self.measured = Measured(trace, solved, report, num_fwd_outputs, joint)
@@ -114,7 +119,8 @@ class _Compiling:
     def inference(self, module, inputs):
         name = f"graph {len(self.owner.report.graphs)}"
         options = self.owner.options
-        trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name)
+        trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name,
+                                                               largest=self.owner.report.baseline)
         solved, report = schedule(trace, graph, options, seconds, goal, baseline)
         self.owner.report.graphs.append(report)
         run = _private.boxed(rewrite_module(module, trace, solved.steps))
@@ -206,6 +212,8 @@ class Measured:
         if peak > self.report.promised:
             self.report.broken_by = operation
             advice = "" if self.report.calibrated else "; calibrate=True counts the scratch of kernels"
+            if self.report.approximate:
+                advice = "; below Inductor, which fuses and reorders, a peak is approximate"
             warnings.warn(
                 f"{self.report.name}: promised a peak of {_report.size_text(self.report.promised)}, measured "
                 f"{_report.size_text(peak)} at {operation} ({peak - self.report.promised} bytes more){advice}",

@@ -18,6 +18,8 @@ from . import _private
 
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
 _WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
+_DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
+_DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # the same each time
 _IN_ORDER = ("_c10d_functional", "c10d_functional", "c10d", "_dtensor", "profiler", "symm_mem")  # namespaces
 
 
@@ -121,6 +123,7 @@ class _Reader:
         self.tangents = [n for n in graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
         self.forward_leaves = self.outputs[:forward_outputs] if forward_outputs is not None else []
         self.mutated = self._mutated_inputs()
+        self.read_before_writes = []  # operations that read what is written when the forward pass has ended
 
     def read(self):
         trace = self.trace
@@ -159,6 +162,8 @@ class _Reader:
             return self.of_input[key]
 
         self.trace.structure[node] = pytree.tree_map(resident, value)
+        if node in self.mutated:
+            self.mutated.update(s for s in pytree.tree_leaves(self.trace.structure[node]) if s is not None)
 
     def _storage(self, tensor):
         size = _private.hint(tensor.untyped_storage().nbytes())
@@ -279,8 +284,10 @@ class _Reader:
             for storage in list(op.reads):
                 op.reads.update(storage.producer.reads)
         op.pinned = op.effect or not tensors or not is_pure(node.target)
-        if not op.pinned and any(a in self.mutated for a in node.all_input_nodes) and not may_run_again(node, self.live):
-            op.pinned = True  # run again, it would read what is written after the forward pass
+        if any(self._is_mutated(a) for a in node.all_input_nodes):
+            # When the forward pass has ended it would read what is written then.
+            op.pinned = op.pinned or statistics is None
+            self.read_before_writes.append(op)
         if random:
             if self.last_random is not None:
                 op.after[self.last_random] = None
@@ -334,7 +341,12 @@ class _Reader:
 
     # --- Outputs
 
+    def _is_mutated(self, node):
+        return node in self.mutated or any(isinstance(leaf, Storage) and leaf in self.mutated
+                                           for leaf in pytree.tree_leaves(self.trace.structure.get(node)))
+
     def _mutated_inputs(self):
+        """Placeholders that are written; their storages come to them as they are read."""
         by_description = {}
         for node in self.graph.nodes:
             if node.op == "placeholder" and node.meta.get("desc") is not None:
@@ -411,6 +423,9 @@ class _Reader:
                 op.after[border] = None
             else:
                 border.after[op] = None
+        for op in self.read_before_writes:
+            if op.index < border.index:
+                border.after[op] = None
 
 
 # --- What an operation is
@@ -430,7 +445,9 @@ def is_random(node):
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return False
-    if torch.Tag.nondeterministic_seeded not in target.tags:
+    if _schema_name(target) in _DRAW_SEEDS:
+        return True
+    if torch.Tag.nondeterministic_seeded not in target.tags or _schema_name(target) in _DRAW_FROM_SEEDS:
         return False
     dropout = _argument(node, "dropout_p")
     if dropout is None and "dropout_p" in _argument_names(target):

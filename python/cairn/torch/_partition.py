@@ -15,6 +15,7 @@ class Options:
     calibrate: bool = True
     measure: bool = True
     limits: _solve.Limits = dataclasses.field(default_factory=_solve.Limits)
+    approximate: bool = False  # another compiler comes after
 
 
 def prepare(graph, options, *, device=None, **reading):
@@ -37,12 +38,12 @@ def prepare(graph, options, *, device=None, **reading):
     return trace, built, seconds
 
 
-def prepare_within(graph, options, **reading):
-    """As prepare, and with (budget in bytes, baseline peak): of the graph as it is, while what is returned is easier to
-    fit where that is needed."""
+def prepare_within(graph, options, *, largest=0, **reading):
+    """As prepare, and with (budget in bytes, baseline): of the graph as it is, while what is returned is easier to fit
+    where that is needed. ``largest``: the greatest peak of the graphs before, of which a share is a share, too."""
     trace, built, seconds = prepare(graph, options, **reading)
     baseline = built.baseline
-    goal = _solve.budget_bytes(options.budget, baseline.peak)
+    goal = _solve.budget_bytes(options.budget, max(baseline.peak, largest))
     if (goal is None or goal < baseline.peak) and _dropout.split(graph):
         trace, built, more = prepare(graph, options, **reading)
         seconds = {part: seconds[part] + more[part] for part in more}
@@ -60,18 +61,19 @@ def schedule(trace, graph, options, seconds, goal, baseline):
         cost_increase=solved.cost_increase, resident=dict(trace.resident),
         recomputed=_report.recomputed_items(trace, solved.steps),
         at_peak=[_report.item_of(s.producer, size=n) for s, n in items],
-        peak_operation=trace.operations[solved.steps[step]].name, calibrated=options.calibrate, source=solved.source,
+        peak_operation=trace.operations[solved.steps[step]].name, calibrated=options.calibrate,
+        approximate=options.approximate, source=solved.source,
         seconds=seconds, saved=at_border)
     return solved, report
 
 
-def partition(joint, options, *, name, num_fwd_outputs, static_indices):
+def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0):
     """(forward module, backward module, Trace, Solved, GraphReport)."""
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(static_indices or ())
     parameters = [n for i, n in enumerate(primals) if i in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
     trace, graph, seconds, goal, baseline = prepare_within(joint.graph, options, name=name, forward_outputs=num_fwd_outputs,
-                                                           parameters=parameters)
+                                                           parameters=parameters, largest=largest)
     solved, report = schedule(trace, graph, options, seconds, goal, baseline)
     begin = time.monotonic()
     forward, backward = _rewrite.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,

@@ -88,8 +88,35 @@ def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_no
         extra["saved_opaque_nodes"] = saved_opaque
     elif saved_opaque:
         raise NotImplementedError("opaque objects kept for the backward pass")
+    for node in (*saved, *saved_sym):  # torch 2.9 takes what is only in the forward pass out of the backward pass's inputs, too
+        if node.meta.get("partitioner_tag") == "must_be_in_forward":
+            node.meta["partitioner_tag"] = _FORWARD
     return function(joint, saved, saved_sym_nodes=saved_sym, num_fwd_outputs=num_fwd_outputs,
                     static_lifetime_input_nodes=OrderedSet(static_nodes), **extra)
+
+
+def compile_with_inductor(module, inputs, partition, finish):
+    """The module compiled by Inductor, whose joint graphs ``partition(joint, inputs, num_fwd_outputs=..., ...)`` cuts.
+
+    ``finish(run, module, is_backward, is_inference)`` gets each compiled part, and returns what runs in its place.
+    """
+    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
+    class Partitioner(CustomPartitionerFn):
+        def __call__(self, joint, joint_inputs, **options):
+            return partition(joint, joint_inputs, **options)
+
+        def uuid(self):
+            return None  # what it returns depends on more than the graph: Inductor's own cache is left out
+
+    def compile_part(part, part_inputs, **options):
+        run = compile_fx_inner(part, part_inputs, **options)
+        return finish(run, part, bool(options.get("is_backward")), bool(options.get("is_inference")))
+
+    with torch._functorch.config.patch(enable_autograd_cache=False):
+        return compile_fx(module, inputs, inner_compile=compile_part,
+                          config_patches={"custom_partitioner_fn": Partitioner(), "fx_graph_cache": False})
 
 
 # --- Execution

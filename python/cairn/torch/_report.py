@@ -49,6 +49,7 @@ class GraphReport:
     calibrated: bool
     source: str  # of the schedule: solved, cache, another rank
     seconds: dict
+    approximate: bool = False  # the peak: Inductor fuses and reorders
     saved: int = 0  # bytes between forward and backward
     measured: Optional[int] = None
     measured_forward: Optional[int] = None
@@ -63,7 +64,7 @@ class GraphReport:
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
         lines = [f"{self.name}: {self.operations} operations on {self.device}",
                  f"  budget      {'min' if self.budget is None else size_text(self.budget)}, of what is not resident",
-                 f"  promised    {size_text(self.promised)}{percent}",
+                 f"  promised    {size_text(self.promised)}{percent}{', approximate below Inductor' if self.approximate else ''}",
                  f"  measured    {'not yet' if self.measured is None else size_text(self.measured)}"]
         if self.broken_by:
             lines.append(f"  broken by   {self.broken_by}")
@@ -84,6 +85,10 @@ class Report:
     """All graphs that were compiled since the backend was made. Budgets hold for each graph."""
 
     graphs: list = dataclasses.field(default_factory=list)
+
+    @property
+    def baseline(self):
+        return max((g.baseline for g in self.graphs), default=0)
 
     @property
     def promised(self):

@@ -185,7 +185,7 @@ def _cannot(graph, goal, error, least):
     from ._report import size_text
     proved = f"; proved: no less than {size_text(error.lower_bound)}" if error.lower_bound else ""
     return InfeasibleError(
-        f"budget {size_text(goal)} ({goal} bytes) of activations and scratch cannot be met: the least that can is "
+        f"{graph.name}: budget {size_text(goal)} ({goal} bytes) of activations and scratch cannot be met: the least that can is "
         f"{size_text(least)} ({least} bytes){proved}; without a budget the step needs {size_text(graph.baseline.peak)}. "
         f"Parameters, their gradients and inputs ({size_text(graph.resident_bytes)}) are not part of it. A smaller batch "
         "needs less.", error.lower_bound, least)

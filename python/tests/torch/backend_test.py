@@ -68,6 +68,24 @@ class Budgets(unittest.TestCase):
         self.check(Broken(), (torch.randn(2, 3, 16, 16),), [1_000_000, "min"])
         self.assertEqual(len(cairn.torch.last_report().graphs), 2)
 
+    def test_a_view_of_a_buffer_that_is_written(self):
+        """What reads it must have run before the forward pass has ended, and not again."""
+
+        class Centered(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(4))
+                self.register_buffer("mean", torch.zeros(2, 64))
+
+            def forward(self, x):
+                for lin in self.lin:
+                    x = torch.tanh(lin(x) * self.mean[0].cos())
+                self.mean.mul_(0.5).add_(x.detach().mean(0) + 1)
+                return x.square().mean()
+
+        torch.manual_seed(0)
+        self.check(Centered(), (torch.randn(100, 64),), ["70%", "min"])
+
     def test_loss_outside_of_the_model(self):
         torch.manual_seed(0)
         model = torch.nn.Sequential(*[m for _ in range(5) for m in (torch.nn.Linear(64, 64), torch.nn.GELU())])
@@ -193,11 +211,71 @@ class BadInput(unittest.TestCase):
         with self.assertRaises(cairn.torch.InfeasibleError) as caught:
             torch.compile(model, backend=backend(1000))(*inputs)
         self.assertIsInstance(caught.exception, cairn.InfeasibleError)
+        self.assertRegex(str(caught.exception), "^graph 0: budget 1000 B ")
         least = caught.exception.least_budget
         self.assertGreater(least, caught.exception.lower_bound - 1)
         self.assertIn(str(least), str(caught.exception))
         harness.train(model, inputs, backend(least))
         self.assertLessEqual(cairn.torch.last_report().measured, least)
+
+    def test_a_share_is_of_the_largest_graph_so_far(self):
+        """A small part behind a graph break, which cannot do with a share of its own peak."""
+
+        class WithLoss(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.Sequential(*[m for _ in range(6) for m in (torch.nn.Linear(64, 64), torch.nn.Tanh())])
+
+            def forward(self, x):
+                x = self.layers(x)
+                torch._dynamo.graph_break()
+                return x.exp().mean()
+
+        torch.manual_seed(0)
+        harness.train(WithLoss(), (torch.randn(50, 64),), backend("75%"))
+        large, small = cairn.torch.last_report().graphs
+        self.assertEqual(small.budget, large.budget)
+        self.assertLess(small.baseline, large.baseline)
+
+    def test_no_gpu(self):
+        """Where there is no GPU, nothing of it is asked for; a graph for one can be had all the same."""
+        if torch.cuda.is_available():
+            self.skipTest("there is a GPU")
+        model, inputs = harness.cnn()
+        graph = cairn.torch.graph(model, inputs, device="cuda")
+        self.assertGreater(graph.baseline.peak, 0)
+        with self.assertRaises((RuntimeError, AssertionError)) as caught:  # torch's own words
+            torch.compile(model.to("cuda"), backend=backend("60%"))(*inputs)
+        self.assertRegex(str(caught.exception), "CUDA|NVIDIA")
+
+    def test_one_warning_for_one_reason(self):
+        """A model of many graphs that cannot be scheduled."""
+        class Broken(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                x = self.lin(x).sin()
+                torch._dynamo.graph_break()
+                x = self.lin(x).cos()
+                torch._dynamo.graph_break()
+                return self.lin(x).sum()
+
+        torch._dynamo.reset()
+        chosen = cairn.torch.backend("60%")
+
+        def fails(*_, **__):
+            raise NotImplementedError("an operation that cannot be")
+
+        original, cairn.torch._backend.partition = cairn.torch._backend.partition, fails
+        try:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                torch.compile(Broken(), backend=chosen)(torch.randn(2, 4)).backward()
+        finally:
+            cairn.torch._backend.partition = original
+        self.assertEqual(sum(issubclass(w.category, cairn.torch.CairnWarning) for w in told), 1)
 
     def test_budgets_are_read_before_anything_runs(self):
         for wrong in ("60 percent", "-1GiB", "nan%", None, True, -1, 1.5, "min%", ""):
@@ -239,9 +317,11 @@ class BadInput(unittest.TestCase):
         for chosen in (harness.unscheduled(), backend("50%")):
             torch._dynamo.reset()
             model.zero_grad()
-            loss = torch.compile(model, backend=chosen)(*inputs)
-            loss.backward(retain_graph=True)
-            loss.backward()
+            with warnings.catch_warnings(record=True):  # what is retained may break the promise
+                warnings.simplefilter("always")
+                loss = torch.compile(model, backend=chosen)(*inputs)
+                loss.backward(retain_graph=True)
+                loss.backward()
             gradients.append([p.grad.clone() for p in model.parameters()])
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(*gradients)))
 

@@ -83,6 +83,15 @@ class Graphs(unittest.TestCase):
         self.assertTrue(torch.allclose(gradient, x.cos() * x + x.sin()))
 
 
+    def test_extract_saves_what_must_be_in_the_forward_pass(self):
+        sine = next(n for n in self.graph.nodes if n.target is torch.ops.aten.sin.default)
+        _private.set_side(sine, False, only_there=True)
+        primal = next(n for n in self.graph.nodes if n.op == "placeholder")
+        forward, backward = _private.extract(self.found["joint"], [primal, sine], [], [], num_fwd_outputs=1, static_nodes=[])
+        self.assertEqual([n.target for n in forward.graph.nodes].count(torch.ops.aten.sin.default), 1)
+        self.assertNotIn(torch.ops.aten.sin.default, [n.target for n in backward.graph.nodes])
+
+
 class Execution(unittest.TestCase):
     def test_boxed_frees_its_arguments(self):
         graph = torch.fx.Graph()
