@@ -1,0 +1,15 @@
+"""PyTorch under a budget of memory: ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
+
+The peak of the step stays within the budget, by order and recomputation, with loss, gradients and buffers unchanged bit for
+bit. docs/pytorch.md says what is promised, and what to do when a model does not fit.
+"""
+
+from ._backend import backend, last_report
+from ._errors import CairnWarning, InfeasibleError
+from ._memory import MemoryTrace, measure_peak
+from ._report import GraphReport, Report
+from ._step import step
+from ._trace import graph
+
+__all__ = ["CairnWarning", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "backend", "graph",
+           "last_report", "measure_peak", "step"]

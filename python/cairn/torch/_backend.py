@@ -1,0 +1,230 @@
+"""The front door: a backend of torch.compile that keeps a budget of memory."""
+
+import warnings
+
+import torch
+
+import cairn
+
+from . import _private, _report, _solve
+from ._errors import CairnWarning
+from ._memory import MemoryTrace
+from ._partition import Options, partition, prepare_within, schedule
+from ._rewrite import rewrite_module
+
+_last = None
+
+
+def last_report():
+    """The Report of the backend or step that compiled last; None before the first."""
+    return _last
+
+
+def remember(report):
+    global _last
+    _last = report
+
+
+def backend(budget="min", *, compiler="eager", calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None,
+            seed=0, solver="auto"):
+    """A backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
+
+    The budget is the peak, in bytes, of everything that is not resident: activations, gradients of activations, scratch of
+    kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
+    for bit those of the graph without a budget.
+
+    budget: bytes, or text: "8GiB", "60%" (of what the graph, or a larger one before it, needs without a budget), "min". Of
+        each compiled graph.
+    compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
+    calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
+        scratch. Without, scratch counts as nothing and promises may be broken by it.
+    measure: compare the first step's peak with the promise; a broken promise is a CairnWarning.
+    fallback: run a graph that cannot be scheduled as it is, with a CairnWarning, rather than raise.
+    time_limit, work_limit, seed, solver: of the search, as cairn.solve's.
+
+    A budget that cannot be met raises InfeasibleError before the first step, with ``least_budget``.
+    """
+    if compiler not in ("eager", "inductor"):
+        raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
+    _solve.budget_bytes(budget, 1)  # bad text is told here
+    options = Options(budget, calibrate and compiler == "eager", measure, _solve.Limits(time_limit, work_limit, seed, solver),
+                      approximate=compiler == "inductor")
+    if compiler == "inductor":
+        from ._inductor import InductorBackend
+        return InductorBackend(options, fallback)
+    return Backend(options, fallback)
+
+
+class Backend:
+    """Called by torch.compile for every graph it makes."""
+
+    def __init__(self, options, fallback):
+        self.options = options
+        self.fallback = fallback
+        self.report = _report.Report()
+        self.told = set()
+        self.__name__ = "cairn"
+
+    def __call__(self, module, example_inputs):
+        remember(self.report)
+        try:
+            return self.compile(module, example_inputs)
+        except (cairn.Error, _private.ShortenTraceback, *_private.RESTARTS):
+            raise
+        except Exception as error:
+            if not self.fallback:
+                raise
+            self._tell(f"this graph runs without a budget, as it cannot be scheduled: {type(error).__name__}: "
+                       f"{str(error).splitlines()[0] if str(error) else ''}")
+            return module.forward
+
+    def compile(self, module, example_inputs):
+        compiling = Compiling(self)
+        return _private.aot_autograd(
+            fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
+            partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
+
+    def _tell(self, text):
+        """A warning, once however many graphs have the same reason for it."""
+        if text not in self.told:
+            self.told.add(text)
+            warnings.warn(text, CairnWarning, stacklevel=3)
+
+
+class Compiling:
+    """One graph on its way through AOTAutograd."""
+
+    def __init__(self, owner):
+        self.owner = owner
+        self.measured = None
+
+    def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
+        name = f"graph {len(self.owner.report.graphs)}"
+        forward, backward, trace, solved, report = partition(
+            joint, self.owner.options, name=name, num_fwd_outputs=num_fwd_outputs,
+            static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline)
+        self.owner.report.graphs.append(report)
+        if self.owner.options.measure:
+            self.measured = Measured(trace, solved, report, num_fwd_outputs, joint)
+        return forward, backward
+
+    def forward(self, module, inputs):
+        run = _private.boxed(module)
+        return self.measured.forward(run) if self.measured is not None else run
+
+    def backward(self, module, inputs):
+        run = _private.boxed(module)
+        return self.measured.backward(run, module) if self.measured is not None else run
+
+    def inference(self, module, inputs):
+        name = f"graph {len(self.owner.report.graphs)}"
+        options = self.owner.options
+        trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name,
+                                                               largest=self.owner.report.baseline)
+        solved, report = schedule(trace, graph, options, seconds, goal, baseline)
+        self.owner.report.graphs.append(report)
+        run = _private.boxed(rewrite_module(module, trace, solved.steps))
+        if not self.owner.options.measure:
+            return run
+        return Measured(trace, solved, report, None, module).alone(run)
+
+
+class Measured:
+    """Measures the first run of a graph's forward and backward, and compares it with the promise."""
+
+    def __init__(self, trace, solved, report, num_fwd_outputs, joint):
+        self.trace, self.solved, self.report = trace, solved, report
+        self.done = solved.measured is not None
+        if self.done:
+            report.measured = solved.measured
+        self.forward_peak = None
+        self.forward_operation = ""
+        leaves = torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(joint.graph.nodes))).args)
+        split = num_fwd_outputs or 0
+        self.gradient_positions = [
+            i for i, leaf in enumerate(leaves[split:])
+            if isinstance(leaf, torch.fx.Node) and any(
+                s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+        self.split = split
+        self.kept_positions = [
+            i for i, leaf in enumerate(leaves[:split])
+            if isinstance(leaf, torch.fx.Node) and any(
+                s is not None and s.keep and s.producer is not None
+                for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+        self.outputs_held = 0  # bytes of the forward pass's results that the backward pass is not given
+
+    def forward(self, run):
+        return self._boxed(run, self._forward)
+
+    def alone(self, run):
+        return self._boxed(run, self._alone)
+
+    def backward(self, run, module):
+        names = [n.name for n in module.graph.nodes if n.op == "placeholder"]
+        return self._boxed(run, lambda call, args: self._backward(call, args, names))
+
+    def _boxed(self, run, measured):
+        def call(args):
+            if self.done or not MemoryTrace.available():
+                return run(args)
+            return measured(run, args)
+
+        call._boxed_call = True
+        return _private.no_tracing(call)
+
+    def _forward(self, run, args):
+        with MemoryTrace(self.trace.device) as trace:
+            result = run(args)
+        self.forward_peak, self.forward_operation = trace.at_peak()
+        self.report.measured_forward = self.forward_peak
+        results, saved = list(result)[:self.split], list(result)[self.split:]
+        self.outputs_held = _bytes_of([*saved, *(results[i] for i in self.kept_positions)]) - _bytes_of(saved)
+        return result
+
+    def _alone(self, run, args):
+        with MemoryTrace(self.trace.device) as trace:
+            result = run(args)
+        self._compare(*trace.at_peak(self._gradients(result)))
+        return result
+
+    def _gradients(self, result):
+        leaves = list(result)
+        return {leaves[i].untyped_storage().data_ptr() for i in self.gradient_positions if isinstance(leaves[i], torch.Tensor)}
+
+    def _backward(self, run, args, names):
+        if self.forward_peak is None:
+            return run(args)
+        held = _bytes_of(a for a, n in zip(args, names) if not n.startswith("primals"))
+        held += self.outputs_held
+        with MemoryTrace(self.trace.device) as trace:
+            result = run(args)
+        peak, operation = trace.at_peak(self._gradients(result))
+        peak += held
+        if self.forward_peak >= peak:
+            peak, operation = self.forward_peak, self.forward_operation
+        self._compare(peak, operation)
+        return result
+
+    def _compare(self, peak, operation):
+        self.done = True
+        self.report.measured = peak
+        _solve.remember_measured(self.solved, peak)
+        if peak > self.report.promised:
+            self.report.broken_by = operation
+            advice = "" if self.report.calibrated else "; calibrate=True counts the scratch of kernels"
+            if self.report.approximate:
+                advice = "; below Inductor, which fuses and reorders, a peak is approximate"
+            warnings.warn(
+                f"{self.report.name}: promised a peak of {_report.size_text(self.report.promised)}, measured "
+                f"{_report.size_text(peak)} at {operation} ({peak - self.report.promised} bytes more){advice}",
+                CairnWarning, stacklevel=2)
+
+
+def _bytes_of(tensors):
+    """Bytes of the distinct storages."""
+    sizes = {}
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+            storage = tensor.untyped_storage()
+            sizes[storage.data_ptr()] = storage.nbytes()
+    return sum(sizes.values())

@@ -1,0 +1,245 @@
+"""What each operation costs (ns) and which scratch it takes (bytes): a roofline, or measured once on this device."""
+
+import bisect
+import hashlib
+import re
+import time
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils.flop_counter import flop_registry
+
+from . import _cache, _private
+from ._graph import is_pure, is_random, operation_name
+from ._memory import MemoryTrace
+
+# Bytes and operations a ns of a device of each kind. Only ratios matter: they say what is cheap to run again.
+_BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
+_FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
+_OVERHEAD_NS = 2000  # of one call of a kernel
+_CACHE_VERSION = 4
+# An operation is timed until it has taken this long; the fastest call counts, as others only add what else the machine did.
+_MEASURE_NS = 10_000_000
+_CALLS_AT_LEAST, _CALLS = 3, 20
+
+
+def estimate(trace):
+    """Sets the cost of every operation from what it reads, writes and computes. Scratch stays 0."""
+    for op in trace.operations:
+        if op.node is None:
+            continue
+        moved = sum(s.size for s in op.outputs) + sum(s.size for s in op.reads)
+        flops = _flops(op.node)
+        rate = _BYTES_PER_NS.get(trace.device, 500.0), _FLOPS_PER_NS.get(trace.device, 20000.0)
+        op.cost = int(_OVERHEAD_NS + max(moved / rate[0], flops / rate[1]))
+
+
+def _flops(node):
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return 0
+    count = flop_registry.get(node.target.overloadpacket)
+    if count is None:
+        return 0
+    try:
+        args, kwargs = pytree.tree_map(_as_meta, (_values(node.args), _values(node.kwargs)))
+        return int(count(*args, **kwargs, out_val=pytree.tree_map(_as_meta, node.meta.get("val"))))
+    except Exception:  # a formula that does not know this form of the operation
+        return 0
+
+
+def _values(arguments):
+    return torch.fx.node.map_arg(arguments, lambda n: n.meta.get("val"))
+
+
+def _as_meta(value):
+    if isinstance(value, torch.Tensor):
+        return torch.empty([_private.hint(s) for s in value.shape], dtype=value.dtype, device="meta")
+    return _private.hint(value) if _private.is_sym(value) else value
+
+
+# --- Measuring
+
+class _Spec:
+    """What a call depends on, as text: the operation, and shapes, strides, dtypes and numbers of its arguments."""
+
+    def __init__(self, node):
+        self.node = node
+        args, kwargs = _values(node.args), _values(node.kwargs)
+        self.text = f"{operation_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
+        self.arguments = args, kwargs
+
+    def run(self):
+        """A call, with arguments of its own: (function without arguments)."""
+        args, kwargs = pytree.tree_map(_real, self.arguments)
+        return lambda: self.node.target(*args, **kwargs)
+
+
+def _describe(value):
+    if isinstance(value, torch.Tensor):
+        shape = [_private.hint(s) for s in value.shape]
+        stride = [_private.hint(s) for s in value.stride()] if value.layout is torch.strided else []
+        where = [_private.hint(value.storage_offset()), _private.hint(value.untyped_storage().nbytes())]
+        return f"{value.dtype}{shape}{stride}{where}{value.device.type}"
+    return str(_private.hint(value)) if _private.is_sym(value) else repr(value)
+
+
+def _real(value):
+    """A tensor like the traced one, in a storage as large: some kernels copy all of it."""
+    if not isinstance(value, torch.Tensor):
+        return _private.hint(value) if _private.is_sym(value) else value
+    shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]
+    count = -(-_private.hint(value.untyped_storage().nbytes()) // value.element_size())
+    storage = torch.empty(count, dtype=value.dtype, device=value.device)
+    if storage.is_floating_point():
+        storage.uniform_(0.25, 0.75)
+    else:
+        storage.zero_()  # indices, in range whatever the range is
+    return storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
+
+
+def measurable(op):
+    node = op.node
+    return node is not None and is_pure(node.target) and bool(op.outputs) and (not op.effect or is_random(node))
+
+
+def calibrate(trace):
+    """Sets cost and scratch of every operation as measured here, each distinct one once. Returns (how many were measured,
+    how many could not be). Those keep their estimate."""
+    if trace.device not in ("cpu", "cuda") or (trace.device == "cuda" and not torch.cuda.is_available()):
+        return 0, len(trace.operations)
+    name = _file_name(trace.device)
+    known = _cache.load(name) or {}
+    specs = {}
+    for op in trace.operations:
+        if measurable(op):
+            specs[op] = _Spec(op.node)
+    missing = {}
+    for op, spec in specs.items():
+        entry = known.get(spec.text)
+        if entry is None or (entry[1] is None and MemoryTrace.available()):
+            missing.setdefault(spec.text, (spec, op))
+    measured = _measure(missing, trace.device) if missing else {}
+    if measured:
+        known.update(measured)
+        _cache.store(name, known)
+    failed = 0
+    for op, spec in specs.items():
+        entry = known.get(spec.text)
+        if entry is None or entry[0] < 0:
+            failed += 1
+        else:
+            op.cost = max(1, entry[0])
+            if entry[1] is not None:
+                _take_sizes(op, entry[2])
+                op.scratch = _scratch(op, entry[1])
+            else:
+                failed += 1
+    return len(measured), failed
+
+
+def _take_sizes(op, sizes):
+    """Outputs as large as they really are: a kernel may lay out a tensor otherwise than the tracer thought."""
+    if len(sizes) == len(op.outputs):
+        for storage, size in zip(op.outputs, sizes):
+            if size is not None and storage.allocated:
+                storage.allocated = size
+                storage.size = size if storage.size else 0
+
+
+def _scratch(op, peaks):
+    """Bytes beyond those of the outputs that count. ``peaks``: [which outputs were there, most other bytes meanwhile]."""
+    counted = [s.size for s in op.outputs]
+    most = max((other + sum(size for k, size in enumerate(counted) if present >> k & 1) for present, other in peaks), default=0)
+    return max(0, most - sum(counted))
+
+
+def _file_name(device):
+    if device == "cuda":
+        hardware = torch.cuda.get_device_name()
+    else:
+        hardware = f"cpu-{torch.get_num_threads()}-{torch.backends.cpu.get_cpu_capability()}"
+    text = f"operations-{_CACHE_VERSION}-{torch.__version__}-{hardware}"
+    return re.sub(r"[^\w.+-]", "_", text)[:100] + "-" + hashlib.sha256(text.encode()).hexdigest()[:8] + ".json"
+
+
+def _measure(missing, device):
+    """text -> [ns, peaks as _scratch takes them, bytes of each output]; ns < 0 where it cannot be called, and no peaks where
+    a profiler that is active hides them."""
+    found, outputs = {}, {}
+    with _private.no_modes():
+        trace = MemoryTrace(device) if MemoryTrace.available() else None
+        if trace is not None:
+            trace.__enter__()
+        for position, (text, (spec, _)) in enumerate(missing.items()):
+            try:
+                ns, outputs[f"cairn:{position}"] = _time(spec, f"cairn:{position}", device)
+                found[text] = [ns, None, []]
+            except torch.OutOfMemoryError:  # there may be more memory another time
+                continue
+            except Exception:  # whatever a kernel refuses: its estimate stands
+                found[text] = [-1, None, []]
+        if trace is not None:
+            trace.__exit__(None, None, None)
+            peaks = _peaks(trace, outputs)
+            for position, text in enumerate(missing):
+                if text in found:
+                    found[text][1:] = peaks.get(f"cairn:{position}", ([], []))
+    return found
+
+
+def _time(spec, label, device):
+    """(ns of the fastest call, addresses of the storages that the labelled call returned)."""
+    call = spec.run()
+    start = time.perf_counter_ns()
+    call()  # what a first call sets up is no part of it
+    _wait(device)
+    begin = time.perf_counter_ns()
+    with torch.profiler.record_function(label):
+        result = call()
+    with torch.profiler.record_function("cairn:end"):
+        _wait(device)
+    best = time.perf_counter_ns() - begin
+    tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    addresses = list(dict.fromkeys(t.untyped_storage().data_ptr() for t in tensors))
+    del result, tensors
+    for total in range(2, _CALLS + 1):
+        begin = time.perf_counter_ns()
+        call()
+        _wait(device)
+        now = time.perf_counter_ns()
+        best = min(best, now - begin)
+        if total >= _CALLS_AT_LEAST and now - start > _MEASURE_NS:
+            break
+    return best, addresses
+
+
+def _wait(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def _peaks(trace, outputs):
+    """For each block: of each set of its outputs, the most other bytes that were alive while those outputs were; and the
+    bytes of each output, None where the block did not allocate it."""
+    found = {}
+    marks = [(t, n) for t, n in trace.blocks if n.startswith("cairn:")]
+    marks.append((float("inf"), "cairn:end"))
+    for (begin, label), (end, _) in zip(marks, marks[1:]):
+        if label == "cairn:end":
+            continue
+        first, last = bisect.bisect_left(trace.times, begin), bisect.bisect_left(trace.times, end)
+        made = {}  # event that allocated an output -> which
+        for i in range(first, last):
+            if trace.sizes[i] > 0 and trace.addresses[i] in outputs[label]:
+                made[trace.addresses[i]] = i
+        which = {i: outputs[label].index(address) for address, i in made.items()}
+        present, other, most = 0, 0, {}
+        for i in range(first, last):
+            if i in which:
+                present |= 1 << which[i]
+            else:
+                other += trace.sizes[i]
+            most[present] = max(most.get(present, 0), other)
+        sizes = [trace.sizes[made[address]] if address in made else None for address in outputs[label]]
+        found[label] = sorted(most.items()), sizes
+    return found

@@ -1,0 +1,88 @@
+"""Bytes that are really alive, from the allocation events of torch's profiler.
+
+A dispatch mode would miss what kernels allocate for themselves; the profiler sees every allocation, on any device.
+"""
+
+import bisect
+
+import torch
+
+from . import _private
+
+
+class MemoryTrace:
+    """Records every allocation on one kind of device while it is entered. Profilers do not nest: see ``available``.
+
+    After it: ``peak``, the most bytes that were alive beyond what was before, and ``end``, what was left of them.
+    """
+
+    def __init__(self, device="cpu"):
+        self.device = device
+        self.times, self.sizes, self.addresses = [], [], []
+        self.blocks = []  # (begin, name) of operations and of blocks under record_function
+
+    @staticmethod
+    def available():
+        return not _private.profiler_runs()
+
+    def __enter__(self):
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        self._profiler = torch.profiler.profile(activities=activities, profile_memory=True)
+        with _private.quiet_profiler():
+            self._profiler.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self._profiler.__exit__(*error)
+        if error[0] is None:
+            for time, size, address, device, name in _private.allocations(self._profiler):
+                if size == 0:
+                    self.blocks.append((time, name))
+                elif device == self.device:
+                    self.times.append(time)
+                    self.sizes.append(size)
+                    self.addresses.append(address)
+        del self._profiler
+
+    def live(self, without=()):
+        """Bytes alive after each event, beyond those before the first. ``without``: addresses of storages alive at the end
+        that are not counted."""
+        ignored = set()
+        left = set(without)
+        for i in range(len(self.sizes) - 1, -1, -1):  # the last allocation at an address is the one that is alive
+            if self.addresses[i] in left:
+                left.discard(self.addresses[i])
+                if self.sizes[i] > 0:
+                    ignored.add(i)
+        total, result = 0, []
+        known = {}
+        for i, size in enumerate(self.sizes):
+            if i not in ignored:
+                total += size
+            result.append(total)
+            known[self.addresses[i]] = size
+        return result
+
+    @property
+    def peak(self):
+        return max(self.live(), default=0) if self.sizes else 0
+
+    @property
+    def end(self):
+        return sum(self.sizes)
+
+    def at_peak(self, without=()):
+        """(bytes, name of the operation that ran then)."""
+        live = self.live(without)
+        if not live:
+            return 0, ""
+        peak = max(range(len(live)), key=live.__getitem__)
+        begin = bisect.bisect_right(self.blocks, (self.times[peak], "\x7f")) - 1
+        return max(live[peak], 0), self.blocks[begin][1] if begin >= 0 else ""
+
+
+def measure_peak(function, device="cpu"):
+    """Calls ``function`` and returns (what it returned, the most bytes alive meanwhile beyond those before, bytes left)."""
+    with MemoryTrace(device) as trace:
+        result = function()
+    return result, max(trace.peak, 0), trace.end

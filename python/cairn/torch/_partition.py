@@ -1,0 +1,82 @@
+"""A joint graph of forward and backward, scheduled: what stands behind the partition function of AOTAutograd."""
+
+import dataclasses
+import time
+
+import torch
+
+from . import _costs, _dropout, _private, _report, _rewrite, _solve
+from ._graph import simplify, trace_graph
+
+
+@dataclasses.dataclass
+class Options:
+    budget: object
+    calibrate: bool = True
+    measure: bool = True
+    limits: _solve.Limits = dataclasses.field(default_factory=_solve.Limits)
+    approximate: bool = False  # another compiler comes after
+
+
+def prepare(graph, options, *, device=None, **reading):
+    """(Trace, cairn.Graph, seconds by part) of an FX graph. ``device``: for which costs are estimated, if not its own."""
+    begin = time.monotonic()
+    simplify(graph)
+    trace = trace_graph(graph, **reading)
+    trace.device = device or trace.device
+    _costs.estimate(trace)
+    if _private.collective_store() is not None:  # measured costs differ from rank to rank
+        trace.shared_name = [trace.build().fingerprint, str(options.budget)]
+    seconds = {"read": time.monotonic() - begin}
+    if options.calibrate:
+        begin = time.monotonic()
+        _costs.calibrate(trace)
+        seconds["calibrate"] = time.monotonic() - begin
+    begin = time.monotonic()
+    built = trace.build()
+    seconds["build"] = time.monotonic() - begin
+    return trace, built, seconds
+
+
+def prepare_within(graph, options, *, largest=0, **reading):
+    """As prepare, and with (budget in bytes, baseline): of the graph as it is, while what is returned is easier to fit
+    where that is needed. ``largest``: the greatest peak of the graphs before, of which a share is a share, too."""
+    trace, built, seconds = prepare(graph, options, **reading)
+    baseline = built.baseline
+    goal = _solve.budget_bytes(options.budget, max(baseline.peak, largest))
+    if (goal is None or goal < baseline.peak) and _dropout.split(graph):
+        trace, built, more = prepare(graph, options, **reading)
+        seconds = {part: seconds[part] + more[part] for part in more}
+    return trace, built, seconds, goal, baseline
+
+
+def schedule(trace, graph, options, seconds, goal, baseline):
+    """(Solved, GraphReport)."""
+    solved = _solve.solve(graph, goal, options.limits, baseline, trace.shared_name)
+    seconds["solve"] = solved.seconds
+    step, _, items, at_border = _report.live_at_peak(trace, solved.steps)
+    report = _report.GraphReport(
+        name=trace.name, device=trace.device, operations=len(trace.operations), budget=solved.budget,
+        baseline=solved.baseline_peak, promised=solved.peak, lower_bound=solved.lower_bound,
+        cost_increase=solved.cost_increase, resident=dict(trace.resident),
+        recomputed=_report.recomputed_items(trace, solved.steps),
+        at_peak=[_report.item_of(s.producer, size=n) for s, n in items],
+        peak_operation=trace.operations[solved.steps[step]].name, calibrated=options.calibrate,
+        approximate=options.approximate, source=solved.source,
+        seconds=seconds, saved=at_border)
+    return solved, report
+
+
+def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0):
+    """(forward module, backward module, Trace, Solved, GraphReport)."""
+    primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
+    static = set(static_indices or ())
+    parameters = [n for i, n in enumerate(primals) if i in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
+    trace, graph, seconds, goal, baseline = prepare_within(joint.graph, options, name=name, forward_outputs=num_fwd_outputs,
+                                                           parameters=parameters, largest=largest)
+    solved, report = schedule(trace, graph, options, seconds, goal, baseline)
+    begin = time.monotonic()
+    forward, backward = _rewrite.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
+                                               static_indices=static_indices)
+    seconds["rewrite"] = time.monotonic() - begin
+    return forward, backward, trace, solved, report

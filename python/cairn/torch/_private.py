@@ -1,0 +1,259 @@
+"""Every name of torch that is not public, so that a new version of torch has one file to break.
+
+``python/tests/torch/private_test.py`` has a test for each function.
+"""
+
+import contextlib
+import inspect
+import os
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
+from torch._functorch import partitioners
+from torch._functorch._aot_autograd.descriptors import GradAOTOutput, InputMutationAOTOutput
+from torch.fx.experimental import proxy_tensor, symbolic_shapes
+from torch.utils._ordered_set import OrderedSet
+from torch.utils._python_dispatch import _disable_current_modes
+
+RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)  # by which torch.compile talks to itself
+_FORWARD, _BACKWARD = "is_forward", "is_backward"
+
+
+# --- Graphs
+
+def is_sym(value):
+    """Whether it is a number that is only known when the graph runs: a SymInt, SymFloat or SymBool."""
+    return isinstance(value, proxy_tensor.py_sym_types)
+
+
+def hint(value, fallback=4096):
+    """The integer that a symbolic size had when the graph was traced; ``fallback`` where it depends on data."""
+    if isinstance(value, int):
+        return value
+    if not isinstance(value, torch.SymInt):
+        return int(value)
+    if hasattr(symbolic_shapes, "optimization_hint"):
+        return int(symbolic_shapes.optimization_hint(value, fallback=fallback))
+    node = value.node
+    return int(node.shape_env.size_hint(node.expr, allow_none=True) or fallback) if node.shape_env else fallback
+
+
+def is_tangent(node):
+    return partitioners._is_tangent(node)
+
+
+def is_primal(node):
+    return partitioners._is_primal(node) and not partitioners._is_backward_state(node)
+
+
+def is_backward_state(node):
+    return partitioners._is_backward_state(node)
+
+
+def is_backward(node):
+    """Whether the tracer says that the backward pass made this node."""
+    return node.meta.get("partitioner_tag") in (_BACKWARD, "must_be_in_backward")
+
+
+def set_side(node, backward, only_there=False):
+    """Tells the partitioner where a node belongs; ``only_there``: whatever it could be computed from."""
+    if only_there:
+        node.meta["partitioner_tag"] = "must_be_in_backward" if backward else "must_be_in_forward"
+    else:
+        node.meta["partitioner_tag"] = _BACKWARD if backward else _FORWARD
+
+
+def output_descriptions(graph):
+    """What each output of a joint graph is, in order; None for one that is not described."""
+    output = next(iter(reversed(graph.nodes)))
+    count = len(torch.utils._pytree.arg_tree_leaves(*output.args))
+    return list(output.meta.get("desc") or [None] * count)
+
+
+def is_gradient(description):
+    return isinstance(description, GradAOTOutput)
+
+
+def is_mutation(description):
+    """Whether an output of the forward pass is copied into an input when the pass has ended."""
+    return isinstance(description, InputMutationAOTOutput)
+
+
+def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_nodes):
+    """Cuts a joint module, in the order of its nodes, into the forward module and the backward module."""
+    function = partitioners._extract_fwd_bwd_modules
+    extra = {}
+    if "saved_opaque_nodes" in inspect.signature(function).parameters:
+        extra["saved_opaque_nodes"] = saved_opaque
+    elif saved_opaque:
+        raise NotImplementedError("opaque objects kept for the backward pass")
+    for node in (*saved, *saved_sym):  # torch 2.9 takes what is only in the forward pass out of the backward pass's inputs, too
+        if node.meta.get("partitioner_tag") == "must_be_in_forward":
+            node.meta["partitioner_tag"] = _FORWARD
+    return function(joint, saved, saved_sym_nodes=saved_sym, num_fwd_outputs=num_fwd_outputs,
+                    static_lifetime_input_nodes=OrderedSet(static_nodes), **extra)
+
+
+def compile_with_inductor(module, inputs, partition, finish):
+    """The module compiled by Inductor, whose joint graphs ``partition(joint, inputs, num_fwd_outputs=..., ...)`` cuts.
+
+    ``finish(run, module, is_backward, is_inference)`` gets each compiled part, and returns what runs in its place.
+    """
+    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
+    class Partitioner(CustomPartitionerFn):
+        def __call__(self, joint, joint_inputs, **options):
+            return partition(joint, joint_inputs, **options)
+
+        def uuid(self):
+            return None  # what it returns depends on more than the graph: Inductor's own cache is left out
+
+    def compile_part(part, part_inputs, **options):
+        run = compile_fx_inner(part, part_inputs, **options)
+        return finish(run, part, bool(options.get("is_backward")), bool(options.get("is_inference")))
+
+    with torch._functorch.config.patch(enable_autograd_cache=False):
+        return compile_fx(module, inputs, inner_compile=compile_part,
+                          config_patches={"custom_partitioner_fn": Partitioner(), "fx_graph_cache": False})
+
+
+# --- Execution
+
+class _BoxedCodeGen(torch.fx.graph.CodeGen):
+    """Code that takes its arguments out of a list, which it empties, so that each is freed after its last use."""
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation, **options):
+        names = [v.split(":")[0].split("=")[0].strip() for v in free_vars if v != "self"]
+        lines = [f"def {getattr(self, '_func_name', 'forward')}(self, args_list){maybe_return_annotation}:"]
+        if names:
+            lines += ["    args_iter = iter(args_list)", *(f"    {name} = next(args_iter)" for name in names),
+                      "    del args_iter", "    args_list.clear()"]
+        return "\n".join(lines)
+
+
+def boxed(module):
+    """The module as a function of one list of arguments, which it empties."""
+    module.graph.set_codegen(_BoxedCodeGen())
+    module.recompile()
+
+    def run(args):
+        return module.forward(args)
+
+    run._boxed_call = True
+    return run
+
+
+@contextlib.contextmanager
+def no_modes():
+    """Real tensors and kernels, whatever is being traced around; random state and autocast as they were afterwards."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
+        with torch.random.fork_rng(devices=list(devices)):
+            yield
+
+
+def no_tracing(function):
+    """The function as one that torch.compile leaves alone."""
+    return torch._dynamo.disable(function)
+
+
+def fake_mode_of(values):
+    """The mode under which these fake tensors were made; None: there is none among them."""
+    for value in values:
+        if isinstance(value, torch._subclasses.FakeTensor):
+            return value.fake_mode
+    return None
+
+
+# --- Measuring
+
+def profiler_runs():
+    """Whether a profiler is active, beside which a second one cannot be."""
+    return torch._C._autograd._profiler_enabled()
+
+
+@contextlib.contextmanager
+def quiet_profiler():
+    """A profiler that begins here does not tell the terminal about itself, nor that there is no GPU."""
+    given = os.environ.get("KINETO_LOG_LEVEL")
+    os.environ["KINETO_LOG_LEVEL"] = given or "6"
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ["KINETO_LOG_LEVEL"]
+
+
+def allocations(profiler):
+    """What a finished profiler saw, in the order of time: (ns, bytes, address, device, name).
+
+    ``bytes`` is positive where memory was allocated and negative where it was freed. With ``bytes`` 0 it is the begin
+    of an operation that no other called, or of a block under record_function named "cairn:...".
+    """
+    found = []
+    pending = [(event, True) for event in profiler.profiler.kineto_results.experimental_event_tree()]
+    while pending:
+        event, outermost = pending.pop()
+        pending.extend((child, False) for child in event.children)
+        fields = event.extra_fields
+        size = getattr(fields, "alloc_size", None)
+        if size is None:
+            if outermost or event.name.startswith("cairn:"):
+                found.append((event.start_time_ns, 0, 0, None, event.name))
+        elif size != 0:
+            found.append((event.start_time_ns, size, fields.ptr, fields.device.type, event.name))
+    found.sort(key=lambda entry: entry[0])
+    return found
+
+
+# --- Distributed
+
+def collective_store():
+    """The key-value store that all ranks share; None where there is one process."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return None
+    if torch.distributed.get_world_size() < 2:
+        return None
+    return torch.distributed.distributed_c10d._get_default_store()
+
+
+# --- Tracing
+
+def trace_functional(function, inputs, *, on_joint=None, on_module=None):
+    """Traces ``function`` of a flat list of tensors with AOTAutograd, without torch.compile's front end, and returns the
+    compiled function.
+
+    ``on_joint(joint, inputs, num_fwd_outputs=..., ...)`` gets a joint graph, where inputs require gradients, and returns the
+    forward and the backward module; ``on_module(module, inputs)`` gets a graph without backward and returns what runs it.
+    """
+    from functorch.compile import aot_function
+
+    def compiler(module, _):
+        return boxed(module)
+
+    return aot_function(function, fw_compiler=compiler, bw_compiler=compiler, inference_compiler=on_module or compiler,
+                        partition_fn=on_joint, keep_inference_input_mutations=False)
+
+
+@contextlib.contextmanager
+def replaced_tensors(module, tensors):
+    """The module with other parameters and buffers, by name; ties stay ties."""
+    with torch.nn.utils.stateless._reparametrize_module(module, tensors, tie_weights=True):
+        yield
+
+
+def fake_like(tensors, device=None):
+    """(fake mode, tensors of the same shapes that hold no memory, on ``device`` or their own)."""
+    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    made = {}
+
+    def fake(tensor):
+        if tensor not in made:
+            with mode:
+                new = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device or tensor.device)
+            made[tensor] = new.requires_grad_(tensor.requires_grad) if tensor.requires_grad else new
+        return made[tensor]
+
+    return mode, [fake(t) for t in tensors]

@@ -1,0 +1,164 @@
+"""What was promised, what was measured, and why."""
+
+import dataclasses
+import re
+from typing import Optional
+
+from ._graph import operation_name
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def size_text(size):
+    """Bytes for people."""
+    if size is None:
+        return "unknown"
+    value, unit = float(size), 0
+    while abs(value) >= 1024 and unit + 1 < len(_UNITS):
+        value, unit = value / 1024, unit + 1
+    return f"{size} B" if unit == 0 else f"{value:.2f} {_UNITS[unit]}"
+
+
+@dataclasses.dataclass
+class Item:
+    """An operation, and where in the model it comes from."""
+
+    name: str
+    operation: str
+    source: str  # file:line
+    size: int  # bytes of its outputs
+    times: int = 1  # how often it runs again
+
+
+@dataclasses.dataclass
+class GraphReport:
+    """One compiled graph: a model without graph breaks has one for each set of input shapes. Bytes everywhere."""
+
+    name: str
+    device: str
+    operations: int
+    budget: Optional[int]  # None: the least that can be
+    baseline: int  # the peak of the unscheduled step
+    promised: int
+    lower_bound: Optional[int]
+    cost_increase: float  # fraction, as modelled
+    resident: dict  # kind -> bytes; counted apart from the budget
+    recomputed: list
+    at_peak: list  # Items alive at the promised peak, the largest first
+    peak_operation: str
+    calibrated: bool
+    source: str  # of the schedule: solved, cache, another rank
+    seconds: dict
+    approximate: bool = False  # the peak: Inductor fuses and reorders
+    saved: int = 0  # bytes between forward and backward
+    measured: Optional[int] = None
+    measured_forward: Optional[int] = None
+    broken_by: str = ""  # the operation at which the promise was broken
+
+    @property
+    def kept(self):
+        """Whether the measured peak is within the promise; None: not measured yet."""
+        return None if self.measured is None else self.measured <= self.promised
+
+    def __str__(self):
+        percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
+        lines = [f"{self.name}: {self.operations} operations on {self.device}",
+                 f"  budget      {'min' if self.budget is None else size_text(self.budget)}, of what is not resident",
+                 f"  promised    {size_text(self.promised)}{percent}{', approximate below Inductor' if self.approximate else ''}",
+                 f"  measured    {'not yet' if self.measured is None else size_text(self.measured)}"]
+        if self.broken_by:
+            lines.append(f"  broken by   {self.broken_by}")
+        lines.append("  resident    " + (", ".join(f"{k}s {size_text(v)}" for k, v in self.resident.items() if v) or "nothing"))
+        again = sum(item.times for item in self.recomputed)
+        lines.append(f"  recomputed  {again} operations, {100 * self.cost_increase:.1f}% more time as "
+                     f"{'measured' if self.calibrated else 'estimated'} per operation")
+        for item in sorted(self.recomputed, key=lambda i: -i.size * i.times)[:8]:
+            lines.append(f"    {size_text(item.size):>11}  {item.times}x {item.operation:28} {item.source}")
+        lines.append(f"  the peak is at {self.peak_operation}, with")
+        for item in self.at_peak[:6]:
+            lines.append(f"    {size_text(item.size):>11}  {item.operation:31} {item.source}")
+        return "\n".join(lines)
+
+
+@dataclasses.dataclass
+class Report:
+    """All graphs that were compiled since the backend was made. Budgets hold for each graph."""
+
+    graphs: list = dataclasses.field(default_factory=list)
+
+    @property
+    def baseline(self):
+        return max((g.baseline for g in self.graphs), default=0)
+
+    @property
+    def promised(self):
+        return max((g.promised for g in self.graphs), default=0)
+
+    @property
+    def measured(self):
+        known = [g.measured for g in self.graphs if g.measured is not None]
+        return max(known) if known else None
+
+    @property
+    def kept(self):
+        known = [g.kept for g in self.graphs if g.kept is not None]
+        return all(known) if known else None
+
+    def __str__(self):
+        return "\n".join(str(g) for g in self.graphs) or "nothing was compiled"
+
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+
+def source_of(node):
+    """file:line of the model's code that a node comes from: the innermost that is not torch's own."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    own = [f for f in frames if "/torch/" not in f[0].replace("\\", "/")] or frames
+    return f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
+
+
+def item_of(op, times=1, size=None):
+    if op.node is None:
+        return Item(op.name, "", "", sum(s.size for s in op.outputs), times)
+    operation = operation_name(op.node)
+    return Item(op.name, operation, source_of(op.node), sum(s.size for s in op.outputs) if size is None else size, times)
+
+
+def recomputed_items(trace, steps):
+    runs = {}
+    for step in steps:
+        runs[step] = runs.get(step, 0) + 1
+    return [item_of(trace.operations[v], n - 1) for v, n in runs.items() if n > 1]
+
+
+def live_at_peak(trace, steps):
+    """(step of the peak, its bytes, (storage, bytes) alive then, the largest first, bytes alive at the border)."""
+    last_use = {}  # (step of making, storage) -> step
+    made = {}
+    for t, v in enumerate(steps):
+        op = trace.operations[v]
+        for storage in op.reads:
+            last_use[made[storage], storage] = t
+        for storage in op.outputs:
+            made[storage] = t
+    for storage, t in made.items():
+        if storage.keep:
+            last_use[t, storage] = len(steps)
+    alive, freed = {}, {}
+    peak, best, at_border = -1, (0, []), 0
+    for t, v in enumerate(steps):
+        op = trace.operations[v]
+        for storage in op.outputs:
+            alive[t, storage] = storage.size
+            freed.setdefault(last_use.get((t, storage), t), []).append((t, storage))
+        total = sum(alive.values()) + op.scratch
+        if total > peak:
+            peak, best = total, (t, list(alive.items()))
+        for key in freed.get(t, ()):
+            alive.pop(key, None)
+        if op is trace.border:
+            at_border = sum(alive.values())
+    t, items = best
+    items = sorted(((s, n) for (_, s), n in items if n), key=lambda i: -i[1])
+    return t, peak, items, at_border

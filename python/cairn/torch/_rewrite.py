@@ -1,0 +1,180 @@
+"""A schedule of a traced graph as FX modules: nodes in the schedule's order, repeats included."""
+
+import copy
+import operator
+
+import torch
+
+from . import _private
+from ._graph import is_batch_norm
+
+
+class Rewriter:
+    """Writes a graph, operation by operation. An operation that runs again has a copy, and what comes after reads that."""
+
+    def __init__(self, trace, source):
+        self.trace = trace
+        self.source = source  # the FX graph that was traced
+        self.graph = torch.fx.Graph()
+        self.newest = {}  # node of the source -> its latest copy
+        self.runs = {}  # Operation -> how often it was written
+        self.after_border = False
+        self.first_side = None  # copies of the forward side
+        for node in source.nodes:
+            if node.op in ("placeholder", "get_attr"):
+                self.newest[node] = self._copy(node)
+
+    def write(self, steps, forward_outputs=None):
+        """The new graph; where there is a border, ``self.before`` has the nodes before it."""
+        output = next(iter(reversed(self.source.nodes)))
+        leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
+        split = forward_outputs if forward_outputs is not None else 0
+        results = [None] * len(leaves)
+        for step in steps:
+            op = self.trace.operations[step]
+            if op is self.trace.border:
+                for i in range(split):
+                    results[i] = self._value(leaves[i])
+                self.first_side = [n for n in self.graph.nodes if n.op != "placeholder"]
+                self.after_border = True
+                self._forget_views()
+            elif op.node is not None:
+                self._run(op)
+        if self.trace.border is None and forward_outputs is not None:
+            self.first_side = []
+            for i in range(split):
+                results[i] = self._value(leaves[i])
+        for i in range(split, len(leaves)):
+            results[i] = self._value(leaves[i])
+        new = self.graph.output(tuple(results))
+        new.meta = copy.copy(output.meta)
+        return self.graph
+
+    def _value(self, node):
+        """The newest copy of a node; of a view that has none, a new one."""
+        if not isinstance(node, torch.fx.Node):
+            return node
+        if node not in self.newest:
+            assert self.trace.is_view(node), f"{node} is used before it is made"
+            for argument in node.all_input_nodes:
+                self._value(argument)
+            self.newest[node] = self._copy(node)
+        return self.newest[node]
+
+    def _run(self, op):
+        for argument in op.node.all_input_nodes:
+            self._value(argument)
+        again = self.runs.get(op, 0)
+        self.runs[op] = again + 1
+        statistics_only_once = again and is_batch_norm(op.node)
+        parts = self.trace.parts.get(op, ())
+        if statistics_only_once:
+            parts = [part for part in parts if part.args[1] <= 2]
+        for dependent in self.trace.dependents[op]:
+            if dependent in parts or not _is_part(self.trace, dependent):
+                self.newest.pop(dependent, None)
+        if statistics_only_once:
+            new = self._batch_norm_again(op.node)
+        else:
+            new = self._copy(op.node)
+        self.newest[op.node] = new
+        if op.effect:
+            _private.set_side(new, self.after_border, only_there=self.trace.border is not None)
+        for part in parts:  # at once, so that outputs that nobody reads are freed
+            self.newest[part] = self._copy(part)
+
+    def _batch_norm_again(self, node):
+        """The running statistics were updated by the first run, and the buffers have been written since."""
+        names = [a.name for a in node.target._schema.arguments]
+        given = dict(zip(names, node.args))
+        given.update(node.kwargs)
+        new = self.graph.call_function(torch.ops.aten._native_batch_norm_legit.no_stats, tuple(
+            self._value(given[name]) for name in ("input", "weight", "bias", "training", "momentum", "eps")))
+        new.meta = copy.copy(node.meta)
+        new.meta["val"] = tuple(node.meta["val"][:3])
+        if "tensor_meta" in new.meta:
+            new.meta.pop("tensor_meta")
+        _private.set_side(new, self.after_border)
+        return new
+
+    def _copy(self, node):
+        new = self.graph.node_copy(node, lambda n: self.newest[n])
+        new.meta = copy.copy(node.meta)
+        if node.op == "call_function" and self.trace.border is not None:
+            _private.set_side(new, self.after_border)
+        return new
+
+    def _forget_views(self):
+        """Views of what lives on are made again: keeping them would save one tensor more."""
+        for node in list(self.newest):
+            if self.trace.is_view(node) and not _is_part(self.trace, node):
+                del self.newest[node]
+
+    def saved(self):
+        """What the nodes before the border hand to those after it: (tensors, numbers, opaque objects)."""
+        before = set(self.first_side)
+        tensors, numbers, opaque = {}, {}, {}
+        for node in self.graph.nodes:
+            if node in before or node.op in ("placeholder", "get_attr"):
+                continue
+            arguments = node.all_input_nodes
+            if node.op == "output":
+                leaves = torch.utils._pytree.arg_tree_leaves(*node.args)
+                arguments = [n for n in leaves[self.split:] if isinstance(n, torch.fx.Node)]
+            for argument in arguments:
+                if argument.op == "get_attr":
+                    continue
+                if argument in before or (argument.op == "placeholder" and _private.is_primal(argument)):
+                    value = argument.meta.get("val")
+                    if _private.is_sym(value) or isinstance(value, (int, float, bool)):
+                        numbers[argument] = None
+                    elif isinstance(value, torch.Tensor):
+                        tensors[argument] = None
+                    else:
+                        opaque[argument] = None
+        return list(tensors), list(numbers), list(opaque)
+
+    split = 0
+
+
+def _is_part(trace, node):
+    return node.target is operator.getitem and node.args[0] in trace.operation_of
+
+
+def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=()):
+    """(forward module, backward module) that run ``steps``."""
+    rewriter = Rewriter(trace, joint.graph)
+    rewriter.split = num_fwd_outputs
+    graph = rewriter.write(steps, num_fwd_outputs)
+    tensors, numbers, opaque = rewriter.saved()
+    module = torch.fx.GraphModule(joint, graph)
+    primals = [n for n in graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
+    static = [primals[i] for i in static_indices or () if i < len(primals)]
+    kept = {False: _effect_names(rewriter, False), True: _effect_names(rewriter, True)}
+    forward, backward = _private.extract(module, tensors, numbers, opaque, num_fwd_outputs=num_fwd_outputs,
+                                         static_nodes=static)
+    for part, after in ((forward, False), (backward, True)):
+        names = kept[after]
+        part.graph.eliminate_dead_code(
+            is_impure_node=lambda n: n.op in ("placeholder", "output") or n.name in names)
+        part.recompile()
+    return forward, backward
+
+
+def _effect_names(rewriter, backward):
+    before = set(rewriter.first_side)
+    names = set()
+    for op, count in rewriter.runs.items():
+        if op.effect:
+            new = rewriter.newest[op.node]
+            if (new not in before) == backward:
+                names.add(new.name)
+    return names
+
+
+def rewrite_module(module, trace, steps):
+    """A module without a border that runs ``steps``."""
+    graph = Rewriter(trace, module.graph).write(steps)
+    new = torch.fx.GraphModule(module, graph)
+    new.meta = dict(module.meta)
+    return new

@@ -1,0 +1,191 @@
+"""A schedule within a budget: from the cache, from another rank, or from the solver."""
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import math
+import time
+from typing import Optional
+
+import cairn
+
+from . import _cache, _private
+from ._errors import InfeasibleError
+
+_FORMAT = 1
+_WAIT_BEYOND_LIMIT_S = 120
+
+
+@dataclasses.dataclass
+class Limits:
+    """How long is searched. With a work limit the answer is the same on every machine."""
+
+    time_limit: float = 10.0
+    work_limit: Optional[int] = None
+    seed: int = 0
+    solver: str = "auto"
+
+    def arguments(self):
+        if self.work_limit is not None:
+            return {"work_limit": self.work_limit, "seed": self.seed, "solver": self.solver}
+        return {"time_limit": self.time_limit, "seed": self.seed, "solver": self.solver}
+
+
+@dataclasses.dataclass
+class Solved:
+    steps: list
+    peak: int  # bytes, as the graph counts them
+    cost: int
+    baseline_peak: int
+    baseline_cost: int
+    lower_bound: Optional[int]
+    status: str
+    budget: Optional[int]  # None: as little as possible
+    seconds: float
+    source: str  # "solved", "cache" or "another rank"
+    key: str
+    measured: Optional[int] = None  # the peak that an earlier process measured
+
+    @property
+    def cost_increase(self):
+        return self.cost / self.baseline_cost - 1 if self.baseline_cost else 0.0
+
+
+def budget_bytes(budget, baseline_peak):
+    """A budget as bytes; None for "min"."""
+    if isinstance(budget, bool) or not isinstance(budget, (int, str)):
+        raise cairn.InputError(f"budget: bytes, or text as '8GiB', '60%' or 'min'; not {budget!r}")
+    if isinstance(budget, int):
+        if budget < 0:
+            raise cairn.InputError(f"budget: {budget} is negative")
+        return budget
+    text = budget.strip()
+    if text == "min":
+        return None
+    number, unit = text.rstrip("%KMGTiBkb "), text
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    unit = text[len(number):].strip()
+    units = {"": 1, "B": 1, "%": 0, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20,
+             "GiB": 2**30, "TiB": 2**40}
+    if not math.isfinite(value) or value < 0 or unit not in units:
+        raise cairn.InputError(f"budget: {budget!r} is neither bytes as '8GiB', a share of what the model needs as '60%', "
+                               "nor 'min'")
+    return math.ceil(value / 100 * baseline_peak) if unit == "%" else math.ceil(value * units[unit])
+
+
+def solve(graph, goal, limits, baseline, shared_name=None):
+    """The cheapest schedule within ``goal`` bytes that is known; None: the least peak. ``baseline``: the Evaluation of the
+    step without a budget. ``shared_name``: what ranks that have the same step, though other measured costs, call it.
+    Throws InfeasibleError with the least budget that is known."""
+    key = _digest(graph.fingerprint, goal, sorted(limits.arguments().items()))
+    begin = time.monotonic()
+    if goal is not None and goal >= graph.baseline.peak:
+        return _solved(graph, list(map(int, graph.input_order)), goal, begin, "solved", key, "optimal", None, baseline)
+    store = _private.collective_store() if shared_name is not None else None
+    if store is None:
+        entry, source = _find(graph, goal, limits, key)
+    else:
+        entry, source = _agree(store, f"cairn/{_digest(shared_name, sorted(limits.arguments().items()))}", graph, goal, limits,
+                               key)
+    solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry["lower_bound"],
+                     baseline)
+    solved.measured = entry.get("measured")
+    return solved
+
+
+def _digest(*identity):
+    return hashlib.sha256(json.dumps([_FORMAT, *identity]).encode()).hexdigest()[:24]
+
+
+def _find(graph, goal, limits, key):
+    name = f"schedule-{key}.json"
+    entry = _valid(graph, goal, _cache.load(name))
+    if entry is not None:
+        return entry, "cache"
+    entry = _search(graph, goal, limits)
+    _cache.store(name, entry)
+    return entry, "solved"
+
+
+def remember_measured(solved, measured):
+    """Keeps a measured peak that is within the promise with the schedule, so that a later process need not measure again."""
+    if measured > solved.peak:
+        return
+    name = f"schedule-{solved.key}.json"
+    entry = _cache.load(name)
+    if entry is not None:
+        entry["measured"] = measured
+        _cache.store(name, entry)
+
+
+def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baseline):
+    evaluation = cairn.evaluate(graph, steps)
+    return Solved(steps, evaluation.peak, evaluation.cost, baseline.peak, baseline.cost, lower_bound, status, goal,
+                  time.monotonic() - begin, source, key)
+
+
+def _valid(graph, goal, entry):
+    """A stored schedule, if it is one of this graph within the budget."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("steps"), list):
+        return None
+    evaluation = cairn.evaluate(graph, entry["steps"])
+    if not evaluation.valid or (goal is not None and evaluation.peak > goal):
+        return None
+    return entry
+
+
+def _agree(store, name, graph, goal, limits, key):
+    """One rank solves a step, the others that have the same receive its schedule. The first that asks solves, and not
+    always rank 0: ranks may have different steps, and none must wait for one that never gets there."""
+    if store.add(f"{name}/asked", 1) == 1:
+        try:
+            entry, source = _find(graph, goal, limits, key)
+        except InfeasibleError as error:
+            store.set(name, json.dumps({"error": str(error), "lower_bound": error.lower_bound,
+                                        "least_budget": error.least_budget}))
+            raise
+        except BaseException as error:
+            store.set(name, json.dumps({"error": f"the rank that solves failed: {error}"}))
+            raise
+        store.set(name, json.dumps(entry))
+        return entry, source
+    store.wait([name], datetime.timedelta(seconds=10 * limits.time_limit + _WAIT_BEYOND_LIMIT_S))
+    entry = json.loads(store.get(name))
+    if "least_budget" in entry:
+        raise InfeasibleError(entry["error"], entry["lower_bound"], entry["least_budget"])
+    if "steps" not in entry:
+        raise cairn.Error(entry["error"])
+    if _valid(graph, goal, entry) is None:  # operations take more here
+        return _find(graph, goal, limits, key)
+    return {**entry, "measured": None}, "another rank"
+
+
+def _search(graph, goal, limits):
+    try:
+        if goal is None:
+            answer = cairn.solve(graph, "min", **limits.arguments())
+        else:
+            answer = cairn.solve(graph, goal, peak_only=True, **limits.arguments())
+    except (cairn.InfeasibleError, cairn.NotFoundError) as error:
+        least = cairn.solve(graph, "min", **limits.arguments())
+        known = [b for b in (error.least_budget, least.peak) if b]
+        if goal is not None and least.peak <= goal:
+            answer = least
+        else:
+            raise _cannot(graph, goal, error, min(known)) from None
+    return {"steps": [int(v) for v in answer.schedule.steps], "status": str(answer.status),
+            "lower_bound": answer.lower_bound}
+
+
+def _cannot(graph, goal, error, least):
+    from ._report import size_text
+    proved = f"; proved: no less than {size_text(error.lower_bound)}" if error.lower_bound else ""
+    return InfeasibleError(
+        f"{graph.name}: budget {size_text(goal)} ({goal} bytes) of activations and scratch cannot be met: the least that can is "
+        f"{size_text(least)} ({least} bytes){proved}; without a budget the step needs {size_text(graph.baseline.peak)}. "
+        f"Parameters, their gradients and inputs ({size_text(graph.resident_bytes)}) are not part of it. A smaller batch "
+        "needs less.", error.lower_bound, least)

@@ -1,0 +1,330 @@
+"""torch.compile under a budget: the same step bit for bit, within the promised bytes; and what goes wrong, said."""
+
+import os
+import tempfile
+import unittest
+import warnings
+
+import cairn
+import cairn.torch
+import harness
+import torch
+
+WORK = 1_000_000
+
+
+def backend(budget, **options):
+    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+
+
+class Budgets(unittest.TestCase):
+    """Every budget is kept and changes nothing."""
+
+    def check(self, model, inputs, budgets, **options):
+        reference = harness.train(model, inputs, harness.unscheduled(), **options)
+        for budget in budgets:
+            with self.subTest(budget=budget):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error", cairn.torch.CairnWarning)
+                    step = harness.train(model, inputs, backend(budget), **options)
+                report = cairn.torch.last_report()
+                self.assertEqual(harness.same(reference, step), "")
+                for graph in report.graphs:
+                    if graph.budget is not None:
+                        self.assertLessEqual(graph.promised, graph.budget)
+                    self.assertLessEqual(graph.measured, graph.promised)
+                    self.assertEqual(graph.kept, True)
+                if len(report.graphs) == 1 and not options.get("loss_of"):  # else more is alive than one graph's
+                    self.assertLessEqual(step.peak, report.promised)
+                    self.assertGreaterEqual(step.peak, 0.97 * report.promised)
+        return reference
+
+    def test_transformer_with_dropout_and_a_shared_weight(self):
+        torch.manual_seed(0)
+        reference = self.check(*harness.gpt(), ["60%", "min"])
+        self.assertGreaterEqual(reference.peak, cairn.torch.last_report().graphs[0].promised)
+
+    def test_batch_norm_and_its_buffers(self):
+        torch.manual_seed(0)
+        self.check(*harness.cnn(), ["60%", "min"])
+
+    def test_graph_break_in_the_middle(self):
+        class Broken(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = torch.nn.Sequential(*self.layers(3), *self.layers(12))
+                self.second = torch.nn.Sequential(*self.layers(12), *self.layers(12))
+
+            @staticmethod
+            def layers(channels):
+                return torch.nn.Conv2d(channels, 12, 3, padding=1), torch.nn.BatchNorm2d(12), torch.nn.ReLU()
+
+            def forward(self, x):
+                x = self.first(x)
+                torch._dynamo.graph_break()
+                return self.second(x).square().mean()
+
+        torch.manual_seed(0)
+        self.check(Broken(), (torch.randn(2, 3, 16, 16),), [1_000_000, "min"])
+        self.assertEqual(len(cairn.torch.last_report().graphs), 2)
+
+    def test_a_view_of_a_buffer_that_is_written(self):
+        """What reads it must have run before the forward pass has ended, and not again."""
+
+        class Centered(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(4))
+                self.register_buffer("mean", torch.zeros(2, 64))
+
+            def forward(self, x):
+                for lin in self.lin:
+                    x = torch.tanh(lin(x) * self.mean[0].cos())
+                self.mean.mul_(0.5).add_(x.detach().mean(0) + 1)
+                return x.square().mean()
+
+        torch.manual_seed(0)
+        self.check(Centered(), (torch.randn(100, 64),), ["70%", "min"])
+
+    def test_loss_outside_of_the_model(self):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*[m for _ in range(5) for m in (torch.nn.Linear(64, 64), torch.nn.GELU())])
+        self.check(model, (torch.randn(100, 64),), ["100%", "80%"], loss_of=lambda out: out.square().mean())
+
+    def test_autocast(self):
+        class Amp(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, _ = harness.gpt()
+
+            def forward(self, *inputs):
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    return self.inner(*inputs)
+
+        torch.manual_seed(0)
+        self.check(Amp(), harness.gpt()[1], ["70%", "min"])
+
+    def test_dynamic_shapes(self):
+        torch.manual_seed(0)
+        model, inputs = harness.gpt()
+        self.check(model, inputs, ["70%", "min"], dynamic=True)
+
+    def test_checkpoint_inside(self):
+        class Inner(harness.Gpt):
+            def forward(self, tokens, targets):
+                x = self.tokens(tokens)
+                for block in self.blocks:
+                    x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+                return torch.nn.functional.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
+
+        torch.manual_seed(0)
+        self.check(Inner(dropout=0.0), harness.gpt()[1], ["70%", "min"])
+
+    def test_another_shape_is_another_graph(self):
+        torch.manual_seed(0)
+        model, inputs = harness.gpt()
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend=backend("70%"), dynamic=False)
+        compiled(*inputs).backward()
+        compiled(*(i[:2] for i in inputs)).backward()
+        self.assertEqual(len(cairn.torch.last_report().graphs), 2)
+
+    def test_without_gradients(self):
+        torch.manual_seed(0)
+        model, inputs = harness.cnn()
+        model.eval()
+        torch._dynamo.reset()
+        with torch.no_grad():
+            expected = model(*inputs)
+            found = torch.compile(model, backend=backend("min"))(*inputs)
+        self.assertTrue(torch.equal(expected, found))
+        graph = cairn.torch.last_report().graphs[0]
+        self.assertLessEqual(graph.measured, graph.promised)
+
+    def test_gradients_are_accumulated(self):
+        torch.manual_seed(0)
+        model, inputs = harness.cnn()
+        gradients = []
+        for chosen in (harness.unscheduled(), backend("50%")):
+            torch._dynamo.reset()
+            model.zero_grad()
+            compiled = torch.compile(model, backend=chosen)
+            for _ in range(3):
+                compiled(*inputs).backward()
+            gradients.append([p.grad.clone() for p in model.parameters()])
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(*gradients)))
+
+
+class Reports(unittest.TestCase):
+    def test_says_what_was_recomputed_and_where(self):
+        torch.manual_seed(0)
+        model, inputs = harness.gpt()
+        harness.train(model, inputs, backend("50%"))
+        graph = cairn.torch.last_report().graphs[0]
+        self.assertGreater(len(graph.recomputed), 0)
+        self.assertTrue(any(item.source.startswith("harness.py:") for item in graph.recomputed))
+        weights = sum(p.numel() * 4 for p in model.parameters())
+        self.assertEqual(graph.resident["parameter"], weights)
+        self.assertEqual(graph.resident["gradient"], weights)
+        self.assertEqual(sum(item.size for item in graph.at_peak) <= graph.promised, True)
+        text = str(cairn.torch.last_report())
+        for word in ("promised", "measured", "resident", "recomputed"):
+            self.assertIn(word, text)
+
+    def test_a_schedule_comes_from_the_cache_the_second_time(self):
+        torch.manual_seed(0)
+        model, inputs = harness.gpt(batch=3)
+        with tempfile.TemporaryDirectory() as folder:
+            before = os.environ.get("CAIRN_CACHE")
+            os.environ["CAIRN_CACHE"] = folder
+            try:
+                first = harness.train(model, inputs, backend("60%"))
+                self.assertEqual(cairn.torch.last_report().graphs[0].source, "solved")
+                promised = cairn.torch.last_report().promised
+                second = harness.train(model, inputs, backend("60%"))
+                self.assertEqual(cairn.torch.last_report().graphs[0].source, "cache")
+                self.assertEqual(cairn.torch.last_report().promised, promised)
+                self.assertEqual(harness.same(first, second), "")
+            finally:
+                if before is None:
+                    del os.environ["CAIRN_CACHE"]
+                else:
+                    os.environ["CAIRN_CACHE"] = before
+
+    def test_a_broken_promise_names_the_operation(self):
+        """Without calibration the scratch of convolutions is not known."""
+        torch.manual_seed(0)
+        model, inputs = harness.cnn(batch=2)
+        torch._dynamo.reset()
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "promised a peak of .* measured .* at aten::convolution"):
+            torch.compile(model, backend=backend("40%", calibrate=False, seed=5))(*inputs).backward()
+        graph = cairn.torch.last_report().graphs[0]
+        self.assertFalse(graph.kept)
+        self.assertIn("convolution", graph.broken_by)
+
+
+class BadInput(unittest.TestCase):
+    def test_a_budget_that_cannot_be_met_says_which_can(self):
+        torch.manual_seed(0)
+        model, inputs = harness.gpt()
+        torch._dynamo.reset()
+        with self.assertRaises(cairn.torch.InfeasibleError) as caught:
+            torch.compile(model, backend=backend(1000))(*inputs)
+        self.assertIsInstance(caught.exception, cairn.InfeasibleError)
+        self.assertRegex(str(caught.exception), "^graph 0: budget 1000 B ")
+        least = caught.exception.least_budget
+        self.assertGreater(least, caught.exception.lower_bound - 1)
+        self.assertIn(str(least), str(caught.exception))
+        harness.train(model, inputs, backend(least))
+        self.assertLessEqual(cairn.torch.last_report().measured, least)
+
+    def test_a_share_is_of_the_largest_graph_so_far(self):
+        """A small part behind a graph break, which cannot do with a share of its own peak."""
+
+        class WithLoss(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.Sequential(*[m for _ in range(6) for m in (torch.nn.Linear(64, 64), torch.nn.Tanh())])
+
+            def forward(self, x):
+                x = self.layers(x)
+                torch._dynamo.graph_break()
+                return x.exp().mean()
+
+        torch.manual_seed(0)
+        harness.train(WithLoss(), (torch.randn(50, 64),), backend("75%"))
+        large, small = cairn.torch.last_report().graphs
+        self.assertEqual(small.budget, large.budget)
+        self.assertLess(small.baseline, large.baseline)
+
+    def test_no_gpu(self):
+        """Where there is no GPU, nothing of it is asked for; a graph for one can be had all the same."""
+        if torch.cuda.is_available():
+            self.skipTest("there is a GPU")
+        model, inputs = harness.cnn()
+        graph = cairn.torch.graph(model, inputs, device="cuda")
+        self.assertGreater(graph.baseline.peak, 0)
+        with self.assertRaises((RuntimeError, AssertionError)) as caught:  # torch's own words
+            torch.compile(model.to("cuda"), backend=backend("60%"))(*inputs)
+        self.assertRegex(str(caught.exception), "CUDA|NVIDIA")
+
+    def test_one_warning_for_one_reason(self):
+        """A model of many graphs that cannot be scheduled."""
+        class Broken(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                x = self.lin(x).sin()
+                torch._dynamo.graph_break()
+                x = self.lin(x).cos()
+                torch._dynamo.graph_break()
+                return self.lin(x).sum()
+
+        torch._dynamo.reset()
+        chosen = cairn.torch.backend("60%")
+
+        def fails(*_, **__):
+            raise NotImplementedError("an operation that cannot be")
+
+        original, cairn.torch._backend.partition = cairn.torch._backend.partition, fails
+        try:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                torch.compile(Broken(), backend=chosen)(torch.randn(2, 4)).backward()
+        finally:
+            cairn.torch._backend.partition = original
+        self.assertEqual(sum(issubclass(w.category, cairn.torch.CairnWarning) for w in told), 1)
+
+    def test_budgets_are_read_before_anything_runs(self):
+        for wrong in ("60 percent", "-1GiB", "nan%", None, True, -1, 1.5, "min%", ""):
+            with self.subTest(wrong), self.assertRaises(cairn.InputError):
+                cairn.torch.backend(wrong)
+        with self.assertRaises(cairn.InputError):
+            cairn.torch.backend("60%", compiler="gcc")
+
+    def test_a_graph_that_cannot_be_scheduled_runs_and_says_so(self):
+        model, inputs = harness.gpt()
+        torch._dynamo.reset()
+        chosen = cairn.torch.backend("60%", work_limit=WORK)
+
+        def fails(*_, **__):
+            raise RuntimeError("no such operation")
+
+        original, cairn.torch._backend.partition = cairn.torch._backend.partition, fails
+        try:
+            with self.assertWarnsRegex(cairn.torch.CairnWarning, "without a budget.*no such operation"):
+                torch.compile(model, backend=chosen)(*inputs).backward()
+        finally:
+            cairn.torch._backend.partition = original
+        self.assertIsNotNone(model.tokens.weight.grad)
+
+    def test_double_backward_is_refused(self):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
+        torch._dynamo.reset()
+        x = torch.randn(3, 4, requires_grad=True)
+        out = torch.compile(model, backend=backend("100%"))(x)
+        (grad,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "double backward"):
+            grad.sum().backward()
+
+    def test_backward_twice_over_one_graph(self):
+        torch.manual_seed(0)
+        model, inputs = harness.cnn()
+        gradients = []
+        for chosen in (harness.unscheduled(), backend("50%")):
+            torch._dynamo.reset()
+            model.zero_grad()
+            with warnings.catch_warnings(record=True):  # what is retained may break the promise
+                warnings.simplefilter("always")
+                loss = torch.compile(model, backend=chosen)(*inputs)
+                loss.backward(retain_graph=True)
+                loss.backward()
+            gradients.append([p.grad.clone() for p in model.parameters()])
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(*gradients)))
+
+
+if __name__ == "__main__":
+    unittest.main()

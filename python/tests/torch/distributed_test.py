@@ -1,0 +1,76 @@
+"""Two processes: collectives stay in their order, and both run the schedule that one of them found."""
+
+import os
+import tempfile
+import unittest
+import warnings
+
+import cairn.torch
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as collectives
+import torch.multiprocessing
+
+RANKS = 2
+
+
+class Summed(torch.nn.Module):
+    """Layers whose outputs are summed over all ranks."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(6))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = collectives.all_reduce(torch.nn.functional.gelu(layer(x)), "sum", dist.group.WORLD)
+        return x.square().mean()
+
+
+def work(rank, folder):
+    torch.set_num_threads(1)
+    os.environ["CAIRN_CACHE"] = os.path.join(folder, f"cache-{rank}")
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=RANKS)
+    warnings.simplefilter("error", cairn.torch.CairnWarning)
+    torch.manual_seed(0)
+    model = Summed()
+    torch.manual_seed(rank)
+    x = torch.randn(128, 64)
+    found = {}
+    for budget in ("100%", "70%", 1000):
+        torch._dynamo.reset()
+        model.zero_grad()
+        try:
+            backend = cairn.torch.backend(budget, fallback=False, work_limit=1_000_000)
+            torch.compile(model, backend=backend)(x).backward()
+            report = cairn.torch.last_report().graphs[0]
+            found[budget] = {"gradients": [p.grad.clone() for p in model.parameters()], "promised": report.promised,
+                             "measured": report.measured, "source": report.source,
+                             "recomputed": sorted(i.name for i in report.recomputed)}
+        except cairn.InfeasibleError as error:
+            found[budget] = error.least_budget
+    torch.save(found, os.path.join(folder, f"{rank}.pt"))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "this torch has no gloo")
+class Ranks(unittest.TestCase):
+    def test_ranks_run_one_schedule(self):
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(work, (folder,), RANKS)
+            found = [torch.load(os.path.join(folder, f"{rank}.pt")) for rank in range(RANKS)]
+        for one in found:
+            whole, less = one["100%"], one["70%"]
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(whole["gradients"], less["gradients"])))
+            self.assertLess(less["promised"], whole["promised"])
+            self.assertLessEqual(less["measured"], less["promised"])
+            self.assertGreater(len(less["recomputed"]), 0)
+            self.assertFalse(any("all_reduce" in name or "wait" in name for name in less["recomputed"]))
+        self.assertEqual(found[0]["70%"]["recomputed"], found[1]["70%"]["recomputed"])
+        self.assertEqual({one["70%"]["source"] for one in found}, {"solved", "another rank"})
+        self.assertEqual(found[0][1000], found[1][1000])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,135 @@
+"""What every test here asks: the same loss, gradients and buffers, within the promised bytes."""
+
+import copy
+import dataclasses
+
+import torch
+
+import cairn.torch
+from cairn.torch import _private
+
+# --- Models
+
+
+class Block(torch.nn.Module):
+    """A transformer's block, with dropout."""
+
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.norm1, self.norm2 = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+        self.drop = torch.nn.Dropout(dropout)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
+        x = x + self.drop(self.out(mixed.transpose(1, 2).reshape(batch, length, width)))
+        return x + self.drop(self.down(torch.nn.functional.gelu(self.up(self.norm2(x)))))
+
+
+class Gpt(torch.nn.Module):
+    """Ends in its loss; the embedding's weight is the head's, too."""
+
+    def __init__(self, layers=2, width=64, heads=4, vocabulary=200, length=32, dropout=0.1):
+        super().__init__()
+        self.tokens, self.positions = torch.nn.Embedding(vocabulary, width), torch.nn.Embedding(length, width)
+        self.blocks = torch.nn.ModuleList(Block(width, heads, dropout) for _ in range(layers))
+        self.norm, self.head = torch.nn.LayerNorm(width), torch.nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.tokens.weight
+        self.drop = torch.nn.Dropout(dropout)
+
+    def forward(self, tokens, targets):
+        x = self.drop(self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device)))
+        for block in self.blocks:
+            x = block(x)
+        return torch.nn.functional.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
+
+
+def gpt(batch=4, length=32, **options):
+    model = Gpt(length=length, **options)
+    tokens = torch.randint(0, 200, (batch, length + 1))
+    return model, (tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
+
+
+class Cnn(torch.nn.Module):
+    """Convolutions and batch norm, whose buffers are written in the forward pass."""
+
+    def __init__(self, layers=6, channels=16):
+        super().__init__()
+        self.convs = torch.nn.ModuleList(torch.nn.Conv2d(channels if i else 3, channels, 3, padding=1) for i in range(layers))
+        self.norms = torch.nn.ModuleList(torch.nn.BatchNorm2d(channels) for _ in range(layers))
+        self.head = torch.nn.Linear(channels, 10)
+
+    def forward(self, x, targets):
+        for conv, norm in zip(self.convs, self.norms):
+            x = torch.relu(norm(conv(x)))
+        return torch.nn.functional.cross_entropy(self.head(x.mean((2, 3))), targets)
+
+
+def cnn(batch=4, image=24, **options):
+    return Cnn(**options), (torch.randn(batch, 3, image, image), torch.randint(0, 10, (batch,)))
+
+
+# --- Steps
+
+
+@dataclasses.dataclass
+class Step:
+    """What a training step leaves, and the most bytes that were alive in it beside parameters' gradients."""
+
+    loss: torch.Tensor
+    gradients: dict
+    buffers: dict
+    peak: int
+    peak_operation: str
+
+
+def unscheduled():
+    """The same compiler without a schedule: everything is kept that backward reads."""
+    def compiler(module, inputs):
+        return _private.boxed(module)
+
+    return _private.aot_autograd(fw_compiler=compiler, bw_compiler=compiler, keep_inference_input_mutations=False,
+                                 partition_fn=torch._functorch.partitioners.default_partition)
+
+
+def train(model, inputs, backend, *, loss_of=None, seed=7, **compile_options):
+    """Two steps from the same state: the first compiles and warms up, the second is measured. Returns the second."""
+    torch._dynamo.reset()
+    model = copy.deepcopy(model)
+    state = copy.deepcopy(model.state_dict())
+    compiled = torch.compile(model, backend=backend, **compile_options)
+
+    def step():
+        torch.manual_seed(seed)
+        out = compiled(*inputs)
+        loss = out if loss_of is None else loss_of(out)
+        loss.backward()
+        return loss.detach()
+
+    step()
+    model.load_state_dict(state)
+    model.zero_grad(set_to_none=True)
+    with cairn.torch.MemoryTrace() as trace:
+        loss = step()
+    gradients = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
+    peak, operation = trace.at_peak({g.untyped_storage().data_ptr() for g in gradients.values()})
+    return Step(loss, gradients, dict(model.named_buffers()), peak, operation)
+
+
+def same(a, b):
+    """Whether two steps agree bit for bit; else the name of what does not."""
+    if not torch.equal(a.loss, b.loss):
+        return "loss"
+    for what in ("gradients", "buffers"):
+        one, other = getattr(a, what), getattr(b, what)
+        if one.keys() != other.keys():
+            return f"{what}: {sorted(one.keys() ^ other.keys())}"
+        for name in one:
+            if not torch.equal(one[name], other[name]):
+                return f"{what} {name}"
+    return ""

@@ -1,0 +1,187 @@
+"""Each private function of torch that the package uses still does what it is used for."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+import torch
+from cairn.torch import _private
+from torch.utils import _pytree as pytree
+
+
+def joint_graph(function, inputs):
+    """The joint graph of a function, and the pair of modules that ``extract`` cuts from it."""
+    found = {}
+
+    def partition(joint, _, *, num_fwd_outputs, static_lifetime_input_indices=None, **__):
+        found["joint"], found["outputs"] = joint, num_fwd_outputs
+        return torch._functorch.partitioners.default_partition(
+            joint, _, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static_lifetime_input_indices)
+
+    found["result"] = _private.trace_functional(function, inputs, on_joint=partition)(*inputs)
+    return found
+
+
+class Graphs(unittest.TestCase):
+    def setUp(self):
+        x = torch.randn(4, 4, requires_grad=True)
+        self.found = joint_graph(lambda x: [(x.sin() * x).sum()], [x])
+        self.graph = self.found["joint"].graph
+
+    def test_placeholders(self):
+        placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
+        self.assertEqual([_private.is_primal(n) for n in placeholders], [True, False])
+        self.assertEqual([_private.is_tangent(n) for n in placeholders], [False, True])
+        self.assertFalse(any(_private.is_backward_state(n) for n in placeholders))
+
+    def test_sides(self):
+        sides = [_private.is_backward(n) for n in self.graph.nodes if n.op == "call_function"]
+        self.assertEqual(sides, sorted(sides))
+        self.assertTrue(sides[-1])
+        node = next(n for n in self.graph.nodes if n.op == "call_function")
+        _private.set_side(node, True)
+        self.assertTrue(_private.is_backward(node))
+
+    def test_descriptions(self):
+        descriptions = _private.output_descriptions(self.graph)
+        self.assertEqual([_private.is_gradient(d) for d in descriptions], [False, True])
+        self.assertFalse(any(_private.is_mutation(d) for d in descriptions))
+
+    def test_mutations(self):
+        class Count(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("n", torch.zeros(3))
+                self.w = torch.nn.Parameter(torch.ones(3))
+
+            def forward(self):
+                self.n.add_(1)
+                return (self.w * 2).sum()
+
+        seen = []
+
+        def partition(joint, inputs, **options):
+            seen.extend(_private.is_mutation(d) for d in _private.output_descriptions(joint.graph))
+            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
+
+        torch._dynamo.reset()
+        backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition,
+                                        keep_inference_input_mutations=False)
+        torch.compile(Count(), backend=backend)().backward()
+        self.assertEqual(seen.count(True), 1)
+
+    def test_extract(self):
+        saved = [n for n in self.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
+        forward, backward = _private.extract(self.found["joint"], saved, [], [], num_fwd_outputs=1, static_nodes=[])
+        outputs = pytree.arg_tree_leaves(*next(iter(reversed(forward.graph.nodes))).args)
+        self.assertEqual(len(outputs), 2)
+        x = torch.randn(4, 4)
+        loss, kept = _private.boxed(forward)([x])
+        (gradient,) = _private.boxed(backward)([kept, torch.ones(())])
+        self.assertTrue(torch.equal(loss, (x.sin() * x).sum()))
+        self.assertTrue(torch.allclose(gradient, x.cos() * x + x.sin()))
+
+
+    def test_extract_saves_what_must_be_in_the_forward_pass(self):
+        sine = next(n for n in self.graph.nodes if n.target is torch.ops.aten.sin.default)
+        _private.set_side(sine, False, only_there=True)
+        primal = next(n for n in self.graph.nodes if n.op == "placeholder")
+        forward, backward = _private.extract(self.found["joint"], [primal, sine], [], [], num_fwd_outputs=1, static_nodes=[])
+        self.assertEqual([n.target for n in forward.graph.nodes].count(torch.ops.aten.sin.default), 1)
+        self.assertNotIn(torch.ops.aten.sin.default, [n.target for n in backward.graph.nodes])
+
+
+class Execution(unittest.TestCase):
+    def test_boxed_frees_its_arguments(self):
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        y = graph.call_function(torch.ops.aten.sin.default, (x,))
+        graph.output((graph.call_function(torch.ops.aten.cos.default, (y,)),))
+        run = _private.boxed(torch.fx.GraphModule(torch.nn.Module(), graph))
+        value = torch.randn(3)
+        arguments = [value]
+        self.assertTrue(torch.equal(run(arguments)[0], value.sin().cos()))
+        self.assertEqual(arguments, [])
+
+    def test_no_modes(self):
+        state = torch.random.get_rng_state()
+        with torch._subclasses.FakeTensorMode(), _private.no_modes():
+            real = torch.rand(3)
+            self.assertFalse(torch.is_grad_enabled())
+        self.assertNotIsInstance(real, torch._subclasses.FakeTensor)
+        self.assertTrue(torch.equal(state, torch.random.get_rng_state()))
+
+    def test_fake_like(self):
+        parameter = torch.nn.Parameter(torch.randn(4, 6).t())
+        mode, (fake, again) = _private.fake_like([parameter, parameter])
+        self.assertIs(fake, again)
+        self.assertEqual((fake.shape, fake.stride(), fake.requires_grad), (parameter.shape, parameter.stride(), True))
+
+    def test_replaced_tensors(self):
+        model = torch.nn.Linear(2, 2)
+        before = model.weight
+        with _private.replaced_tensors(model, {"weight": torch.zeros(2, 2), "bias": torch.ones(2)}):
+            self.assertTrue(torch.equal(model(torch.randn(1, 2)), torch.ones(1, 2)))
+        self.assertIs(model.weight, before)
+
+    def test_hint(self):
+        self.assertEqual(_private.hint(7), 7)
+        sizes = []
+
+        def backend(module, inputs):
+            for node in module.graph.nodes:
+                value = node.meta.get("example_value")
+                if isinstance(value, torch.Tensor):
+                    sizes.extend(_private.hint(s) for s in value.shape if _private.is_sym(s))
+            return module.forward
+
+        torch._dynamo.reset()
+        torch.compile(lambda x: x * 2, backend=backend, dynamic=True)(torch.randn(37, 2))
+        self.assertIn(37, sizes)
+
+    def test_errors_pass_through_the_compiler(self):
+        class Told(_private.ShortenTraceback):
+            def __init__(self):
+                Exception.__init__(self, "told")
+                self.first_useful_frame = None
+
+        def backend(module, inputs):
+            raise Told
+
+        torch._dynamo.reset()
+        with self.assertRaises(Told):
+            torch.compile(lambda x: x * 2, backend=backend)(torch.randn(3))
+
+
+class Measuring(unittest.TestCase):
+    def test_allocations(self):
+        self.assertFalse(_private.profiler_runs())
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
+            self.assertTrue(_private.profiler_runs())
+            with torch.profiler.record_function("cairn:block"):
+                x = torch.ones(1000)
+            address = x.untyped_storage().data_ptr()
+            del x
+        events = _private.allocations(profiler)
+        block = next(i for i, e in enumerate(events) if e[4] == "cairn:block")
+        sizes = [e[1:4] for e in events[block:] if e[1]]
+        self.assertEqual(sizes, [(4000, address, "cpu"), (-4000, address, "cpu")])
+
+    def test_quiet_profiler(self):
+        before = os.environ.get("KINETO_LOG_LEVEL")
+        with _private.quiet_profiler():
+            self.assertIn("KINETO_LOG_LEVEL", os.environ)
+        self.assertEqual(os.environ.get("KINETO_LOG_LEVEL"), before)
+        program = ("import torch; from cairn.torch import measure_peak; "
+                   "print(measure_peak(lambda: torch.ones(1000))[1])")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                              env={k: v for k, v in os.environ.items() if k != "KINETO_LOG_LEVEL"})
+        self.assertEqual((done.stdout, done.stderr), ("4000\n", ""))
+
+    def test_one_process_has_no_store(self):
+        self.assertIsNone(_private.collective_store())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,60 @@
+"""Random modules under budgets: loss, gradients and buffers bit for bit, peaks within the promise.
+
+``CAIRN_TORCH_MODELS`` modules (24; scripts/test_torch.sh --full: 200), from number ``CAIRN_TORCH_FIRST``.
+"""
+
+import os
+import unittest
+import warnings
+
+import cairn
+import cairn.torch
+import harness
+import random_models
+import torch
+
+COUNT = int(os.environ.get("CAIRN_TORCH_MODELS", "24"))
+FIRST = int(os.environ.get("CAIRN_TORCH_FIRST", "0"))
+WORK = 300_000
+SHARES = (0.9, 0.7, 0.5, 0.4)
+
+
+class RandomModules(unittest.TestCase):
+    def train(self, model, inputs, budget):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", cairn.torch.CairnWarning)
+            backend = cairn.torch.backend(budget, fallback=False, work_limit=WORK)
+            return harness.train(model, inputs, backend, loss_of=random_models.loss_of)
+
+    def train_within(self, model, inputs, budget):
+        """Within the budget, or the least that all parts between graph breaks can."""
+        while True:
+            try:
+                return self.train(model, inputs, budget)
+            except cairn.InfeasibleError as error:
+                least = error.least_budget
+                self.assertTrue(isinstance(budget, str) or least > budget)
+                budget = least
+
+    def test_every_budget_is_kept_and_changes_nothing(self):
+        within = total = 0
+        for seed in range(FIRST, FIRST + COUNT):
+            model = random_models.RandomModel(seed)
+            inputs = model.inputs()
+            reference = harness.train(model, inputs, harness.unscheduled(), loss_of=random_models.loss_of)
+            share = SHARES[seed % len(SHARES)]
+            for budget in (f"{share:.0%}", "min"):
+                with self.subTest(seed=seed, parts=[type(p).__name__ for p in model.parts], budget=budget):
+                    step = self.train_within(model, inputs, budget)
+                    report = cairn.torch.last_report()
+                    self.assertEqual(harness.same(reference, step), "")
+                    for graph in report.graphs:
+                        self.assertIsNotNone(graph.measured)
+                        self.assertLessEqual(graph.measured, graph.promised)
+                        total += 1
+                        within += graph.measured >= 0.97 * graph.promised
+        print(f"{COUNT} modules: measured within 3% of promised in {within} of {total} graphs", flush=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
