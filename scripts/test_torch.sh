@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs the tests of cairn.torch (python/tests/torch) with torch's ordinary wheel, on the CPU. They are apart from
 # scripts/test.sh because torch is 5 GB to download. The last line is the count; where torch cannot be had, all are skipped.
-#   scripts/test_torch.sh [--full] [--torch VERSION] [--env FOLDER] [TEST...]
+#   scripts/test_torch.sh [--full] [--install] [--torch VERSION] [--env FOLDER] [TEST...]
 #     --full      200 random modules rather than 24
+#     --install   make the virtual environment, and test nothing
 #     --torch     2.9.1, say; the newest unless given
 #     --env       the virtual environment: made where it is not there, used as it is where it has torch; default
 #                 build/torch-env[-VERSION]
@@ -23,9 +24,11 @@ skip() {
 
 version=
 folder=
+install_only=
 while [ $# -gt 0 ]; do
   case $1 in
     --full) export CAIRN_TORCH_MODELS=200 ;;
+    --install) install_only=1 ;;
     --torch | --env)
       [ $# -gt 1 ] || fail "$1 needs a value"
       if [ "$1" = --torch ]; then version=$2; else folder=$2; fi
@@ -58,6 +61,7 @@ fi
 "$python" -c 'import torch' 2>"$log" || fail "torch does not import: $(reason)"
 has=$("$python" -c 'import torch; print(torch.__version__.split("+")[0])')
 [ -z "$version" ] || [ "$version" = "$has" ] || fail "$folder has torch $has, not $version"
+[ -z "$install_only" ] || exit 0
 
 # A built extension beside links to the modules of this tree; else a wheel of it, without a build of its own requirements.
 found=
