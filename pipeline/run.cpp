@@ -107,7 +107,8 @@ std::string timing_text(const RunResult& result) {
   return fmt::format("{}, {}, {}",
                      count == 1 ? "one execution" + each : fmt::format("median of {} executions{}", count, each),
                      !result.baseline_run ? "of the schedule alone"
-                     : result.interleaved ? "by turns" : "one schedule after the other, as there is no memory for both",
+                     : result.interleaved ? "by turns"
+                                          : "one schedule after the other, as there is no memory for both",
                      result.warmed_up ? "after one to warm up" : "with nothing to warm up, as the time was over");
 }
 
@@ -115,7 +116,8 @@ std::vector<std::string> notes_of(const core::Graph& graph, const RunResult& res
   std::vector<std::string> notes;
   if (const std::string note = synthetic_note(graph); !note.empty()) notes.push_back(note);
   if (!result.baseline_run)
-    notes.push_back(fmt::format("the baseline was not executed, and nothing compared with it: {}", result.why_no_baseline));
+    notes.push_back(
+        fmt::format("the baseline was not executed, and nothing compared with it: {}", result.why_no_baseline));
   std::int64_t timings = 0, disturbed = 0;
   const auto add = [&](const Execution& execution) {
     timings += static_cast<std::int64_t>(execution.timings.size());
@@ -279,8 +281,7 @@ RunResult SideBySide::run(const Decision& decision) {
   result_.scheduled_run = scheduled->finish();
   baseline_.reset();
   scheduled.reset();
-  if (result_.baseline_run)
-    result_.comparison = compare(graph_.prepared, *result_.baseline_run, result_.scheduled_run);
+  if (result_.baseline_run) result_.comparison = compare(graph_.prepared, *result_.baseline_run, result_.scheduled_run);
   result_.loss = loss_of(graph_.prepared, result_.scheduled_run);
   if (options_.check_on_host)
     result_.host_check =

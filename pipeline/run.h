@@ -91,9 +91,7 @@ struct RunResult {
   bool warmed_up = false;  ///< both were executed once more before, untimed; not where the time was over
   Comparison comparison;
   /// Whether every output has the baseline's bits; none: nothing was compared.
-  std::optional<bool> identical() const {
-    return baseline_run ? std::optional(comparison.identical()) : std::nullopt;
-  }
+  std::optional<bool> identical() const { return baseline_run ? std::optional(comparison.identical()) : std::nullopt; }
   std::optional<double> loss;
   std::optional<Closeness> host_check;
 };
