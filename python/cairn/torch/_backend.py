@@ -47,8 +47,8 @@ def backend(budget="min", *, compiler="eager", calibrate=True, measure=True, fal
     if compiler not in ("eager", "inductor"):
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
     _solve.budget_bytes(budget, 1)  # bad text is told here
-    options = Options(budget, calibrate and compiler == "eager", measure, _solve.Limits(time_limit, work_limit, seed, solver),
-                      approximate=compiler == "inductor")
+    limits = _solve.Limits(time_limit, work_limit, seed, solver)
+    options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor")
     if compiler == "inductor":
         from ._inductor import InductorBackend
         return InductorBackend(options, fallback)
@@ -136,7 +136,7 @@ class Measured:
         self.trace, self.solved, self.report = trace, solved, report
         self.done = solved.measured is not None
         if self.done:
-            report.measured = solved.measured
+            report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
         self.forward_operation = ""
         leaves = torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(joint.graph.nodes))).args)
@@ -189,7 +189,8 @@ class Measured:
 
     def _gradients(self, result):
         leaves = list(result)
-        return {leaves[i].untyped_storage().data_ptr() for i in self.gradient_positions if isinstance(leaves[i], torch.Tensor)}
+        gradients = (leaves[i] for i in self.gradient_positions)
+        return {g.untyped_storage().data_ptr() for g in gradients if isinstance(g, torch.Tensor)}
 
     def _backward(self, run, args, names):
         if self.forward_peak is None:

@@ -149,8 +149,8 @@ def _take_sizes(op, sizes):
 def _scratch(op, peaks):
     """Bytes beyond those of the outputs that count. ``peaks``: [which outputs were there, most other bytes meanwhile]."""
     counted = [s.size for s in op.outputs]
-    most = max((other + sum(size for k, size in enumerate(counted) if present >> k & 1) for present, other in peaks), default=0)
-    return max(0, most - sum(counted))
+    beside = [other + sum(size for k, size in enumerate(counted) if present >> k & 1) for present, other in peaks]
+    return max(0, max(beside, default=0) - sum(counted))
 
 
 def _file_name(device):

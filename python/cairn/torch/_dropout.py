@@ -1,7 +1,7 @@
 """Dropout as two operations: one that draws which values stay, and must run once, and one that can run again.
 
-``native_dropout`` makes both its output and the mask. Its output is as large as its input, the mask an eighth to a quarter of
-it; so with a budget the mask is what is kept.
+``native_dropout`` makes both its output and the mask. Its output is as large as its input, the mask a quarter to a half of
+that; so with a budget the mask is what is kept.
 """
 
 import operator

@@ -99,8 +99,8 @@ def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), grad
     """Reads an FX graph of aten operations whose nodes carry fake values in ``meta["val"]``.
 
     ``forward_outputs``: how many of its outputs are the forward pass's; then it is a joint graph of forward and backward,
-    with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns; ``gradients``: outputs
-    that are gradients of parameters, where the graph itself does not say so.
+    with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns; ``gradients``:
+    outputs that are gradients of parameters, where the graph itself does not say so.
     """
     return _Reader(graph, name, forward_outputs, set(parameters), set(gradients)).read()
 

@@ -88,7 +88,7 @@ def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_no
         extra["saved_opaque_nodes"] = saved_opaque
     elif saved_opaque:
         raise NotImplementedError("opaque objects kept for the backward pass")
-    for node in (*saved, *saved_sym):  # torch 2.9 takes what is only in the forward pass out of the backward pass's inputs, too
+    for node in (*saved, *saved_sym):  # torch 2.9 lets none that is only in the forward pass be saved
         if node.meta.get("partitioner_tag") == "must_be_in_forward":
             node.meta["partitioner_tag"] = _FORWARD
     return function(joint, saved, saved_sym_nodes=saved_sym, num_fwd_outputs=num_fwd_outputs,

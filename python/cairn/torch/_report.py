@@ -52,6 +52,7 @@ class GraphReport:
     approximate: bool = False  # the peak: Inductor fuses and reorders
     saved: int = 0  # bytes between forward and backward
     measured: Optional[int] = None
+    measured_before: bool = False  # by an earlier process, with the same schedule
     measured_forward: Optional[int] = None
     broken_by: str = ""  # the operation at which the promise was broken
 
@@ -64,11 +65,14 @@ class GraphReport:
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
         lines = [f"{self.name}: {self.operations} operations on {self.device}",
                  f"  budget      {'min' if self.budget is None else size_text(self.budget)}, of what is not resident",
-                 f"  promised    {size_text(self.promised)}{percent}{', approximate below Inductor' if self.approximate else ''}",
-                 f"  measured    {'not yet' if self.measured is None else size_text(self.measured)}"]
+                 f"  promised    {size_text(self.promised)}{percent}{', approximate' if self.approximate else ''}",
+                 f"  measured    {'not yet' if self.measured is None else size_text(self.measured)}"
+                 f"{', by an earlier run' if self.measured_before else ''}"]
         if self.broken_by:
             lines.append(f"  broken by   {self.broken_by}")
-        lines.append("  resident    " + (", ".join(f"{k}s {size_text(v)}" for k, v in self.resident.items() if v) or "nothing"))
+        resident = ", ".join(f"{kind}s {size_text(size)}" for kind, size in self.resident.items() if size)
+        lines.append(f"  resident    {resident or 'nothing'}")
+        lines.append(f"  schedule    {self.source}, {self.seconds.get('solve', 0):.1f} s")
         again = sum(item.times for item in self.recomputed)
         lines.append(f"  recomputed  {again} operations, {100 * self.cost_increase:.1f}% more time as "
                      f"{'measured' if self.calibrated else 'estimated'} per operation")

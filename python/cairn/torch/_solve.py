@@ -89,8 +89,8 @@ def solve(graph, goal, limits, baseline, shared_name=None):
     if store is None:
         entry, source = _find(graph, goal, limits, key)
     else:
-        entry, source = _agree(store, f"cairn/{_digest(shared_name, sorted(limits.arguments().items()))}", graph, goal, limits,
-                               key)
+        shared = _digest(shared_name, sorted(limits.arguments().items()))
+        entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key)
     solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry["lower_bound"],
                      baseline)
     solved.measured = entry.get("measured")
@@ -185,7 +185,7 @@ def _cannot(graph, goal, error, least):
     from ._report import size_text
     proved = f"; proved: no less than {size_text(error.lower_bound)}" if error.lower_bound else ""
     return InfeasibleError(
-        f"{graph.name}: budget {size_text(goal)} ({goal} bytes) of activations and scratch cannot be met: the least that can is "
-        f"{size_text(least)} ({least} bytes){proved}; without a budget the step needs {size_text(graph.baseline.peak)}. "
+        f"{graph.name}: budget {size_text(goal)} ({goal} bytes) of activations and scratch cannot be met: the least that "
+        f"can is {size_text(least)} ({least} bytes){proved}; without a budget the step needs {size_text(graph.baseline.peak)}. "
         f"Parameters, their gradients and inputs ({size_text(graph.resident_bytes)}) are not part of it. A smaller batch "
         "needs less.", error.lower_bound, least)

@@ -15,8 +15,8 @@ from ._partition import Options, prepare_within, schedule
 from ._rewrite import rewrite_module
 
 
-def step(train_step, budget="min", *, modules=None, optimizers=None, calibrate=True, measure=True, fallback=True, time_limit=10.0,
-         work_limit=None, seed=0, solver="auto"):
+def step(train_step, budget="min", *, modules=None, optimizers=None, calibrate=True, measure=True, fallback=True,
+         time_limit=10.0, work_limit=None, seed=0, solver="auto"):
     """``train_step`` with everything from its first operation to the last gradient planned as one graph.
 
         def train_step(x, y):
@@ -28,7 +28,7 @@ def step(train_step, budget="min", *, modules=None, optimizers=None, calibrate=T
 
         train_step = cairn.torch.step(train_step, budget="8GiB")
 
-    Unlike torch.compile's backend, which gets forward and backward as two functions, there is no border between them, and the
+    Unlike torch.compile's backend, which makes forward and backward two functions, there is no border between them, and the
     loss is part of the plan wherever it is computed. The step must be traceable as it stands, without graph breaks: tensors
     in, tensors out. Optimizers run as they are when the planned graph has ended; their state is counted apart, as are
     parameters and gradients.

@@ -60,7 +60,8 @@ class Cnn(torch.nn.Module):
 
     def __init__(self, layers=6, channels=16):
         super().__init__()
-        self.convs = torch.nn.ModuleList(torch.nn.Conv2d(channels if i else 3, channels, 3, padding=1) for i in range(layers))
+        self.convs = torch.nn.ModuleList(
+            torch.nn.Conv2d(channels if i else 3, channels, 3, padding=1) for i in range(layers))
         self.norms = torch.nn.ModuleList(torch.nn.BatchNorm2d(channels) for _ in range(layers))
         self.head = torch.nn.Linear(channels, 10)
 

@@ -38,10 +38,15 @@ class RandomModules(unittest.TestCase):
 
     def test_every_budget_is_kept_and_changes_nothing(self):
         within = total = 0
+        impossible = []
         for seed in range(FIRST, FIRST + COUNT):
             model = random_models.RandomModel(seed)
             inputs = model.inputs()
-            reference = harness.train(model, inputs, harness.unscheduled(), loss_of=random_models.loss_of)
+            try:
+                reference = harness.train(model, inputs, harness.unscheduled(), loss_of=random_models.loss_of)
+            except RuntimeError:  # AOTAutograd itself cannot, as with a derivative that is laid out as nobody expected
+                impossible.append(seed)
+                continue
             share = SHARES[seed % len(SHARES)]
             for budget in (f"{share:.0%}", "min"):
                 with self.subTest(seed=seed, parts=[type(p).__name__ for p in model.parts], budget=budget):
@@ -53,7 +58,10 @@ class RandomModules(unittest.TestCase):
                         self.assertLessEqual(graph.measured, graph.promised)
                         total += 1
                         within += graph.measured >= 0.97 * graph.promised
-        print(f"{COUNT} modules: measured within 3% of promised in {within} of {total} graphs", flush=True)
+            if (seed + 1 - FIRST) % 10 == 0 or seed + 1 == FIRST + COUNT:
+                print(f"{seed + 1 - FIRST} modules: measured within 3% of promised in {within} of {total} graphs; torch "
+                      f"cannot run {impossible} without a schedule either", flush=True)
+        self.assertLess(len(impossible), 2 + COUNT // 10)
 
 
 if __name__ == "__main__":
