@@ -91,7 +91,7 @@ def markdown(data):
         f"{data['parameters'] / 1e9:.2f} billion parameters: {m['layers']} layers of width {m['width']}, {m['heads']} heads "
         f"({m['key_heads']} of keys and values), feed-forward width {m['hidden']}, vocabulary {m['vocabulary']:,}; "
         f"{m['batch']} x {m['tokens']:,} tokens, bfloat16.",
-        f"Traced in {data['trace_s']:.1f} s (model built in {data['build_s']:.1f} s): {data['nodes']:,} nodes, "
+        f"Traced in {data['trace_s']:.1f} s ({data['trace_cpu_s']:.1f} s of CPU): {data['nodes']:,} nodes, "
         f"{data['values']:,} values, {data['edges']:,} edges. Resident {gib(data['resident_bytes'])} GiB; activations, "
         f"unscheduled, {gib(data['peak_bytes'])} GiB.", "",
         "| budget | peak GiB | planned GiB | time, estimated | recomputed | solve s | plan s |",

@@ -112,7 +112,7 @@ def markdown(data):
             over = row.get("step_over_eager")
             lines.append(f"| {rows.title(mode)} | {rows.mib(row['peak_bytes'])} | {'' if over is None else f'{over:.2f}'} | "
                          f"{'' if over is None or base is None else f'{over / base:.2f}'} | "
-                         f"{rows.right(row, 'aot' if 'cairn' in mode else 'eager')} |")
+                         f"{rows.right(row, mode)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -108,7 +108,7 @@ def peaks(model, rows, path):
         picture.text(left + scale * row["peak_bytes"] + 7, y + 12, words.mib(row["peak_bytes"]))
         if "step_over_eager" in row:
             picture.text(width - right + 76, y + 12, f"{row['step_over_eager']:.2f} x")
-        found = row.get("against_eager" if mode in ("eager", "checkpoint") else "against_aot")
+        found = row.get(f"against_{words.reference_of(mode)}")
         if found is not None:
             exact = "bit for bit" if found["identical"] else ("" if found["error"] is None else f"to {found['error']:.0e}")
             text = f"wrong by {100 * (found['error'] or 0):.0f}%" if words.is_wrong(found) else exact

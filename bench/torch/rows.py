@@ -5,6 +5,11 @@ import os
 
 WRONG = 1e-3  # a relative error that is not rounding
 AS_CHECKPOINT = "cairn-checkpoint"  # within the peak that checkpoint by block was measured to have
+REFERENCES = "eager", "aot", "inductor"  # rows that others are compared with
+
+
+def reference_of(mode):
+    return "eager" if mode in ("eager", "checkpoint") else "inductor" if mode.startswith("inductor") else "aot"
 
 
 def title(mode):
@@ -31,8 +36,9 @@ def is_wrong(found):
     return not found["identical"] and (found["error"] is None or not found["error"] <= WRONG)
 
 
-def right(row, reference):
-    found = row.get(f"against_{reference}")
+def right(row, mode):
+    """How loss, gradients and buffers of a row compare with those of its reference."""
+    found = row.get(f"against_{reference_of(mode)}")
     if found is None:
         return ""
     if found["identical"]:
@@ -44,11 +50,11 @@ def right(row, reference):
     return f"**wrong**: {text} ({found['of'].split(':')[0]})" if is_wrong(found) else f"to {text}"
 
 
-def one_line(row, rows):
+def one_line(row, mode):
     if "failed" in row:
         return row["failed"]
     promised = f", promised {mib(row['cairn']['promised_bytes'])}" if "cairn" in row else ""
-    return f"{mib(row['peak_bytes'])} MiB{promised}, {right(row, 'eager' if 'against_aot' not in row else 'aot')}"
+    return f"{mib(row['peak_bytes'])} MiB{promised}, {right(row, mode)}"
 
 
 def markdown(data):
@@ -78,7 +84,7 @@ def markdown(data):
             ratio = f"{row['step_over_eager']:.2f}" if "step_over_eager" in row else ""
             again = f"{sum(g['recomputed'] for g in cairn['graphs'])}" if cairn else ""
             lines.append(f"| {title(mode)} | {promised} | {mib(row['peak_bytes'])} | {share} | {ratio} | "
-                         f"{right(row, 'eager' if mode in ('eager', 'checkpoint') else 'aot')} | {again} |")
+                         f"{right(row, mode)} | {again} |")
             if "not_timed" in row and row["not_timed"]:
                 lines[-1] = lines[-1].replace("|  |", f"| not timed: {row['not_timed'].replace('|', '/')} |", 1)
         lines.append("")
@@ -110,7 +116,7 @@ def overview(data):
             over = f"{same['step_over_eager'] / other['step_over_eager']:.2f}"
         best = min(good, key=lambda row: row["peak_bytes"], default=None)
         lines.append(" | ".join([f"| {model}", mib(base), cell(other), cell(best), cell(least),
-                                 right(least, "aot") if least else "", cell(rows.get("cairn-50")),
+                                 right(least, "knob") if least else "", cell(rows.get("cairn-50")),
                                  cell(rows.get("cairn-min")), f"{over} |"]))
     return [*lines, "", "Peaks in % of AOT's, step times over eager's."]
 

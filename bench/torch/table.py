@@ -26,7 +26,7 @@ import traceback
 import warnings
 
 import models
-from rows import AS_CHECKPOINT, markdown, one_line, write
+from rows import AS_CHECKPOINT, REFERENCES, markdown, one_line, write
 
 SHARES = ("90", "70", "50", "40", "min")
 KNOB = ("1", "0.5", "0.2", "0")
@@ -39,11 +39,12 @@ eager: no compiler. checkpoint: eager, torch.utils.checkpoint (not reentrant) ar
 with eager kernels, nothing recomputed. knob b: torch._functorch.config.activation_memory_budget = b below the backend
 aot_eager. Cairn: cairn.torch.backend, calibrated, with eager kernels; 70 is 70% of the peak of the graph without a budget,
 at checkpoint's peak the bytes that the row checkpoint was measured to need.
-With --inductor the same over Inductor, whose random numbers are those of eager (fallback_random).
+With --inductor the same over Inductor, whose random numbers are its own.
 Peak: the most bytes alive during the step beyond those before it, by the profiler's memory events (kernels' scratch counts),
 less the gradients of parameters. Promised: what Cairn predicts.
 Step: by turns in one process, all rows once a round; the median over the rounds of the time over eager's in that round.
-Right: loss, gradients and buffers against AOT's bit for bit; eager and checkpoint against eager; over Inductor against AOT.
+Right: loss, gradients and buffers against AOT's bit for bit; eager and checkpoint against eager; over Inductor against
+Inductor without a budget.
 Where bits differ: the largest error of a gradient over that gradient's largest element (or over 1/1000 of the largest
 element of all gradients, where that is more), or of the loss or a buffer. Above 0.1% it is called wrong.
 """
@@ -53,7 +54,7 @@ def modes(given):
     rows = ["eager", "checkpoint", "aot", *(f"knob-{b}" for b in KNOB), *(f"cairn-{s}" for s in SHARES), AS_CHECKPOINT]
     if given.inductor:
         rows += ["inductor", *(f"inductor-knob-{b}" for b in KNOB[1:]), *(f"inductor-cairn-{s}" for s in SHARES)]
-    return [row for row in rows if given.modes is None or row in given.modes or row in ("eager", "aot")]
+    return [row for row in rows if given.modes is None or row in given.modes or row in REFERENCES]
 
 
 # --- In a process of its own
@@ -146,9 +147,6 @@ def set_up(threads=None):
         torch.set_num_threads(threads)
     warnings.simplefilter("ignore")
     torch._dynamo.config.recompile_limit = 100
-    with contextlib.suppress(ImportError, AttributeError):
-        import torch._inductor.config
-        torch._inductor.config.fallback_random = True
     return torch
 
 
@@ -167,9 +165,9 @@ def measure_peak(model, mode, folder, time_limit, budget):
     row["peak_bytes"], row["peak_operation"] = trace.at_peak(
         {g.untyped_storage().data_ptr() for g in results["gradients"].values()})
     row["peak_with_gradients_bytes"] = trace.peak
-    if mode in ("eager", "aot"):
+    if mode in REFERENCES:
         torch.save(results, folder / f"{mode}.pt")
-    for reference in ("eager", "aot"):
+    for reference in REFERENCES:
         file = folder / f"{reference}.pt"
         if file.exists():
             row[f"against_{reference}"] = compare(results, torch.load(file))
@@ -317,7 +315,7 @@ def measure_model(model, given, cache, tell):
                 budgets[mode] = budget
             rows[mode] = ask(folder, cache, given.timeout, given.threads, what="peak", model=model, mode=mode,
                              time_limit=given.time_limit, budget=budget)
-            tell(f"{model:20} {mode:20} {one_line(rows[mode], rows)} ({time.monotonic() - begin:.0f} s)")
+            tell(f"{model:20} {mode:20} {one_line(rows[mode], mode)} ({time.monotonic() - begin:.0f} s)")
         if given.rounds > 0:
             working = [mode for mode, row in rows.items() if "failed" not in row]
             answer = ask(folder, cache, 2 * given.timeout, given.threads, what="times", model=model, modes=working,

@@ -38,9 +38,9 @@ def table():
 
 class Words(unittest.TestCase):
     def test_what_is_equal_what_is_rounding_and_what_is_wrong(self):
-        self.assertEqual(rows.right(row(1), "aot"), "bit for bit")
-        self.assertEqual(rows.right(row(1, off(2e-6)), "aot"), "to 2e-06")
-        self.assertEqual(rows.right(row(1, off(0.57)), "aot"), "**wrong**: 57% (gradients)")
+        self.assertEqual(rows.right(row(1), "knob-1"), "bit for bit")
+        self.assertEqual(rows.right(row(1, off(2e-6)), "knob-1"), "to 2e-06")
+        self.assertEqual(rows.right(row(1, off(0.57)), "knob-1"), "**wrong**: 57% (gradients)")
         self.assertTrue(rows.is_wrong(off(float("nan"))))
         self.assertTrue(rows.is_wrong(off(None, "other names")))
 
