@@ -29,4 +29,10 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
+/// What was asked for is more memory than there is.
+class MemoryError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 }  // namespace cairn::core

@@ -87,7 +87,7 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
         "the legacy default stream cannot be captured; give a stream made with cudaStreamNonBlocking");
   }
   if (options.arena != nullptr && options.arena_bytes < program.arena_bytes) {
-    throw core::DeviceError(fmt::format("the given arena has {}, but the program needs {}; lower the budget",
+    throw core::MemoryError(fmt::format("the given arena has {}, but the program needs {}; lower the budget",
                                         core::format_bytes(options.arena_bytes),
                                         core::format_bytes(program.arena_bytes)));
   }
@@ -104,7 +104,7 @@ void require_memory(const Device& device, std::int64_t arena_bytes, std::int64_t
   if (arena_bytes <= fitting) return;
   const std::string advice = fitting > 0 ? fmt::format("a budget of {} would fit", fitting)
                                          : std::string("the resident tensors alone do not fit; take a smaller model");
-  throw core::DeviceError(
+  throw core::MemoryError(
       fmt::format("the step needs {} (arena {}, resident tensors {}), but only {} are free on {}; {}",
                   core::format_bytes(arena_bytes + beside_bytes), core::format_bytes(arena_bytes),
                   core::format_bytes(beside_bytes), core::format_bytes(free), device.info().name, advice));

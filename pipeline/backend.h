@@ -68,7 +68,7 @@ class Backend {
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
 
   /// A prepared graph, its schedule and plan, ready to be executed: arena and resident tensors live as long as the
-  /// executor, which may not outlive the backend nor what the request refers to. Throws DeviceError where they do not
+  /// executor, which may not outlive the backend nor what the request refers to. Throws MemoryError where they do not
   /// fit into memory. Its run() throws InterruptedError where the request's stop flag was raised.
   virtual std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) = 0;
   /// Whether the step's time stays as it is where its ops are timed, too.

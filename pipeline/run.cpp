@@ -211,7 +211,7 @@ SideBySide::SideBySide(Backend& backend, const PreparedGraph& graph, std::int64_
   result_.baseline = decide_on_baseline(graph.prepared, plan);
   try {
     baseline_ = load(result_.baseline, true);
-  } catch (const core::DeviceError& error) {
+  } catch (const core::MemoryError& error) {
     result_.why_no_baseline = error.what();
   }
 }

@@ -52,7 +52,7 @@ std::int64_t available_memory() {
 void require_memory(std::string_view what, std::int64_t bytes) {
   const std::int64_t available = available_memory();
   if (bytes > available) {
-    throw core::DeviceError(
+    throw core::MemoryError(
         fmt::format("{} needs {} of memory, but only {} are available; lower the budget or the batch", what,
                     core::format_bytes(bytes), core::format_bytes(available)));
   }
@@ -69,7 +69,7 @@ Arena::Arena(std::int64_t bytes, std::int64_t alignment) : bytes_(bytes) {
   base_ = static_cast<std::byte*>(
       std::aligned_alloc(static_cast<std::size_t>(grain), static_cast<std::size_t>(core::align_up(bytes, grain))));
   if (base_ == nullptr) {
-    throw core::DeviceError(fmt::format("the system refused an arena of {}", core::format_bytes(bytes)));
+    throw core::MemoryError(fmt::format("the system refused an arena of {}", core::format_bytes(bytes)));
   }
   std::memset(base_, kArenaPaint, static_cast<std::size_t>(bytes));
 }

@@ -83,7 +83,7 @@ class Executor {
 };
 
 /// Runs programs on this machine's CPU, with core::thread_count() threads.
-/// Throws DeviceError when arena and residents do not fit into memory, InputError for a bad program.
+/// Throws MemoryError when arena and residents do not fit into memory, InputError for a bad program.
 std::unique_ptr<Executor> host_executor(Program program, const ExecuteOptions& options = {});
 
 }  // namespace cairn::runtime

@@ -10,7 +10,7 @@ namespace cairn::runtime {
 /// control group. The largest int64 where neither is known.
 std::int64_t available_memory();
 
-/// Throws DeviceError (what, asked, available) when `bytes` exceed available_memory().
+/// Throws MemoryError (what, asked, available) when `bytes` exceed available_memory().
 void require_memory(std::string_view what, std::int64_t bytes);
 
 /// One allocation that holds every tensor of a program; RAII, movable. It is painted with a pattern first, so that what
@@ -18,7 +18,7 @@ void require_memory(std::string_view what, std::int64_t bytes);
 /// step.
 class Arena {
  public:
-  /// Throws DeviceError (asked, available) when the machine has not that much memory free. `bytes` may be 0.
+  /// Throws MemoryError (asked, available) when the machine has not that much memory free. `bytes` may be 0.
   explicit Arena(std::int64_t bytes, std::int64_t alignment = 256);
   ~Arena();
   Arena(Arena&&) noexcept;

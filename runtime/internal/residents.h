@@ -42,7 +42,7 @@ class Residents {
   /// Bytes that the constructor will allocate.
   static std::int64_t bytes_needed(std::span<const core::Resident> residents);
 
-  /// Allocates and fills. Throws DeviceError when they do not fit into memory, InputError as fill_resident.
+  /// Allocates and fills. Throws MemoryError when they do not fit into memory, InputError as fill_resident.
   Residents(std::span<const core::Resident> residents, std::uint64_t seed);
 
   /// The bytes of one tensor; empty for optimizer state.

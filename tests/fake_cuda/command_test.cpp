@@ -141,6 +141,27 @@ TEST_CASE("command: out of memory says what was asked, what is free, and a budge
   check_refused(failing("cudaMalloc", cudaErrorMemoryAllocation), kRun, {"device memory", "out of memory"});
 }
 
+TEST_CASE("command: a device too small for the baseline alone executes the schedule") {
+  const Words words = kRun + Words{"--json"};
+  const auto whole = run_on({}, words);
+  INFO(whole.err);
+  REQUIRE(whole.code == 0);
+  const std::int64_t baseline = whole.json()["baseline"]["planned_bytes"];
+  const std::int64_t scheduled = whole.json()["scheduled"]["planned_bytes"];
+  REQUIRE(scheduled < baseline);
+  const std::int64_t small = 40000;
+  const auto refused = run_on({{"FAKE_CUDA_BYTES", std::to_string(small)}}, kRun);
+  const std::string before = "a budget of ";
+  const std::int64_t fits = std::strtoll(refused.err.c_str() + refused.err.find(before) + before.size(), nullptr, 10);
+  const auto alone = run_on({{"FAKE_CUDA_BYTES", std::to_string(small - fits + (baseline + scheduled) / 2)}}, words);
+  INFO(alone.err);
+  REQUIRE(alone.code == 0);
+  CHECK(alone.json()["identical"].is_null());
+  CHECK(alone.json()["baseline"]["measured_peak_bytes"].is_null());
+  CHECK(alone.json()["scheduled"]["measured_peak_bytes"] == alone.json()["scheduled"]["planned_bytes"]);
+  CHECK(alone.json()["note"].get<std::string>().find("the baseline was not executed") != std::string::npos);
+}
+
 TEST_CASE("command: a kernel that fails is named by its step, op and node") {
   check_refused({{"FAKE_CUDA_FAILING_KERNEL", "1"}}, kRun,
                 {"step 0, matmul layer0: an illegal memory access was encountered"});

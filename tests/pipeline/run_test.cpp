@@ -41,7 +41,7 @@ class SmallHost : public pipeline::Backend {
     return host_->prepare(graph, precision);
   }
   std::unique_ptr<runtime::Executor> load(const pipeline::ExecuteRequest& request) override {
-    if (request.plan.bytes > bytes_) throw core::DeviceError("the arena does not fit");
+    if (request.plan.bytes > bytes_) throw core::MemoryError("the arena does not fit");
     return host_->load(request);
   }
   bool times_ops_for_free() const override { return host_->times_ops_for_free(); }
