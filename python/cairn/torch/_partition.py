@@ -44,7 +44,8 @@ def prepare_within(graph, options, *, largest=0, **reading):
     trace, built, seconds = prepare(graph, options, **reading)
     baseline = built.baseline
     goal = _solve.budget_bytes(options.budget, max(baseline.peak, largest))
-    if (goal is None or goal < baseline.peak) and _dropout.split(graph):
+    # Inductor knows no operations but torch's.
+    if (goal is None or goal < baseline.peak) and not options.approximate and _dropout.split(graph):
         trace, built, more = prepare(graph, options, **reading)
         seconds = {part: seconds[part] + more[part] for part in more}
     return trace, built, seconds, goal, baseline
