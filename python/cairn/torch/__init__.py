@@ -8,8 +8,7 @@ from ._backend import backend, last_report
 from ._errors import CairnWarning, InfeasibleError
 from ._memory import MemoryTrace, measure_peak
 from ._report import GraphReport, Report
-from ._step import step
 from ._trace import graph
 
 __all__ = ["CairnWarning", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "backend", "graph",
-           "last_report", "measure_peak", "step"]
+           "last_report", "measure_peak"]

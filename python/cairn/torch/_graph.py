@@ -20,6 +20,7 @@ _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  #
 _WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
 _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
 _DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # the same each time
+_PURE = ("aten", "prims")  # namespaces whose schemas and tags say what an operator does
 _IN_ORDER = ("_c10d_functional", "c10d_functional", "c10d", "_dtensor", "profiler", "symm_mem")  # namespaces
 
 
@@ -431,8 +432,11 @@ class _Reader:
 # --- What an operation is
 
 def is_pure(target):
-    """Whether it may run again, as far as its kind goes."""
-    return isinstance(target, torch._ops.OpOverload) or getattr(target, "runs_again", False)
+    """Whether it may run again, as far as its kind goes. Operators of others may draw random numbers or write somewhere
+    without saying so."""
+    if isinstance(target, torch._ops.OpOverload):
+        return target.namespace in _PURE
+    return getattr(target, "runs_again", False)
 
 
 def operation_name(node):

@@ -26,7 +26,7 @@ def step(train_step, budget="min", *, modules=None, optimizers=None, calibrate=T
             optimizer.step()
             return loss.detach()
 
-        train_step = cairn.torch.step(train_step, budget="8GiB")
+        train_step = cairn.torch._step.step(train_step, budget="8GiB")
 
     Unlike torch.compile's backend, which makes forward and backward two functions, there is no border between them, and the
     loss is part of the plan wherever it is computed. The step must be traceable as it stands, without graph breaks: tensors

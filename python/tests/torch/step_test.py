@@ -6,6 +6,7 @@ import warnings
 
 import cairn
 import cairn.torch
+from cairn.torch._step import step as step_within
 import harness
 import torch
 
@@ -25,7 +26,7 @@ class Steps(unittest.TestCase):
             return loss.detach()
 
         if budget is not None:
-            train_step = cairn.torch.step(train_step, budget, fallback=False, work_limit=WORK)
+            train_step = step_within(train_step, budget, fallback=False, work_limit=WORK)
         torch.manual_seed(3)
         losses = [train_step(*inputs) for _ in range(count)]
         return losses, [t.detach() for t in model.state_dict().values()]
@@ -69,14 +70,14 @@ class Steps(unittest.TestCase):
                 loss.backward()
             return loss.detach()
 
-        step = cairn.torch.step(train_step, "60%", work_limit=WORK)
+        step = step_within(train_step, "60%", work_limit=WORK)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "without a budget"):
             step(torch.randn(2, 3))
         self.assertIsNotNone(model.weight.grad)
 
     def test_no_module_is_an_error(self):
         with self.assertRaises(cairn.InputError):
-            cairn.torch.step(lambda x: x, "60%")
+            step_within(lambda x: x, "60%")
 
 
 class Graphs(unittest.TestCase):
