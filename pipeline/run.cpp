@@ -36,7 +36,7 @@ ReportTable numbers_of(const Problem& problem, const Decision& decision, const R
   };
   bytes("predicted peak", baseline.predicted_peak, decision.predicted_peak);
   bytes("planned arena", baseline.plan.bytes, decision.plan.bytes);
-  const std::string measured = "measured high-water mark", time = "time of a step, on this machine";
+  const std::string measured = "measured high-water mark";
   const auto milliseconds = [](double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); };
   if (result.baseline_run) {
     bytes(measured, result.baseline_run->report.measured_peak_bytes, after.measured_peak_bytes);
@@ -48,7 +48,7 @@ ReportTable numbers_of(const Problem& problem, const Decision& decision, const R
   add(source.empty() ? "cost" : fmt::format("cost ({})", source), html::cost_text(from, cost_unit),
       html::cost_text(to, cost_unit), html::change(from, to));
   const double before = result.baseline_run ? result.baseline_run->report.seconds : 0;
-  add(time, result.baseline_run ? milliseconds(before) : "", milliseconds(after.seconds),
+  add("time of a step, on this machine", result.baseline_run ? milliseconds(before) : "", milliseconds(after.seconds),
       before > 0 ? fmt::format("\u00d7{:.2f}", after.seconds / before) : "");
   add("ops executed", html::grouped(baseline.schedule.length()), html::grouped(decision.schedule.length()),
       html::change(baseline.schedule.length(), decision.schedule.length()));
