@@ -8,7 +8,8 @@ from ._backend import backend, last_report
 from ._errors import CairnWarning, InfeasibleError
 from ._memory import MemoryTrace, measure_peak
 from ._report import GraphReport, Report
+from ._step import Step, step
 from ._trace import graph
 
-__all__ = ["CairnWarning", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "backend", "graph",
-           "last_report", "measure_peak"]
+__all__ = ["CairnWarning", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "Step", "backend", "graph",
+           "last_report", "measure_peak", "step"]

@@ -1,6 +1,7 @@
 """The front door: a backend of torch.compile that keeps a budget of memory."""
 
 import warnings
+import weakref
 
 import torch
 
@@ -25,8 +26,8 @@ def remember(report):
     _last = report
 
 
-def backend(budget="min", *, compiler="eager", calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None,
-            seed=0, solver="auto"):
+def backend(budget="min", *, compiler="eager", accumulate=False, calibrate=True, measure=True, fallback=True, time_limit=10.0,
+            work_limit=None, seed=0, solver="auto"):
     """A backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
     The budget is the peak, in bytes, of everything that is not resident: activations, gradients of activations, scratch of
@@ -36,6 +37,7 @@ def backend(budget="min", *, compiler="eager", calibrate=True, measure=True, fal
     budget: bytes, or text: "8GiB", "60%" (of what the graph, or a larger one before it, needs without a budget), "min". Of
         each compiled graph.
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
+    accumulate: gradients are added to those of earlier steps: the new ones, which torch makes beside them, count in the budget.
     calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
         scratch. Without, scratch counts as nothing and promises may be broken by it.
     measure: compare the first step's peak with the promise; a broken promise is a CairnWarning.
@@ -48,7 +50,8 @@ def backend(budget="min", *, compiler="eager", calibrate=True, measure=True, fal
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
     _solve.budget_bytes(budget, 1)  # bad text is told here
     limits = _solve.Limits(time_limit, work_limit, seed, solver)
-    options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor")
+    options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
+                      accumulate=accumulate)
     if compiler == "inductor":
         from ._inductor import InductorBackend
         return InductorBackend(options, fallback)
@@ -63,10 +66,15 @@ class Backend:
         self.fallback = fallback
         self.report = _report.Report()
         self.told = set()
+        self.ran = set()  # differentiated graphs that have run, by number; whoever wants to know empties it
+        self.differentiated_only = False  # other graphs run as they are
         self.__name__ = "cairn"
 
     def __call__(self, module, example_inputs):
         remember(self.report)
+        if self.differentiated_only and not _private.is_differentiated(module):
+            return module.forward
+        _private.bound_sizes(module)
         try:
             return self.compile(module, example_inputs)
         except (cairn.Error, _private.ShortenTraceback, *_private.RESTARTS):
@@ -74,17 +82,17 @@ class Backend:
         except Exception as error:
             if not self.fallback:
                 raise
-            self._tell(f"this graph runs without a budget, as it cannot be scheduled: {type(error).__name__}: "
-                       f"{str(error).splitlines()[0] if str(error) else ''}")
+            self.tell(f"this graph runs without a budget, as it cannot be scheduled: {type(error).__name__}: "
+                      f"{str(error).splitlines()[0] if str(error) else ''}")
             return module.forward
 
     def compile(self, module, example_inputs):
-        compiling = Compiling(self)
+        compiling = Compiling(self, example_inputs)
         return _private.aot_autograd(
             fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
             partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
 
-    def _tell(self, text):
+    def tell(self, text):
         """A warning, once however many graphs have the same reason for it."""
         if text not in self.told:
             self.told.add(text)
@@ -94,27 +102,58 @@ class Backend:
 class Compiling:
     """One graph on its way through AOTAutograd."""
 
-    def __init__(self, owner):
+    def __init__(self, owner, inputs):
         self.owner = owner
+        self.leaves = [weakref.ref(t) for t in inputs if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
+        self.report = None
         self.measured = None
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
-        name = f"graph {len(self.owner.report.graphs)}"
-        forward, backward, trace, solved, report = partition(
-            joint, self.owner.options, name=name, num_fwd_outputs=num_fwd_outputs,
+        options = self.owner.options
+        forward, backward, trace, solved, self.report = partition(
+            joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
             static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline)
-        self.owner.report.graphs.append(report)
-        if self.owner.options.measure:
-            self.measured = Measured(trace, solved, report, num_fwd_outputs, joint)
+        self.owner.report.graphs.append(self.report)
+        if options.measure:
+            self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
         return forward, backward
 
     def forward(self, module, inputs):
-        run = _private.boxed(module)
-        return self.measured.forward(run) if self.measured is not None else run
+        return self.run_forward(_private.boxed(module))
 
     def backward(self, module, inputs):
-        run = _private.boxed(module)
-        return self.measured.backward(run, module) if self.measured is not None else run
+        return self.run_backward(_private.boxed(module), module)
+
+    def run_forward(self, run):
+        run = self.measured.forward(run) if self.measured is not None else run
+
+        def call(args):
+            self.owner.ran.add(self.report.name)
+            return run(args)
+
+        return _private.called_boxed(call)
+
+    def run_backward(self, run, module):
+        run = self.measured.backward(run, module) if self.measured is not None else run
+
+        def call(args):
+            self._note_accumulated()
+            return run(args)
+
+        return _private.called_boxed(call)
+
+    def _note_accumulated(self):
+        """Gradients that are there already stay, and torch makes the new ones beside them."""
+        if self.owner.options.accumulate or not self.leaves:
+            return
+        leaves = [leaf() for leaf in self.leaves]
+        size = sum(t.untyped_storage().nbytes() for t in leaves if t is not None and t.grad is not None)
+        if size:
+            self.leaves = []
+            self.owner.tell(
+                f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to "
+                f"{_report.size_text(size)} of new ones beside them, which {_report.size_text(self.report.promised)} as promised "
+                "does not count; backend(..., accumulate=True) does")
 
     def inference(self, module, inputs):
         name = f"graph {len(self.owner.report.graphs)}"
@@ -169,8 +208,7 @@ class Measured:
                 return run(args)
             return measured(run, args)
 
-        call._boxed_call = True
-        return _private.no_tracing(call)
+        return _private.called_boxed(call)
 
     def _forward(self, run, args):
         with MemoryTrace(self.trace.device) as trace:
@@ -213,6 +251,8 @@ class Measured:
         if peak > self.report.promised:
             self.report.broken_by = operation
             advice = "" if self.report.calibrated else "; calibrate=True counts the scratch of kernels"
+            if self.report.estimated:
+                advice = f"; {len(self.report.estimated)} operations could not be measured, {self.report.estimated[0]} for one"
             if self.report.approximate:
                 advice = "; below Inductor, which fuses and reorders, a peak is approximate"
             warnings.warn(

@@ -17,7 +17,7 @@ from ._memory import MemoryTrace
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
 _OVERHEAD_NS = 2000  # of one call of a kernel
-_CACHE_VERSION = 4
+_CACHE_VERSION = 5
 # An operation is timed until it has taken this long; the fastest call counts, as others only add what else the machine did.
 _MEASURE_NS = 10_000_000
 _CALLS_AT_LEAST, _CALLS = 3, 20
@@ -103,10 +103,12 @@ def measurable(op):
 
 
 def calibrate(trace):
-    """Sets cost and scratch of every operation as measured here, each distinct one once. Returns (how many were measured,
-    how many could not be). Those keep their estimate."""
+    """Sets cost and scratch of every operation as measured here, each distinct one once. Those that could not be measured
+    keep their estimate: ``trace.estimated`` has them."""
+    running = [op for op in trace.operations if op.node is not None]
     if trace.device not in ("cpu", "cuda") or (trace.device == "cuda" and not torch.cuda.is_available()):
-        return 0, len(trace.operations)
+        trace.estimated = running
+        return
     name = _file_name(trace.device)
     known = _cache.load(name) or {}
     specs = {}
@@ -122,25 +124,26 @@ def calibrate(trace):
     if measured:
         known.update(measured)
         _cache.store(name, known)
-    failed = 0
-    for op, spec in specs.items():
-        entry = known.get(spec.text)
-        if entry is None or entry[0] < 0:
-            failed += 1
-        else:
-            op.cost = max(1, entry[0])
-            if entry[1] is not None:
-                _take_sizes(op, entry[2])
-                op.scratch = _scratch(op, entry[1])
-            else:
-                failed += 1
-    return len(measured), failed
+    trace.estimated = [op for op in running if op.outputs and not _take(op, known.get(specs[op].text) if op in specs else None)]
+
+
+def _take(op, entry):
+    """Takes what was measured, and returns whether that is all."""
+    if entry is None or entry[0] < 0:
+        return False
+    op.cost = max(1, entry[0])
+    if entry[1] is None:
+        return False
+    _take_sizes(op, entry[2])
+    op.scratch = _scratch(op, entry[1])
+    return True
 
 
 def _take_sizes(op, sizes):
     """Outputs as large as they really are: a kernel may lay out a tensor otherwise than the tracer thought."""
-    if len(sizes) == len(op.outputs):
-        for storage, size in zip(op.outputs, sizes):
+    outputs = op.outputs + (op.statistics.outputs if op.statistics is not None else [])
+    if len(sizes) == len(outputs):
+        for storage, size in zip(outputs, sizes):
             if size is not None and storage.allocated:
                 storage.allocated = size
                 storage.size = size if storage.size else 0
@@ -154,12 +157,10 @@ def _scratch(op, peaks):
 
 
 def _file_name(device):
-    if device == "cuda":
-        hardware = torch.cuda.get_device_name()
-    else:
-        hardware = f"cpu-{torch.get_num_threads()}-{torch.backends.cpu.get_cpu_capability()}"
+    hardware = torch.cuda.get_device_name() if device == "cuda" else "cpu"
     text = f"operations-{_CACHE_VERSION}-{torch.__version__}-{hardware}"
-    return re.sub(r"[^\w.+-]", "_", text)[:100] + "-" + hashlib.sha256(text.encode()).hexdigest()[:8] + ".json"
+    key = hashlib.sha256(f"{text} {_private.kernel_settings()}".encode()).hexdigest()[:8]
+    return re.sub(r"[^\w.+-]", "_", text)[:100] + f"-{key}.json"
 
 
 def _measure(missing, device):
@@ -174,10 +175,9 @@ def _measure(missing, device):
             try:
                 ns, outputs[f"cairn:{position}"] = _time(spec, f"cairn:{position}", device)
                 found[text] = [ns, None, []]
-            except torch.OutOfMemoryError:  # there may be more memory another time
-                continue
-            except Exception:  # whatever a kernel refuses: its estimate stands
-                found[text] = [-1, None, []]
+            except Exception as error:  # whatever a kernel refuses: its estimate stands
+                if not _private.is_out_of_memory(error):  # there may be more another time
+                    found[text] = [-1, None, []]
         if trace is not None:
             trace.__exit__(None, None, None)
             peaks = _peaks(trace, outputs)

@@ -49,6 +49,7 @@ class Operation:
     pinned: bool = False
     backward: bool = False
     effect: bool = False  # it does something beside its outputs
+    statistics: Optional["Operation"] = None  # of a batch norm: stands for its last outputs, which live longer
     cost: int = 0
     scratch: int = 0
 
@@ -73,6 +74,7 @@ class Trace:
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
         self.device = "cpu"  # the device that holds most bytes
+        self.estimated = []  # operations of which cost or scratch is not measured
         self.shared_name = None  # among ranks; None: there is one process
 
     def is_view(self, node):
@@ -96,20 +98,20 @@ class Trace:
         return builder.build()
 
 
-def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), gradients=()):
+def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accumulate=False):
     """Reads an FX graph of aten operations whose nodes carry fake values in ``meta["val"]``.
 
     ``forward_outputs``: how many of its outputs are the forward pass's; then it is a joint graph of forward and backward,
-    with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns; ``gradients``:
-    outputs that are gradients of parameters, where the graph itself does not say so.
+    with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns; ``accumulate``: it
+    has gradients already, and adds the new ones to them.
     """
-    return _Reader(graph, name, forward_outputs, set(parameters), set(gradients)).read()
+    return _Reader(graph, name, forward_outputs, set(parameters), accumulate).read()
 
 
 class _Reader:
-    def __init__(self, graph, name, forward_outputs, parameters, gradients):
+    def __init__(self, graph, name, forward_outputs, parameters, accumulate):
         self.graph = graph
-        self.gradients = gradients
+        self.accumulate = accumulate
         self.trace = Trace(name)
         self.forward_outputs = forward_outputs
         self.parameters = parameters
@@ -257,6 +259,7 @@ class _Reader:
         op = self._operation(node)
         if statistics is not None:
             op.after[statistics] = None
+            op.statistics = statistics
         op.effect = effect or random
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
@@ -375,13 +378,14 @@ class _Reader:
                 storage.keep = True
                 if storage.producer.node is not None:
                     storage.producer.pinned = True
-                if leaf in self.gradients or (_private.is_gradient(description) and
-                                              self._is_parameter(description.grad_of)):
+                if _private.is_gradient(description) and self._is_parameter(description.grad_of):
                     if not forward and storage.producer is not trace.border:
                         trace.gradients.setdefault(storage, storage.size)
+        trace.resident["gradient"] = sum(trace.gradients.values())
+        if self.accumulate:
+            trace.gradients = {}
         for storage in trace.gradients:
             storage.size = 0
-        trace.resident["gradient"] = sum(trace.gradients.values())
 
     def _is_parameter(self, description):
         return any(n.meta.get("desc") == description for n in self.parameters)

@@ -16,13 +16,14 @@ class Options:
     measure: bool = True
     limits: _solve.Limits = dataclasses.field(default_factory=_solve.Limits)
     approximate: bool = False  # another compiler comes after
+    accumulate: bool = False  # gradients of parameters count, beside those that are there
 
 
 def prepare(graph, options, *, device=None, **reading):
     """(Trace, cairn.Graph, seconds by part) of an FX graph. ``device``: for which costs are estimated, if not its own."""
     begin = time.monotonic()
     simplify(graph)
-    trace = trace_graph(graph, **reading)
+    trace = trace_graph(graph, accumulate=options.accumulate, **reading)
     trace.device = device or trace.device
     _costs.estimate(trace)
     if _private.collective_store() is not None:  # measured costs differ from rank to rank
@@ -62,8 +63,8 @@ def schedule(trace, graph, options, seconds, goal, baseline):
         cost_increase=solved.cost_increase, resident=dict(trace.resident),
         recomputed=_report.recomputed_items(trace, solved.steps),
         at_peak=[_report.item_of(s.producer, size=n) for s, n in items],
-        peak_operation=trace.operations[solved.steps[step]].name, calibrated=options.calibrate,
-        approximate=options.approximate, source=solved.source,
+        peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
+        approximate=options.approximate, estimated=[op.name for op in trace.estimated], source=solved.source,
         seconds=seconds, saved=at_border)
     return solved, report
 

@@ -4,10 +4,13 @@
 """
 
 import contextlib
+import functools
 import inspect
 import os
+import pathlib
 
 import torch
+from torch._dynamo import trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
 from torch._functorch import partitioners
@@ -18,6 +21,49 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)  # by which torch.compile talks to itself
 _FORWARD, _BACKWARD = "is_forward", "is_backward"
+
+
+# --- torch.compile's front end
+
+@contextlib.contextmanager
+def left_to_python():
+    """Within, torch.compile compiles no optimizer, no clipping of gradients and no gradient scaler: they run as they are."""
+    added = _python_files() - trace_rules.FORCE_SKIP_FILES
+    trace_rules.FORCE_SKIP_FILES.update(added)
+    try:
+        yield
+    finally:
+        trace_rules.FORCE_SKIP_FILES.difference_update(added)
+
+
+@functools.cache
+def _python_files():
+    root = pathlib.Path(torch.__file__).parent
+    files = [*(root / "optim").rglob("*.py"), root / "nn" / "utils" / "clip_grad.py", root / "amp" / "grad_scaler.py"]
+    return frozenset(file.as_posix() for file in files)
+
+
+def is_differentiated(module):
+    """Whether a module that torch.compile captured has a result that AOTAutograd will make a backward pass for."""
+    output = next(iter(reversed(module.graph.nodes)))
+    values = [leaf.meta.get("example_value") for leaf in torch.utils._pytree.arg_tree_leaves(*output.args)
+              if isinstance(leaf, torch.fx.Node)]
+    return any(isinstance(value, torch.Tensor) and value.requires_grad for value in values)
+
+
+def bound_sizes(module):
+    """Symbolic sizes of the inputs of a module that torch.compile captured are guarded: larger ones compile it anew."""
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            value = node.meta.get("example_value")
+            sizes = value.shape if isinstance(value, torch.Tensor) else [value]
+            for size in sizes:
+                if isinstance(size, torch.SymInt) and not _from_data(size):
+                    bool(size <= hint(size))
+
+
+def _from_data(size):
+    return bool(symbolic_shapes.free_unbacked_symbols(size))
 
 
 # --- Graphs
@@ -154,8 +200,9 @@ def no_modes():
             yield
 
 
-def no_tracing(function):
-    """The function as one that torch.compile leaves alone."""
+def called_boxed(function):
+    """The function of one list of arguments as one that may empty it, and that torch.compile leaves alone."""
+    function._boxed_call = True
     return torch._dynamo.disable(function)
 
 
@@ -168,6 +215,21 @@ def fake_mode_of(values):
 
 
 # --- Measuring
+
+def kernel_settings():
+    """What decides, beside the arguments of an operation, which kernel runs: versions, and switches that users may turn."""
+    switches = [torch.__version__, torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision(),
+                torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark,
+                torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32,
+                torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.mem_efficient_sdp_enabled(),
+                torch.backends.cuda.math_sdp_enabled(), torch.get_num_threads(), torch.backends.cpu.get_cpu_capability()]
+    return " ".join(map(str, switches))
+
+
+def is_out_of_memory(error):
+    """Whether a kernel failed because there was no memory for it; the CPU's allocator has no error of its own."""
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "allocate memory" in str(error)
+
 
 def profiler_runs():
     """Whether a profiler is active, beside which a second one cannot be."""

@@ -50,6 +50,7 @@ class GraphReport:
     source: str  # of the schedule: solved, cache, another rank
     seconds: dict
     approximate: bool = False  # the peak: Inductor fuses and reorders
+    estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
     saved: int = 0  # bytes between forward and backward
     measured: Optional[int] = None
     measured_before: bool = False  # by an earlier process, with the same schedule
@@ -73,6 +74,9 @@ class GraphReport:
         resident = ", ".join(f"{kind}s {size_text(size)}" for kind, size in self.resident.items() if size)
         lines.append(f"  resident    {resident or 'nothing'}")
         lines.append(f"  schedule    {self.source}, {self.seconds.get('solve', 0):.1f} s")
+        if self.estimated:
+            lines.append(f"  estimated   {len(self.estimated)} operations that could not be measured, scratch as nothing: "
+                         f"{', '.join(self.estimated[:3])}{', ...' if len(self.estimated) > 3 else ''}")
         again = sum(item.times for item in self.recomputed)
         lines.append(f"  recomputed  {again} operations, {100 * self.cost_increase:.1f}% more time as "
                      f"{'measured' if self.calibrated else 'estimated'} per operation")

@@ -15,6 +15,7 @@ from ._errors import InfeasibleError
 
 _FORMAT = 1
 _WAIT_BEYOND_LIMIT_S = 120
+_WAIT_FOR_WORK_S = 1800  # how long a work limit takes is not known
 
 
 @dataclasses.dataclass
@@ -30,6 +31,11 @@ class Limits:
         if self.work_limit is not None:
             return {"work_limit": self.work_limit, "seed": self.seed, "solver": self.solver}
         return {"time_limit": self.time_limit, "seed": self.seed, "solver": self.solver}
+
+    @property
+    def wait_s(self):
+        """How long one rank waits for what another solves."""
+        return _WAIT_FOR_WORK_S if self.work_limit is not None else 10 * self.time_limit + _WAIT_BEYOND_LIMIT_S
 
 
 @dataclasses.dataclass
@@ -81,7 +87,7 @@ def solve(graph, goal, limits, baseline, shared_name=None):
     """The cheapest schedule within ``goal`` bytes that is known; None: the least peak. ``baseline``: the Evaluation of the
     step without a budget. ``shared_name``: what ranks that have the same step, though other measured costs, call it.
     Throws InfeasibleError with the least budget that is known."""
-    key = _digest(graph.fingerprint, goal, sorted(limits.arguments().items()))
+    key = _digest(graph.fingerprint, goal, sorted(limits.arguments().items()), _private.kernel_settings())
     begin = time.monotonic()
     if goal is not None and goal >= graph.baseline.peak:
         return _solved(graph, list(map(int, graph.input_order)), goal, begin, "solved", key, "optimal", None, baseline)
@@ -117,7 +123,7 @@ def remember_measured(solved, measured):
         return
     name = f"schedule-{solved.key}.json"
     entry = _cache.load(name)
-    if entry is not None:
+    if entry is not None and entry.get("steps") == solved.steps:
         entry["measured"] = measured
         _cache.store(name, entry)
 
@@ -153,10 +159,10 @@ def _agree(store, name, graph, goal, limits, key):
             raise
         store.set(name, json.dumps(entry))
         return entry, source
-    store.wait([name], datetime.timedelta(seconds=10 * limits.time_limit + _WAIT_BEYOND_LIMIT_S))
+    store.wait([name], datetime.timedelta(seconds=limits.wait_s))
     entry = json.loads(store.get(name))
     if "least_budget" in entry:
-        raise InfeasibleError(entry["error"], entry["lower_bound"], entry["least_budget"])
+        raise InfeasibleError(f"on the rank that solves: {entry['error']}", entry["lower_bound"], entry["least_budget"])
     if "steps" not in entry:
         raise cairn.Error(entry["error"])
     if _valid(graph, goal, entry) is None:  # operations take more here

@@ -142,17 +142,59 @@ class Budgets(unittest.TestCase):
         self.assertLessEqual(graph.measured, graph.promised)
 
     def test_gradients_are_accumulated(self):
-        torch.manual_seed(0)
-        model, inputs = harness.cnn()
-        gradients = []
-        for chosen in (harness.unscheduled(), backend("50%")):
-            torch._dynamo.reset()
-            model.zero_grad()
-            compiled = torch.compile(model, backend=chosen)
+        def thrice(compiled, inputs):
             for _ in range(3):
                 compiled(*inputs).backward()
-            gradients.append([p.grad.clone() for p in model.parameters()])
-        self.assertTrue(all(torch.equal(a, b) for a, b in zip(*gradients)))
+
+        torch.manual_seed(0)
+        model, inputs = harness.cnn()
+        expected = harness.gradients_after(model, inputs, harness.unscheduled(), thrice)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "accumulate=True"):
+            found = harness.gradients_after(model, inputs, backend("50%"), thrice)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
+
+    def test_accumulated_gradients_count(self):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(128, 128), torch.nn.GELU())])
+        x = torch.randn(32, 128)
+        torch._dynamo.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", cairn.torch.CairnWarning)
+            compiled = torch.compile(model, backend=backend("90%", accumulate=True))
+            compiled(x).sum().backward()
+            with cairn.torch.MemoryTrace() as trace:
+                compiled(x).sum().backward()
+        graph = cairn.torch.last_report().graphs[0]
+        size = sum(p.untyped_storage().nbytes() for p in model.parameters())
+        self.assertEqual(graph.resident["gradient"], size)
+        self.assertGreater(graph.promised, size)
+        self.assertLessEqual(trace.peak, graph.promised + 64)  # and the sum of what the model returns
+
+    def test_batch_norm_under_autocast(self):
+        class Amp(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, _ = harness.cnn()
+
+            def forward(self, *inputs):
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    return self.inner(*inputs)
+
+        torch.manual_seed(0)
+        self.check(Amp(), harness.cnn()[1], ["70%", "min"])
+
+    def test_a_plan_for_any_size_holds_up_to_its_own(self):
+        torch.manual_seed(0)
+        model, _ = harness.gpt()
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend=backend("70%"), dynamic=True)
+        for batch, graphs in ((4, 1), (3, 1), (6, 2), (5, 2)):
+            tokens = torch.randint(0, 200, (batch, 32))
+            compiled(tokens, tokens).backward()
+            model.zero_grad()
+            self.assertEqual(len(cairn.torch.last_report().graphs), graphs)
+        smaller, larger = cairn.torch.last_report().graphs
+        self.assertLess(smaller.promised, larger.promised)
 
 
 class Reports(unittest.TestCase):
@@ -311,18 +353,16 @@ class BadInput(unittest.TestCase):
             grad.sum().backward()
 
     def test_backward_twice_over_one_graph(self):
-        torch.manual_seed(0)
-        model, inputs = harness.cnn()
-        gradients = []
-        for chosen in (harness.unscheduled(), backend("50%")):
-            torch._dynamo.reset()
-            model.zero_grad()
+        def twice(compiled, inputs):
             with warnings.catch_warnings(record=True):  # what is retained may break the promise
                 warnings.simplefilter("always")
-                loss = torch.compile(model, backend=chosen)(*inputs)
+                loss = compiled(*inputs)
                 loss.backward(retain_graph=True)
                 loss.backward()
-            gradients.append([p.grad.clone() for p in model.parameters()])
+
+        torch.manual_seed(0)
+        model, inputs = harness.cnn()
+        gradients = [harness.gradients_after(model, inputs, chosen, twice) for chosen in (harness.unscheduled(), backend("50%"))]
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(*gradients)))
 
 

@@ -49,9 +49,37 @@ def work(rank, folder):
                              "recomputed": sorted(i.name for i in report.recomputed)}
         except cairn.InfeasibleError as error:
             found[budget] = error.least_budget
+    found["steps"] = steps(rank)
     torch.save(found, os.path.join(folder, f"{rank}.pt"))
     dist.barrier()
     dist.destroy_process_group()
+
+
+def steps(rank):
+    """Parameters after whole steps of a model whose gradients are averaged over the ranks, without Cairn and with it."""
+    results = []
+    for planned in (False, True):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(32, 128), torch.nn.GELU(), torch.nn.Linear(128, 32))
+        averaged = torch.nn.parallel.DistributedDataParallel(model)
+        optimizer = torch.optim.AdamW(averaged.parameters())
+        torch.manual_seed(rank)
+        x = torch.randn(64, 32)
+
+        def train_step(x):
+            optimizer.zero_grad()
+            loss = averaged(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        if planned:
+            train_step = cairn.torch.step(train_step, "90%", fallback=False, work_limit=1_000_000)
+        for _ in range(3):
+            train_step(x)
+        results.append([p.detach().clone() for p in model.parameters()])
+    return results
 
 
 @unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "this torch has no gloo")
@@ -70,6 +98,10 @@ class Ranks(unittest.TestCase):
         self.assertEqual(found[0]["70%"]["recomputed"], found[1]["70%"]["recomputed"])
         self.assertEqual({one["70%"]["source"] for one in found}, {"solved", "another rank"})
         self.assertEqual(found[0][1000], found[1][1000])
+        for one in found:
+            plain, planned = one["steps"]
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(plain, planned)))
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(found[0]["steps"][1], found[1]["steps"][1])))
 
 
 if __name__ == "__main__":

@@ -122,6 +122,14 @@ def train(model, inputs, backend, *, loss_of=None, seed=7, **compile_options):
     return Step(loss, gradients, dict(model.named_buffers()), peak, operation)
 
 
+def gradients_after(model, inputs, backend, body):
+    """Gradients after ``body(compiled model, inputs)``."""
+    torch._dynamo.reset()
+    model.zero_grad()
+    body(torch.compile(model, backend=backend), inputs)
+    return [p.grad.clone() for p in model.parameters()]
+
+
 def same(a, b):
     """Whether two steps agree bit for bit; else the name of what does not."""
     if not torch.equal(a.loss, b.loss):

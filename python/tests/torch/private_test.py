@@ -23,6 +23,67 @@ def joint_graph(function, inputs):
     return found
 
 
+class FrontEnd(unittest.TestCase):
+    """Of torch.compile."""
+
+    def graphs_of(self, function, *inputs, **options):
+        """The modules that torch.compile captures."""
+        modules = []
+
+        def backend(module, _):
+            modules.append(module)
+            return module.forward
+
+        torch._dynamo.reset()
+        torch.compile(function, backend=backend, **options)(*inputs)
+        return modules
+
+    def test_optimizers_are_left_to_python(self):
+        parameter = torch.nn.Parameter(torch.ones(3))
+        parameter.grad = torch.ones(3)
+        optimizer = torch.optim.AdamW([parameter])
+
+        def step():
+            torch.nn.utils.clip_grad_norm_([parameter], 1.0)
+            optimizer.step()
+
+        with _private.left_to_python():
+            self.assertEqual(self.graphs_of(step), [])
+        self.assertFalse(_private._python_files() & _private.trace_rules.FORCE_SKIP_FILES)
+
+    def test_is_differentiated(self):
+        weight = torch.nn.Parameter(torch.ones(3))
+        x = torch.ones(3)
+        (with_gradient,) = self.graphs_of(lambda: weight * 2)
+        (without,) = self.graphs_of(lambda: (weight * 2).detach())
+        (alone,) = self.graphs_of(lambda: x * 2)
+        self.assertEqual([_private.is_differentiated(m) for m in (with_gradient, without, alone)], [True, False, False])
+
+    def test_bound_sizes(self):
+        sizes = []
+
+        def backend(module, _):
+            _private.bound_sizes(module)
+            sizes.append(None)
+            return module.forward
+
+        torch._dynamo.reset()
+        double = torch.compile(lambda x: x * 2, backend=backend, dynamic=True)
+        compiled = []
+        for size in (8, 5, 9, 7, 9):
+            double(torch.ones(size))
+            compiled.append(len(sizes))
+        self.assertEqual(compiled, [1, 1, 2, 2, 2])
+
+    def test_called_boxed(self):
+        inside = []
+        call = _private.called_boxed(lambda args: inside.append(torch.compiler.is_compiling()))
+        self.assertTrue(call._boxed_call)
+        torch._dynamo.reset()
+        torch.compile(lambda: call([]), backend="eager")()
+        self.assertEqual(inside, [False])
+
+
 class Graphs(unittest.TestCase):
     def setUp(self):
         x = torch.randn(4, 4, requires_grad=True)
@@ -178,6 +239,18 @@ class Measuring(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                               env={k: v for k, v in os.environ.items() if k != "KINETO_LOG_LEVEL"})
         self.assertEqual((done.stdout, done.stderr), ("4000\n", ""))
+
+    def test_kernel_settings(self):
+        before = _private.kernel_settings()
+        with torch.backends.mkldnn.flags(enabled=False):
+            self.assertNotEqual(_private.kernel_settings(), before)
+        self.assertEqual(_private.kernel_settings(), before)
+
+    def test_is_out_of_memory(self):
+        with self.assertRaises(RuntimeError) as raised:
+            torch.empty(2**60, dtype=torch.uint8)
+        self.assertTrue(_private.is_out_of_memory(raised.exception))
+        self.assertFalse(_private.is_out_of_memory(RuntimeError("shapes")))
 
     def test_one_process_has_no_store(self):
         self.assertIsNone(_private.collective_store())
