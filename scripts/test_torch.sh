@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs the tests of cairn.torch (python/tests/torch) with torch's ordinary wheel, on the CPU. They are apart from
 # scripts/test.sh because torch is 5 GB to download. The last line is the count; where torch cannot be had, all are skipped.
-#   scripts/test_torch.sh [--full] [--install] [--torch VERSION] [--env FOLDER] [TEST...]
-#     --full      200 random modules rather than 24
+#   scripts/test_torch.sh [--full | --few] [--install] [--torch VERSION] [--env FOLDER] [TEST...]
+#     --full      200 random modules rather than 24; --few: 6
 #     --install   make the virtual environment, and test nothing
 #     --torch     2.9.1, say; the newest unless given
 #     --env       the virtual environment: made where it is not there, used as it is where it has torch; default
@@ -28,6 +28,7 @@ install_only=
 while [ $# -gt 0 ]; do
   case $1 in
     --full) export CAIRN_TORCH_MODELS=200 ;;
+    --few) export CAIRN_TORCH_MODELS=6 ;;
     --install) install_only=1 ;;
     --torch | --env)
       [ $# -gt 1 ] || fail "$1 needs a value"

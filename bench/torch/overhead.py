@@ -35,11 +35,15 @@ def start(model, backend, budget, time_limit, threads, answer):
     torch.manual_seed(7)
     wall, cpu = time.perf_counter(), time.process_time()
     chosen = cairn.torch.backend(budget, time_limit=time_limit, fallback=False) if backend == CACHED else backend
-    loss = torch.compile(case.model, backend=chosen)(*case.inputs)
+    compiled = torch.compile(case.model, backend=chosen)
+    loss = compiled(*case.inputs)
     loss.backward()
     result = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu, "loss": loss.item()}
     if backend == CACHED:
         result["cairn"] = table.described(cairn.torch.last_report())
+        wall = time.perf_counter()
+        cairn.torch.measure_peak(lambda: compiled(*case.inputs).backward())  # as the first step is
+        result["recorded_step_s"] = time.perf_counter() - wall
     rows.write(pathlib.Path(answer), result)
 
 
@@ -91,7 +95,10 @@ def markdown(data):
              f"{data['machine']['torch']}, {rows.threads(data['machine'])}, {data['machine']['cpu']}.", "",
              "| first start | wall s | CPU s |", "| --- | ---: | ---: |"]
     lines += [f"| {part} | {seconds:.2f} | |" for part, seconds in parts.items()]
-    lines += [f"| the rest: torch's tracing, and the first step, measured | {tracing:.2f} | |",
+    step = first["recorded_step_s"]
+    lines += [f"| torch's tracing | {tracing - step:.2f} | |",
+              f"| tracing, solving and rewriting | {first['wall_s'] - step:.2f} | |",
+              f"| a step, recorded as the first is | {step:.2f} | |",
               f"| all | {first['wall_s']:.2f} | {first['cpu_s']:.2f} |",
               f"| aot_eager, for comparison | {data['plain']['wall_s']:.2f} | {data['plain']['cpu_s']:.2f} |", ""]
     if data["starts"][CACHED]:

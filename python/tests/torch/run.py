@@ -1,14 +1,21 @@
 """Runs the tests of this folder, and prints as the last line how many passed.
 
 usage: run.py [NAME...]      names as `python -m unittest` takes them, backend_test.Budgets; absent: all
+
+Without names each file is a process of its own, one for each core at a time, on one thread each.
 """
 
+import concurrent.futures
 import os
 import pathlib
+import re
+import subprocess
 import sys
 import unittest
 
 HERE = pathlib.Path(__file__).parent
+LONGEST = ["step_test", "random_test", "backend_test"]  # which begin first
+COUNT = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n")
 
 
 class Result(unittest.TextTestResult):
@@ -32,22 +39,37 @@ class Result(unittest.TextTestResult):
         self.failed.add(test.id())
 
 
-def main(names):
+def run_here(names):
+    """(passed, failed, skipped) of these tests, in this process."""
     sys.path.insert(0, str(HERE))
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler's own messages
     import torch
     torch.set_num_threads(min(2, torch.get_num_threads()))
-    loader = unittest.defaultTestLoader
-    tests = loader.loadTestsFromNames(names) if names else loader.discover(str(HERE), pattern="*_test.py")
+    tests = unittest.defaultTestLoader.loadTestsFromNames(names)
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(tests)
     skipped = len({test.id() for test, _ in result.skipped} - result.failed)
-    passed = result.testsRun - len(result.failed) - skipped
     for test, reason in result.skipped:
         print(f"skipped: {test.id()}: {reason}")
     print(f"torch {torch.__version__}")
-    print(f"{passed} passed, {len(result.failed)} failed, {skipped} skipped", flush=True)
-    return 0 if passed > 0 and not result.failed else 1
+    return result.testsRun - len(result.failed) - skipped, len(result.failed), skipped
+
+
+def run_file(name):
+    """The same of a file, in a process whose output is printed when it ends."""
+    done = subprocess.run([sys.executable, __file__, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    count = COUNT.search(done.stdout[-200:])
+    print(done.stdout[:count and done.stdout.rindex(count[0])], end="", flush=True)
+    return tuple(map(int, count.groups())) if count else (0, 1, 0)  # it ended before it had counted
+
+
+def run_all():
+    names = LONGEST + sorted({file.stem for file in HERE.glob("*_test.py")} - set(LONGEST))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return tuple(map(sum, zip(*pool.map(run_file, names))))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    passed, failed, skipped = run_here(sys.argv[1:]) if sys.argv[1:] else run_all()
+    print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    sys.exit(0 if passed > 0 and not failed else 1)
