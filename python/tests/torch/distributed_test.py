@@ -75,7 +75,7 @@ def steps(rank):
             return loss.detach()
 
         if planned:
-            train_step = cairn.torch.step(train_step, "90%", fallback=False, work_limit=1_000_000)
+            train_step = cairn.torch.step(train_step, "min", fallback=False, work_limit=1_000_000)
         for _ in range(3):
             train_step(x)
         results.append([p.detach().clone() for p in model.parameters()])
