@@ -93,6 +93,8 @@ class Report:
     """All graphs that were compiled since the backend was made. Budgets hold for each graph."""
 
     graphs: list = dataclasses.field(default_factory=list)
+    whole_step: Optional[int] = None  # of cairn.torch.step: most bytes beyond those before the second step, gradients included
+    whole_step_at: str = ""  # the operation at which that was
 
     @property
     def baseline(self):
@@ -113,7 +115,11 @@ class Report:
         return all(known) if known else None
 
     def __str__(self):
-        return "\n".join(str(g) for g in self.graphs) or "nothing was compiled"
+        lines = [str(g) for g in self.graphs] or ["nothing was compiled"]
+        if self.whole_step is not None:
+            lines.append(f"the whole step, with new gradients and what optimizers take: {size_text(self.whole_step)} at most, at "
+                         f"{self.whole_step_at}")
+        return "\n".join(lines)
 
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')

@@ -8,6 +8,7 @@ import torch
 from . import _private, _report
 from ._backend import backend, remember
 from ._errors import CairnWarning
+from ._memory import MemoryTrace
 
 
 def step(train_step, budget="min", *, compiler="eager", accumulate=False, calibrate=True, measure=True, fallback=True,
@@ -45,6 +46,7 @@ class Step:
         self._backend = made
         self._run = torch.compile(function, backend=made)
         self._told = set()
+        self._calls = 0
 
     @property
     def report(self) -> _report.Report:
@@ -53,8 +55,13 @@ class Step:
     def __call__(self, *args, **kwargs):
         remember(self.report)
         self._backend.ran.clear()
+        self._calls += 1
         with _private.left_to_python():
-            result = self._run(*args, **kwargs)
+            # The first compiles, and its graphs are measured; optimizers have their state after it.
+            if self._calls == 2 and self._backend.options.measure and self.report.graphs and MemoryTrace.available():
+                result = self._measured(*args, **kwargs)
+            else:
+                result = self._run(*args, **kwargs)
         ran = len(self._backend.ran)
         if ran == 0:
             self._tell("this step ran without a budget: torch.compile made no graph of it that has a backward pass. It gives up "
@@ -63,6 +70,12 @@ class Step:
         elif ran > 1:
             self._tell(f"this step is {ran} graphs, each with the budget for itself, as something between them cannot be compiled "
                        "(TORCH_LOGS=graph_breaks names it)")
+        return result
+
+    def _measured(self, *args, **kwargs):
+        with MemoryTrace(self.report.graphs[0].device) as trace:
+            result = self._run(*args, **kwargs)
+        self.report.whole_step, self.report.whole_step_at = trace.at_peak()
         return result
 
     def _tell(self, text):

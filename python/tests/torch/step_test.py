@@ -115,6 +115,14 @@ class Steps(unittest.TestCase):
         self.assertGreater(sum("mean" in i.operation or "pow" in i.operation or "sub" in i.operation
                                for i in cairn.torch.last_report().graphs[0].at_peak), 0)
 
+    def test_the_whole_step_is_measured(self):
+        trained(self.net(self.plain), "min")
+        report = cairn.torch.last_report()
+        gradients = report.graphs[0].resident["gradient"]
+        self.assertGreaterEqual(report.whole_step, gradients)
+        self.assertLessEqual(report.whole_step, gradients + 2 * report.promised)  # AdamW's own is small on the CPU
+        self.assertIn("the whole step", str(report))
+
     def test_several_optimizers_schedules_clipping_and_averages(self):
         def make():
             model = Net()
