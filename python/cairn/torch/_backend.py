@@ -191,6 +191,7 @@ class Measured:
                 s is not None and s.keep and s.producer is not None
                 for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
         self.outputs_held = 0  # bytes of the forward pass's results that the backward pass is not given
+        self.outputs = set()  # addresses of its results, which count as held by the caller, who may have let go of them
 
     def forward(self, run):
         return self._boxed(run, self._forward)
@@ -216,7 +217,9 @@ class Measured:
         self.forward_peak, self.forward_operation = trace.at_peak()
         self.report.measured_forward = self.forward_peak
         results, saved = list(result)[:self.split], list(result)[self.split:]
-        self.outputs_held = _bytes_of([*saved, *(results[i] for i in self.kept_positions)]) - _bytes_of(saved)
+        kept = [results[i] for i in self.kept_positions]
+        self.outputs_held = _bytes_of([*saved, *kept]) - _bytes_of(saved)
+        self.outputs = {t.untyped_storage().data_ptr() for t in kept if isinstance(t, torch.Tensor)}
         return result
 
     def _alone(self, run, args):
@@ -237,7 +240,7 @@ class Measured:
         held += self.outputs_held
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
-        peak, operation = trace.at_peak(self._gradients(result))
+        peak, operation = trace.at_peak(self._gradients(result), self.outputs)
         peak += held
         if self.forward_peak >= peak:
             peak, operation = self.forward_peak, self.forward_operation

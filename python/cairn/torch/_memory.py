@@ -44,10 +44,11 @@ class MemoryTrace:
                     self.addresses.append(address)
         del self._profiler
 
-    def live(self, without=()):
+    def live(self, without=(), held=()):
         """Bytes alive after each event, beyond those before the first. ``without``: addresses of storages alive at the end
-        that are not counted."""
-        ignored = set()
+        that are not counted; ``held``: of storages from before that count to the end, whether or not they are freed."""
+        ignored = {next((i for i, address in enumerate(self.addresses) if address == wanted), -1) for wanted in held}
+        ignored = {i for i in ignored if i >= 0 and self.sizes[i] < 0}  # not an address that was used again
         left = set(without)
         for i in range(len(self.sizes) - 1, -1, -1):  # the last allocation at an address is the one that is alive
             if self.addresses[i] in left:
@@ -71,9 +72,9 @@ class MemoryTrace:
     def end(self):
         return sum(self.sizes)
 
-    def at_peak(self, without=()):
+    def at_peak(self, without=(), held=()):
         """(bytes, name of the operation that ran then)."""
-        live = self.live(without)
+        live = self.live(without, held)
         if not live:
             return 0, ""
         peak = max(range(len(live)), key=live.__getitem__)
