@@ -5,7 +5,7 @@ import time
 
 import torch
 
-from . import _costs, _dropout, _private, _report, _rewrite, _solve
+from . import _costs, _dropout, _private, _random, _report, _rewrite, _solve
 from ._graph import is_random, simplify, trace_graph
 
 
@@ -50,6 +50,8 @@ def prepare_within(graph, options, *, largest=0, **reading):
     if (goal is None or goal < baseline.peak) and not options.approximate:
         split = _dropout.split(graph, options.replay)
         replay = options.replay and any(is_random(node) for node in graph.nodes)
+        if replay:
+            _random.free_of_inputs(graph)
         if split or replay:
             trace, built, more = prepare(graph, options, replay=replay, **reading)
             seconds = {part: seconds[part] + more[part] for part in more}

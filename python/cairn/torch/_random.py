@@ -39,3 +39,23 @@ def replayed(target, device):
 
     run.__name__ = run.__qualname__ = f"{target.__name__.replace('.', '_')}_again"
     return run
+
+
+_OF_SHAPE = {  # what takes a tensor only for its shape -> the same, bit for bit, of a shape
+    torch.ops.aten.rand_like.default: torch.ops.aten.rand.default,
+    torch.ops.aten.randn_like.default: torch.ops.aten.randn.default,
+    torch.ops.aten.full_like.default: torch.ops.aten.full.default,
+    torch.ops.aten.empty_like.default: torch.ops.aten.empty.memory_format,
+}
+
+
+def free_of_inputs(graph):
+    """Changes an FX graph in place: noise, and what it is drawn from, that does not need its model tensor to be there when it
+    is drawn again."""
+    for like, target in _OF_SHAPE.items():
+        for node in graph.find_nodes(op="call_function", target=like):
+            value = node.meta["val"]
+            if value.layout is torch.strided and value.is_contiguous() and all(isinstance(size, int) for size in value.shape):
+                node.target = target
+                node.args = (list(value.shape), *node.args[1:])
+                node.kwargs = {"dtype": value.dtype, "device": value.device}

@@ -10,7 +10,7 @@ import torch
 from cairn.torch import _graph
 
 WORK = 1_000_000
-RANDOM = ("dropout_mask", "aten.native_dropout", "aten.rand", "aten.bernoulli")
+RANDOM = ("dropout_mask", "aten.native_dropout.default", "aten.rand", "aten.bernoulli")
 
 
 def backend(budget, random="replay", **options):
