@@ -30,9 +30,9 @@ dropout_mask.runs_again = dropout_mask.draws = True
 _checked = {}
 
 
-def split(graph, alone=False):
-    """Splits the dropouts of an FX graph in place. Returns how many. ``alone``: masks are drawn without the input, where
-    that can be, so that it need not be there when they are drawn again."""
+def split(graph):
+    """Splits the dropouts of an FX graph in place. Returns how many. The mask is drawn without the input where that can be:
+    it need not be there when the mask is drawn again, and nothing is made of it twice."""
     count = 0
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default):
         if _argument(node, "train") is not True or not isinstance(_argument(node, "p"), float):
@@ -56,7 +56,7 @@ def split(graph, alone=False):
         new.meta = dict(out.meta)
         out.replace_all_uses_with(new)
         graph.erase_node(out)
-        if alone and mask_agrees and all(isinstance(size, int) for size in value.shape):
+        if mask_agrees and all(isinstance(size, int) for size in value.shape):
             with graph.inserting_before(node):
                 drawn = graph.call_function(dropout_mask, (list(value.shape), p))
             drawn.meta = dict(mask.meta)

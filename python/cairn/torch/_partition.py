@@ -48,7 +48,7 @@ def prepare_within(graph, options, *, largest=0, **reading):
     goal = _solve.budget_bytes(options.budget, max(baseline.peak, largest))
     # Inductor knows no operations but torch's.
     if (goal is None or goal < baseline.peak) and not options.approximate:
-        split = _dropout.split(graph, options.replay)
+        split = _dropout.split(graph)
         replay = options.replay and any(is_random(node) for node in graph.nodes)
         if replay:
             _random.free_of_inputs(graph)
