@@ -14,7 +14,9 @@ from ._graph import _argument
 
 def masked_scale(x, mask, scale):
     """What ``native_dropout`` makes of its input and its mask, bit for bit."""
-    return x.mul(mask).mul_(scale)
+    out = x.mul(mask)
+    # On the CPU the scale is rounded to the type of the tensor, as a Scalar is, and a number in Python is not.
+    return torch.ops.aten.mul_.Scalar(out, scale) if x.device.type == "cpu" else out.mul_(scale)
 
 
 masked_scale.runs_again = True  # a pure function of its arguments

@@ -26,6 +26,16 @@ def state_bytes(device):
 
 
 @functools.cache
+def first(target):
+    """A random operation that torch does not drop where only what its later runs make is read."""
+    def run(*args, **kwargs):
+        return target(*args, **kwargs)
+
+    run.__name__ = run.__qualname__ = f"{target.__name__.replace('.', '_')}_first"
+    return torch.fx.has_side_effect(run)
+
+
+@functools.cache
 def replayed(target, device):
     """A random operation as a function of the state that it draws from, and of its arguments. The generator is afterwards
     what it was before."""

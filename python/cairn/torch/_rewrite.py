@@ -82,9 +82,11 @@ class Rewriter:
             new = self._batch_norm_again(op.node)
         elif again and op.state is not None:
             new = self._drawn_again(op)
+        elif op.state is not None and op in self.repeated:
+            self._save_state(op)
+            new = self._copy(op.node)
+            new.target = _random.first(op.node.target)
         else:
-            if op.state is not None and op in self.repeated:
-                self._save_state(op)
             new = self._copy(op.node)
         self.newest[op.node] = new
         if op.effect or (op.state is not None and not again):

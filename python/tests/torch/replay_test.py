@@ -7,7 +7,7 @@ import cairn
 import cairn.torch
 import harness
 import torch
-from cairn.torch import _graph
+from cairn.torch import _dropout, _graph
 
 WORK = 1_000_000
 RANDOM = ("dropout_mask", "aten.native_dropout.default", "aten.rand", "aten.bernoulli")
@@ -74,6 +74,19 @@ class DrawsInBackward(torch.nn.Module):
         return x.square().mean()
 
 
+class Early(torch.nn.Module):
+    """Draws what is read long after, so that with a budget the first run only moves the generator on."""
+
+    def __init__(self, width=64):
+        super().__init__()
+        self.wide, self.narrow = torch.nn.Linear(width, 8 * width), torch.nn.Linear(8 * width, width)
+
+    def forward(self, x):
+        noise, ones = torch.rand_like(x), torch.nn.functional.dropout(torch.ones_like(x), 0.3)
+        x = self.narrow(torch.nn.functional.dropout(torch.tanh(self.wide(x)), 0.1))
+        return (x * noise * ones).square().mean()
+
+
 class Attention(torch.nn.Module):
     def __init__(self, width=32, heads=4, layers=2):
         super().__init__()
@@ -124,6 +137,10 @@ class Replayed(unittest.TestCase):
     def test_attention(self):
         torch.manual_seed(0)
         self.check(Attention(), (torch.randn(4, 48, 32),))
+
+    def test_read_long_after(self):
+        torch.manual_seed(0)
+        self.check(Early(), (torch.randn(400, 64),), ("90%", "min"))
 
     def test_drawn_in_the_backward_pass(self):
         torch.manual_seed(0)
@@ -217,6 +234,25 @@ class Replayed(unittest.TestCase):
             promised[random] = graph.promised
         print(f"the least for {2 * 12} masks of {512 * 64} bytes: {promised}")
         self.assertLess(promised["replay"], 0.9 * promised["keep"])
+
+
+class Parts(unittest.TestCase):
+    """Of dropout: a mask that needs no input, and what is left of the input."""
+
+    def test_agree_with_the_whole(self):
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            for p in (0.1, 0.5, 1.0):
+                with self.subTest(dtype=dtype, p=p):
+                    self.assertEqual(_dropout._agrees(torch.empty(2, dtype=dtype), p), (True, True))
+                    x = torch.randn(33, 7, dtype=dtype)
+                    torch.manual_seed(3)
+                    out, mask = torch.ops.aten.native_dropout.default(x, p, True)
+                    after = torch.rand(5)
+                    torch.manual_seed(3)
+                    alone = _dropout.dropout_mask([33, 7], p)
+                    self.assertTrue(torch.equal(torch.rand(5), after))
+                    self.assertTrue(torch.equal(alone, mask))
+                    self.assertTrue(torch.equal(_dropout.masked_scale(x, alone, _dropout._scale(p)), out))
 
 
 class Once(unittest.TestCase):
