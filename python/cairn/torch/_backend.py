@@ -26,8 +26,8 @@ def remember(report):
     _last = report
 
 
-def backend(budget="min", *, compiler="eager", accumulate=False, calibrate=True, measure=True, fallback=True, time_limit=10.0,
-            work_limit=None, seed=0, solver="auto"):
+def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, calibrate=True, measure=True, fallback=True,
+            time_limit=10.0, work_limit=None, seed=0, solver="auto"):
     """A backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
     The budget is the peak, in bytes, of everything that is not resident: activations, gradients of activations, scratch of
@@ -37,6 +37,8 @@ def backend(budget="min", *, compiler="eager", accumulate=False, calibrate=True,
     budget: bytes, or text: "8GiB", "60%" (of what the graph, or a larger one before it, needs without a budget), "min". Of
         each compiled graph.
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
+    random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
+        them as well, from a saved state of their generator, with the same numbers. For compiler="eager".
     accumulate: gradients are added to those of earlier steps: the new ones, which torch makes beside them, count in the budget.
     calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
         scratch. Without, scratch counts as nothing and promises may be broken by it.
@@ -48,10 +50,14 @@ def backend(budget="min", *, compiler="eager", accumulate=False, calibrate=True,
     """
     if compiler not in ("eager", "inductor"):
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
+    if random not in ("keep", "replay"):
+        raise cairn.InputError(f"random: 'keep' or 'replay', not {random!r}")
+    if random == "replay" and compiler == "inductor":
+        raise cairn.InputError("random: 'replay' is for compiler='eager'; Inductor draws from seeds of its own")
     _solve.budget_bytes(budget, 1)  # bad text is told here
     limits = _solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
-                      accumulate=accumulate)
+                      accumulate=accumulate, replay=random == "replay")
     if compiler == "inductor":
         from ._inductor import InductorBackend
         return InductorBackend(options, fallback)

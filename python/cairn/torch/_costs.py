@@ -150,10 +150,12 @@ def _take_sizes(op, sizes):
 
 
 def _scratch(op, peaks):
-    """Bytes beyond those of the outputs that count. ``peaks``: [which outputs were there, most other bytes meanwhile]."""
+    """Bytes beyond those of the outputs that count, and the state that a random operation goes on with when it has run again.
+    ``peaks``: [which outputs were there, most other bytes meanwhile]."""
     counted = [s.size for s in op.outputs]
     beside = [other + sum(size for k, size in enumerate(counted) if present >> k & 1) for present, other in peaks]
-    return max(0, max(beside, default=0) - sum(counted))
+    state = op.state.outputs[0].size if op.state is not None else 0
+    return max(0, max(beside, default=0) - sum(counted)) + state
 
 
 def _file_name(device):

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 import cairn
 
-from . import _private
+from . import _private, _random
 
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
 _WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
@@ -22,6 +22,7 @@ _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
 _DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # the same each time
 _PURE = ("aten", "prims")  # namespaces whose schemas and tags say what an operator does
 _IN_ORDER = ("_c10d_functional", "c10d_functional", "c10d", "_dtensor", "profiler", "symm_mem")  # namespaces
+_OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")  # not that of the device's generator
 
 
 @dataclasses.dataclass(eq=False)
@@ -50,6 +51,7 @@ class Operation:
     backward: bool = False
     effect: bool = False  # it does something beside its outputs
     statistics: Optional["Operation"] = None  # of a batch norm: stands for its last outputs, which live longer
+    state: Optional["Operation"] = None  # of a random one that may run again: saves the state that its generator has at first
     cost: int = 0
     scratch: int = 0
 
@@ -98,20 +100,22 @@ class Trace:
         return builder.build()
 
 
-def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accumulate=False):
+def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accumulate=False, replay=False):
     """Reads an FX graph of aten operations whose nodes carry fake values in ``meta["val"]``.
 
     ``forward_outputs``: how many of its outputs are the forward pass's; then it is a joint graph of forward and backward,
     with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns; ``accumulate``: it
-    has gradients already, and adds the new ones to them.
+    has gradients already, and adds the new ones to them. ``replay``: random operations may run again, from a saved state
+    of their generator.
     """
-    return _Reader(graph, name, forward_outputs, set(parameters), accumulate).read()
+    return _Reader(graph, name, forward_outputs, set(parameters), accumulate, replay).read()
 
 
 class _Reader:
-    def __init__(self, graph, name, forward_outputs, parameters, accumulate):
+    def __init__(self, graph, name, forward_outputs, parameters, accumulate, replay):
         self.graph = graph
         self.accumulate = accumulate
+        self.replay = replay
         self.trace = Trace(name)
         self.forward_outputs = forward_outputs
         self.parameters = parameters
@@ -256,11 +260,16 @@ class _Reader:
             self._add_view(node, roots)
             return
         statistics = self._running_statistics(node) if may_run_again(node, self.live) else None
+        state = self._saved_state(node, tensors) if random and self.replay else None
         op = self._operation(node)
         if statistics is not None:
             op.after[statistics] = None
             op.statistics = statistics
-        op.effect = effect or random
+        if state is not None:
+            op.state = state
+            op.reads[state.outputs[0]] = None
+            op.scratch = state.outputs[0].size  # the state to go on with, while it runs again
+        op.effect = effect or (random and state is None)
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
         waits = _schema_name(node.target) in _WAITS
@@ -294,7 +303,7 @@ class _Reader:
             self.read_before_writes.append(op)
         if random:
             if self.last_random is not None:
-                op.after[self.last_random] = None
+                (state or op).after[self.last_random] = None
             self.last_random = op
         if effect:
             if self.last_ordered is not None:
@@ -313,6 +322,19 @@ class _Reader:
         """The new running statistics of a batch norm stay until buffers are written, while its output may be made again."""
         op = self._operation(None, f"{node.name} buffers")
         op.pinned = True
+        return op
+
+    def _saved_state(self, node, tensors):
+        """Saves the state of a random operation's generator, unless it must run once or makes no more than such a state."""
+        device = generator_device(node)
+        size = _random.state_bytes(device) if device is not None else 0
+        made = {_address(t): _private.hint(t.untyped_storage().nbytes()) for t in tensors}
+        if device is None or sum(made.values()) <= size:
+            return None
+        op = self._operation(None, f"{node.name} state")
+        op.pinned = op.effect = True
+        op.backward = _private.is_backward(node) or (self.trace.border is not None)
+        op.outputs.append(Storage(size, op, allocated=size))  # on the CPU, whichever the device
         return op
 
     def _output(self, op, tensor):
@@ -422,7 +444,7 @@ class _Reader:
     def _order_effects_about_border(self):
         border = self.trace.border
         for op in self.trace.operations:
-            if op is border or not op.effect:
+            if op is border or not (op.effect or op.state):
                 continue
             if op.index > border.index:
                 op.after[border] = None
@@ -449,10 +471,10 @@ def operation_name(node):
 
 
 def is_random(node):
-    """Whether it draws from a generator, so that it must run once and in its place among those that do."""
+    """Whether it draws from a generator, so that its first run has its place among those that do."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
-        return False
+        return getattr(target, "draws", False)
     if _schema_name(target) in _DRAW_SEEDS:
         return True
     if torch.Tag.nondeterministic_seeded not in target.tags or _schema_name(target) in _DRAW_FROM_SEEDS:
@@ -465,6 +487,20 @@ def is_random(node):
     if target is torch.ops.aten.native_dropout.default and _argument(node, "train") is False:
         return False
     return True
+
+
+def generator_device(node):
+    """The device from whose generator a random operation draws all that it draws, and does nothing else; None: that is not
+    known, and it must run once."""
+    target = node.target
+    if not is_pure(target) or _has_effect(node) or _may_alias(target) or _schema_name(target) in (*_OWN_STATE, *_DRAW_SEEDS):
+        return None
+    if isinstance(target, torch._ops.OpOverload) and _argument(node, "generator") is not None:
+        return None
+    devices = {t.device for t in pytree.tree_leaves(node.meta.get("val")) if isinstance(t, torch.Tensor)}
+    devices = {d for d in devices if d.type != "cpu"} or devices
+    device = devices.pop() if len(devices) == 1 else None
+    return device if device is not None and device.type in ("cpu", "cuda") else None
 
 
 def may_run_again(node, live):

@@ -5,8 +5,8 @@ import time
 
 import torch
 
-from . import _costs, _dropout, _private, _report, _rewrite, _solve
-from ._graph import simplify, trace_graph
+from . import _costs, _dropout, _private, _random, _report, _rewrite, _solve
+from ._graph import is_random, simplify, trace_graph
 
 
 @dataclasses.dataclass
@@ -17,6 +17,7 @@ class Options:
     limits: _solve.Limits = dataclasses.field(default_factory=_solve.Limits)
     approximate: bool = False  # another compiler comes after
     accumulate: bool = False  # gradients of parameters count, beside those that are there
+    replay: bool = False  # random operations may run again
 
 
 def prepare(graph, options, *, device=None, **reading):
@@ -46,9 +47,14 @@ def prepare_within(graph, options, *, largest=0, **reading):
     baseline = built.baseline
     goal = _solve.budget_bytes(options.budget, max(baseline.peak, largest))
     # Inductor knows no operations but torch's.
-    if (goal is None or goal < baseline.peak) and not options.approximate and _dropout.split(graph):
-        trace, built, more = prepare(graph, options, **reading)
-        seconds = {part: seconds[part] + more[part] for part in more}
+    if (goal is None or goal < baseline.peak) and not options.approximate:
+        split = _dropout.split(graph)
+        replay = options.replay and any(is_random(node) for node in graph.nodes)
+        if replay:
+            _random.free_of_inputs(graph)
+        if split or replay:
+            trace, built, more = prepare(graph, options, replay=replay, **reading)
+            seconds = {part: seconds[part] + more[part] for part in more}
     return trace, built, seconds, goal, baseline
 
 

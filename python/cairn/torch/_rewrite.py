@@ -1,12 +1,13 @@
 """A schedule of a traced graph as FX modules: nodes in the schedule's order, repeats included."""
 
+import collections
 import copy
 import operator
 
 import torch
 
-from . import _private
-from ._graph import is_batch_norm
+from . import _private, _random
+from ._graph import generator_device, is_batch_norm
 
 
 class Rewriter:
@@ -18,6 +19,9 @@ class Rewriter:
         self.graph = torch.fx.Graph()
         self.newest = {}  # node of the source -> its latest copy
         self.runs = {}  # Operation -> how often it was written
+        self.repeated = set()  # operations that run more than once
+        self.states = {}  # random Operation that runs again -> what its generator was at first
+        self.kept = []  # nodes that run whether or not what they make is read
         self.after_border = False
         self.first_side = None  # copies of the forward side
         for node in source.nodes:
@@ -30,6 +34,7 @@ class Rewriter:
         leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
         split = forward_outputs if forward_outputs is not None else 0
         results = [None] * len(leaves)
+        self.repeated = {self.trace.operations[step] for step, times in collections.Counter(steps).items() if times > 1}
         for step in steps:
             op = self.trace.operations[step]
             if op is self.trace.border:
@@ -75,11 +80,17 @@ class Rewriter:
                 self.newest.pop(dependent, None)
         if statistics_only_once:
             new = self._batch_norm_again(op.node)
+        elif again and op.state is not None:
+            new = self._drawn_again(op)
+        elif op.state is not None and op in self.repeated:
+            self._save_state(op)
+            new = self._copy(op.node)
+            new.target = _random.first(op.node.target)
         else:
             new = self._copy(op.node)
         self.newest[op.node] = new
-        if op.effect:
-            _private.set_side(new, self.after_border, only_there=self.trace.border is not None)
+        if op.effect or (op.state is not None and not again):
+            self._keep(new)
         for part in parts:  # at once, so that outputs that nobody reads are freed
             self.newest[part] = self._copy(part)
 
@@ -96,6 +107,29 @@ class Rewriter:
             new.meta.pop("tensor_meta")
         _private.set_side(new, self.after_border)
         return new
+
+    def _save_state(self, op):
+        """Before the first run. The schedule may have it earlier, with no other random operation between the two."""
+        device = generator_device(op.node)
+        new = self.graph.call_function(_random.save_state, (device,))
+        new.meta = {k: v for k, v in op.node.meta.items() if k != "tensor_meta"}
+        with _private.fake_mode_of(torch.utils._pytree.tree_leaves(op.node.meta["val"])):
+            new.meta["val"] = torch.empty(_random.state_bytes(device), dtype=torch.uint8)
+        self._keep(new)
+        self.states[op] = new
+
+    def _drawn_again(self, op):
+        node = op.node
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: self.newest[n])
+        new = self.graph.call_function(_random.replayed(node.target, generator_device(node)), (self.states[op], *args), kwargs)
+        new.meta = copy.copy(node.meta)
+        if self.trace.border is not None:
+            _private.set_side(new, self.after_border)
+        return new
+
+    def _keep(self, new):
+        _private.set_side(new, self.after_border, only_there=self.trace.border is not None)
+        self.kept.append(new)
 
     def _copy(self, node):
         new = self.graph.node_copy(node, lambda n: self.newest[n])
@@ -163,13 +197,7 @@ def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=()):
 
 def _effect_names(rewriter, backward):
     before = set(rewriter.first_side)
-    names = set()
-    for op, count in rewriter.runs.items():
-        if op.effect:
-            new = rewriter.newest[op.node]
-            if (new not in before) == backward:
-                names.add(new.name)
-    return names
+    return {node.name for node in rewriter.kept if (node not in before) == backward}
 
 
 def rewrite_module(module, trace, steps):

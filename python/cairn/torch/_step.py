@@ -11,8 +11,8 @@ from ._errors import CairnWarning
 from ._memory import MemoryTrace
 
 
-def step(train_step, budget="min", *, compiler="eager", accumulate=False, calibrate=True, measure=True, fallback=True,
-         time_limit=10.0, work_limit=None, seed=0, solver="auto"):
+def step(train_step, budget="min", *, compiler="eager", random="keep", accumulate=False, calibrate=True, measure=True,
+         fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
     """``train_step`` with forward, loss and backward planned as one graph, however it is written.
 
         def train_step(x, y):
@@ -32,8 +32,8 @@ def step(train_step, budget="min", *, compiler="eager", accumulate=False, calibr
     The options are those of ``backend``. A step that is not one graph, because something in its forward pass cannot be
     compiled, or that runs without any, is a CairnWarning.
     """
-    made = backend(budget, compiler=compiler, accumulate=accumulate, calibrate=calibrate, measure=measure, fallback=fallback,
-                   time_limit=time_limit, work_limit=work_limit, seed=seed, solver=solver)
+    made = backend(budget, compiler=compiler, random=random, accumulate=accumulate, calibrate=calibrate, measure=measure,
+                   fallback=fallback, time_limit=time_limit, work_limit=work_limit, seed=seed, solver=solver)
     made.differentiated_only = True
     return Step(train_step, made)
 
