@@ -35,7 +35,7 @@ class Examples(unittest.TestCase):
     def test_the_readme(self):
         section = (ROOT / "README.md").read_text().split("## Use it from Python")[1].split("\n## ")[0]
         example, = blocks(section)
-        names = {"cairn": cairn}
+        names = {}
         exec(compile(example, "README.md", "exec"), names)
         self.assertEqual(names["answer"].recomputed, 1)
 

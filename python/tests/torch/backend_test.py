@@ -290,6 +290,24 @@ class BadInput(unittest.TestCase):
             torch.compile(model.to("cuda"), backend=backend("60%"))(*inputs)
         self.assertRegex(str(caught.exception), "CUDA|NVIDIA")
 
+    def test_a_graph_of_what_cannot_be_traced_says_where(self):
+        class Model(torch.nn.Module):
+            def __init__(self, part):
+                super().__init__()
+                self.part, self.linear = part, torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.part(self.linear(x)).sum()
+
+        def scaled(x):
+            return x * 2 if x.sum().item() > 0 else x
+
+        for part in (scaled, lambda x: torch.from_numpy(x.detach().numpy()) * x, lambda x: x @ x):
+            with self.subTest(part), self.assertRaises(cairn.InputError) as caught:
+                cairn.torch.graph(Model(part), (torch.randn(3, 4),))
+            self.assertRegex(str(caught.exception), r"^graph: .* at backend_test.py:\d+: \S")
+            self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
     def test_one_warning_for_one_reason(self):
         """A model of many graphs that cannot be scheduled."""
         class Broken(torch.nn.Module):
