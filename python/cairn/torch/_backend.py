@@ -49,6 +49,8 @@ def backend(budget="min", *, compiler="eager", accumulate=False, calibrate=True,
     if compiler not in ("eager", "inductor"):
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
     _solve.budget_bytes(budget, 1)  # bad text is told here
+    if solver not in cairn.solvers():
+        raise cairn.InputError(f"solver: there is no {solver!r}; cairn.solvers() lists them")
     limits = _solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
                       accumulate=accumulate)

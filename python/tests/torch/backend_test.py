@@ -338,11 +338,15 @@ class BadInput(unittest.TestCase):
         self.assertEqual(sum(issubclass(w.category, cairn.torch.CairnWarning) for w in told), 1)
 
     def test_budgets_are_read_before_anything_runs(self):
-        for wrong in ("60 percent", "-1GiB", "nan%", None, True, -1, 1.5, "min%", ""):
+        for wrong in ("60 percent", "-1GiB", "nan%", None, True, -1, 0, 1.5, "min%", "0%", "0GiB", ""):
             with self.subTest(wrong), self.assertRaises(cairn.InputError):
                 cairn.torch.backend(wrong)
         with self.assertRaises(cairn.InputError):
             cairn.torch.backend("60%", compiler="gcc")
+        with self.assertRaisesRegex(cairn.InputError, "no 'best'"):
+            cairn.torch.backend("60%", solver="best")
+        with self.assertRaisesRegex(cairn.InputError, "not 3"):
+            cairn.torch.step(3, "60%")
 
     def test_a_graph_that_cannot_be_scheduled_runs_and_says_so(self):
         model, inputs = harness.gpt()
