@@ -20,8 +20,6 @@ bool takes_batch(const GraphArguments& graph);
 pipeline::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArguments& objective,
                                      const AlignmentChoice& alignment, const SolverArguments& search,
                                      const Console& console, const core::Limit& limit);
-Json to_json(const pipeline::LargestBatch& found);
-std::string text_of(const pipeline::LargestBatch& found);
 
 /// `graph` with --batch auto replaced by what was found in half of the time limit, said on stderr. Throws InputError,
 /// and Failure where not even a batch of 1 fits.

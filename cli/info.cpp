@@ -63,34 +63,28 @@ void write_witness(const InfoArguments& arguments, const core::Graph& graph, con
 }
 
 /// What helps where a device is too small: the least device, and the largest batch.
-void advise(const InfoArguments& arguments, const pipeline::DeviceShare& share, const pipeline::LeastBudget& least,
-            const core::Stopwatch& watch, Json& json, Rows& rows) {
-  const std::int64_t device = share.beside_arena() + least.bytes;
-  json["device"]["least_memory_bytes"] = device;
-  rows.push_back({"least device", share_text(share, least.bytes)});
+void advise(const InfoArguments& arguments, const pipeline::LeastBudget& least, const core::Limit& limit,
+            pipeline::DeviceAdvice& device) {
+  device.least_memory = device.share.beside_arena() + least.bytes;
   if (!takes_batch(arguments.graph) || catch_interrupt()) return;
-  const pipeline::LargestBatch found = largest_batch(arguments.graph, arguments.objective, arguments.alignment,
-                                                     arguments.search, arguments.console, watch.rest());
-  json["device"]["largest_batch"] = to_json(found);
-  rows.push_back({"largest batch", text_of(found)});
+  device.largest_batch = largest_batch(arguments.graph, arguments.objective, arguments.alignment, arguments.search,
+                                       arguments.console, limit);
 }
 
 /// What is resident alone is too much: no schedule helps, but a smaller batch may.
 [[noreturn]] void refuse_device(const InfoArguments& arguments, const core::Graph& graph,
                                 const pipeline::DeviceShare& share) {
-  Json json{{"graph", arguments.graph.name}, {"fits", false}, {"device", to_json(share)}};
-  json["resident"] = to_json(pipeline::resident_bytes(graph));
+  pipeline::DeviceAdvice device{share, {}, {}};
   std::string batch;
   if (takes_batch(arguments.graph)) {
-    const pipeline::LargestBatch found =
-        largest_batch(arguments.graph, arguments.objective, arguments.alignment, arguments.search, arguments.console,
-                      from_start(arguments.search.options().limit));
-    json["device"]["largest_batch"] = to_json(found);
-    batch = fmt::format("; largest batch: {}", text_of(found));
+    device.largest_batch = largest_batch(arguments.graph, arguments.objective, arguments.alignment, arguments.search,
+                                         arguments.console, from_start(arguments.search.options().limit));
+    batch = fmt::format("; largest batch: {}", pipeline::batch_text(*device.largest_batch));
   }
+  Json json{{"graph", arguments.graph.name}, {"fits", false}, {"device", to_json(device)}};
+  json["resident"] = to_json(pipeline::resident_bytes(graph));
   throw Failure(kInfeasible,
-                fmt::format("'{}' does not fit into --device-memory {}: {}, without an arena{}", arguments.graph.name,
-                            core::format_bytes(share.device), share_text(share, 0), batch),
+                fmt::format("{}, without an arena{}", pipeline::no_room_text(arguments.graph.name, share), batch),
                 std::move(json));
 }
 
@@ -107,9 +101,10 @@ int show_info(const InfoArguments& arguments) {
     throw core::InputError("--budget min is for solve and run; info says the least budget without it");
   core::Graph graph = arguments.graph.load();
   arguments.outputs.write(graph);
-  std::optional<pipeline::DeviceShare> share;
-  if (arguments.objective.device.given()) share = arguments.objective.device.share(graph);
-  if (share && share->arena() <= 0) refuse_device(arguments, graph, *share);
+  std::optional<pipeline::DeviceAdvice> device;
+  if (const auto given = arguments.objective.device.given_memory())
+    device.emplace(pipeline::DeviceAdvice{pipeline::share_device(graph, *given), {}, {}});
+  if (device && device->share.arena() <= 0) refuse_device(arguments, graph, device->share);
   std::optional<solvers::Treewidth> treewidth;
   if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);
   pipeline::Task task =
@@ -137,31 +132,20 @@ int show_info(const InfoArguments& arguments) {
                      pipeline::info_page(problem, least, verdict ? verdict->by : std::nullopt, std::move(facts)));
   }
 
-  Json json = pipeline::info_json(task, info);
-  if (share) json["device"] = to_json(*share);
+  if (device && verdict->fits != true) advise(arguments, least, watch.rest(), *device);
+  const bool stopped = catch_interrupt();
+  const pipeline::DeviceAdvice* shown_device = device ? &*device : nullptr;
+  Json json = pipeline::info_json(task, info, shown_device, stopped);
+  Rows rows = pipeline::info_rows(task, info, shown_device);
   if (treewidth) {
     json["treewidth_upper"] = treewidth->decomposition.width;
     json["treewidth_lower"] = treewidth->lower;
     json["treewidth_by"] = treewidth->by;
     json["bags"] = treewidth->decomposition.bags.size();
+    rows.push_back({"treewidth", treewidth_text(*treewidth)});
   }
   const Explanation explanation(problem.graph, verdict && verdict->by ? &verdict->by->schedule : nullptr);
   explanation.add_to(json);
-  Rows rows = {{"graph", problem.name},
-               {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
-               {"resident", resident_text(pipeline::resident_bytes(problem.graph)) + "; beside the budget"},
-               {"baseline peak", baseline_peak_text(problem, task.alignment)},
-               {"baseline cost", baseline_cost_text(problem)},
-               {"lower bound", bytes_text(task.rounded.plan_bound())},
-               {"because", lower_bound_reason(problem)},
-               {"least budget known", pipeline::least_text(task, least)}};
-  if (treewidth) rows.push_back({"treewidth", treewidth_text(*treewidth)});
-  if (share) rows.push_back({"device", share_text(*share, share->arena())});
-  if (verdict) rows.push_back({"budget", bytes_text(*problem.budget) + ": " + verdict->text});
-  if (verdict && verdict->fits != false) rows.push_back({"cost in it", pipeline::cost_text(task, *verdict)});
-  if (share && verdict->fits != true) advise(arguments, *share, least, watch, json, rows);
-  const bool stopped = catch_interrupt();
-  json["interrupted"] = stopped;
   const bool failed = stopped || (verdict && verdict->fits != true);
   // What is known is shown, whatever the end.
   if (!failed || !arguments.console.json)

@@ -21,13 +21,16 @@ void add_peak_only(CLI::App& app, bool& peak_only) {
 
 pipeline::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
                                         const SolverArguments& search) const {
-  if (!budget.empty() && device.given())
-    throw core::InputError("--budget and --device-memory both say what the arena may have; drop one of them");
-  if (!max_cost.empty() && device.given())
-    throw core::InputError("--max-cost and --device-memory both limit the search; drop one of them");
-  pipeline::Request request{budget, max_cost, peak_only, alignment.given, search.solver};
-  if (device.given() && !peak_only) request.budget = std::to_string(device.budget(graph, name));
-  pipeline::Task task = pipeline::make_task(std::move(graph), name, request);
+  const pipeline::Request request{budget, max_cost, peak_only, alignment.given, search.solver, device.given_memory()};
+  const auto made = [&] {
+    try {
+      return pipeline::make_task(std::move(graph), name, request);
+    } catch (const pipeline::NoRoomError& error) {
+      throw Failure(kInfeasible, error.what(),
+                    {{"graph", name}, {"device", to_json(pipeline::DeviceAdvice{error.share, {}, {}})}});
+    }
+  };
+  pipeline::Task task = made();
   if (task.unaffordable()) {
     Json json = describe(task.problem);
     json["max_cost"] = or_null(task.max_cost);

@@ -91,51 +91,25 @@ void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
 
 // --- what is said of a plan ------------------------------------------------------------------------------------------
 
-struct Planned {
-  solvers::PlanSolution found;
-  double seconds = 0;
-  std::optional<std::int64_t> capacity;
+using pipeline::FoundPlan;
 
-  bool fits() const { return !capacity || found.plan.bytes <= *capacity; }
-  /// As to the capacity, whether or not the planner was told it.
-  solvers::Status status() const {
-    if (capacity && found.lower_bound > *capacity) return solvers::Status::infeasible;
-    if (!fits()) return solvers::Status::not_found;
-    return found.plan.bytes == found.lower_bound ? solvers::Status::optimal : solvers::Status::feasible;
-  }
-  /// In plain words.
-  std::string quality() const {
-    if (found.plan.bytes == found.lower_bound) return "proved least";
-    return fmt::format("at most {:.2f}% above the least, which is {} or more",
-                       increase_pct(found.plan.bytes, found.lower_bound), bytes_text(found.lower_bound));
-  }
-};
-
-Json describe_plan(const Planned& result) {
-  const core::Plan& plan = result.found.plan;
-  Json json;
-  json["status"] = solvers::to_string(result.status());
-  json["buffers"] = plan.buffers.size();
-  json["planned_bytes"] = plan.bytes;
-  json["proved_bytes"] = result.found.lower_bound;
-  json["gap_pct"] = increase_pct(plan.bytes, result.found.lower_bound);
-  json["lower_bound_bytes"] = plan.lower_bound;
-  json["fragmentation_pct"] = increase_pct(plan.bytes, plan.lower_bound);
-  json["alignment"] = plan.alignment;
-  json["seconds"] = result.seconds;
-  json["timed_out"] = result.found.timed_out;
-  return json;
+/// How good it is, in plain words.
+std::string quality(const FoundPlan& result) {
+  const solvers::PlanSolution& found = result.solution;
+  if (found.plan.bytes == found.lower_bound) return "proved least";
+  return fmt::format("at most {:.2f}% above the least, which is {} or more",
+                     increase_pct(found.plan.bytes, found.lower_bound), bytes_text(found.lower_bound));
 }
 
-Rows rows_of(const Planned& result) {
-  const core::Plan& plan = result.found.plan;
+Rows rows_of(const FoundPlan& result) {
+  const core::Plan& plan = result.solution.plan;
   Rows rows = {{"buffers", std::to_string(plan.buffers.size())},
-               {"planned", fmt::format("{}: {}", bytes_text(plan.bytes), result.quality())},
+               {"planned", fmt::format("{}: {}", bytes_text(plan.bytes), quality(result))},
                {"live at once", fmt::format("{}, {:.2f}% below", bytes_text(plan.lower_bound),
                                             0.0 - increase_pct(plan.lower_bound, plan.bytes))}};
   if (result.capacity) rows.push_back({"capacity", bytes_text(*result.capacity) + ": the plan fits"});
   rows.push_back(
-      {"searched", fmt::format("{:.2f} s{}", result.seconds, result.found.timed_out ? ", to the limit" : "")});
+      {"searched", fmt::format("{:.2f} s{}", result.seconds, result.solution.timed_out ? ", to the limit" : "")});
   return rows;
 }
 
@@ -146,8 +120,8 @@ Rows rows_of(const Planned& result) {
                 std::move(json));
 }
 
-pipeline::PlanVerdict verdict_of(const Planned& result) {
-  return {result.quality(), result.found.lower_bound, result.capacity, result.seconds};
+pipeline::PlanVerdict verdict_of(const FoundPlan& result) {
+  return {quality(result), result.solution.lower_bound, result.capacity, result.seconds};
 }
 
 /// What `work` returns; its time is shown meanwhile.
@@ -166,26 +140,21 @@ int plan_schedule(const PlanArguments& arguments) {
   const auto file = core::load_schedule(arguments.schedule, graph, {}, reading(arguments.schedule));
   options.limit = from_start(options.limit);
   const core::Stopwatch watch(options.limit);
-  Planned result{planned(arguments, "planning", [&] { return pipeline::checked_plan(graph, file.schedule, options); }),
-                 watch.seconds(),
-                 {}};
-  const core::Plan& plan = result.found.plan;
+  FoundPlan result{
+      planned(arguments, "planning", [&] { return pipeline::checked_plan(graph, file.schedule, options); }),
+      watch.seconds(),
+      {}};
+  const core::Plan& plan = result.solution.plan;
   if (!arguments.output.empty()) core::write_file(arguments.output, core::plan_to_json(graph, plan));
   if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
   if (!arguments.report.empty())
     core::write_file(arguments.report, pipeline::plan_page(graph, file.schedule, plan, verdict_of(result)));
 
-  const auto evaluation = core::evaluate(graph, file.schedule);
-  Json json = describe_plan(result);
-  json["graph"] = graph.name();
-  json["fingerprint"] = graph.fingerprint();
-  json["steps"] = file.schedule.length();
-  json["peak_bytes"] = evaluation.peak;
-  json["cost"] = evaluation.cost;
+  Json json = pipeline::plan_json(graph, file.schedule, result);
   if (catch_interrupt())
     fail_interrupted(plan, arguments.output.empty() ? arguments.csv : arguments.output, std::move(json));
   auto rows = rows_of(result);
-  rows.push_back({"peak of the schedule", bytes_text(evaluation.peak)});
+  rows.push_back({"peak of the schedule", bytes_text(core::evaluate(graph, file.schedule).peak)});
   arguments.console.print(json, format_table(rows));
   return kDone;
 }
@@ -213,7 +182,7 @@ int plan_csv(const PlanArguments& arguments) {
 
   const core::Stopwatch watch(options.limit);
   if (!arguments.minimize) options.capacity = space.capacity;
-  Planned result{
+  FoundPlan result{
       planned(arguments, "planning", [&] { return pipeline::checked_plan(specs, space.forbidden, options); }), 0,
       space.capacity};
   solvers::PlanConflict conflict;
@@ -229,14 +198,14 @@ int plan_csv(const PlanArguments& arguments) {
       options.limit = watch.rest();
       solvers::PlanSolution lowest =
           planned(arguments, "planning", [&] { return pipeline::checked_plan(specs, space.forbidden, options); });
-      lowest.lower_bound = std::max(lowest.lower_bound, result.found.lower_bound);
-      if (lowest.plan.bytes <= result.found.plan.bytes) result.found = std::move(lowest);
+      lowest.lower_bound = std::max(lowest.lower_bound, result.solution.lower_bound);
+      if (lowest.plan.bytes <= result.solution.plan.bytes) result.solution = std::move(lowest);
     }
   }
   result.seconds = watch.seconds();
 
-  const core::Plan& plan = result.found.plan;
-  Json json = describe_plan(result);
+  const core::Plan& plan = result.solution.plan;
+  Json json = pipeline::plan_json(result);
   json["capacity_bytes"] = or_null(space.capacity);
   json["fits"] = result.fits();
   std::vector<std::string> ids;
@@ -256,7 +225,7 @@ int plan_csv(const PlanArguments& arguments) {
                               core::input_name(arguments.buffers), bytes_text(*space.capacity),
                               plan.lower_bound > *space.capacity
                                   ? fmt::format("{} are live at once", bytes_text(plan.lower_bound))
-                                  : fmt::format("{} are needed", bytes_text(result.found.lower_bound)),
+                                  : fmt::format("{} are needed", bytes_text(result.solution.lower_bound)),
                               conflict_text(ids), bytes_text(plan.bytes)),
                   std::move(json));
   const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
@@ -273,7 +242,7 @@ int plan_csv(const PlanArguments& arguments) {
         fmt::format("found no plan of '{}' within {}, and none is excluded: the lower bound is {}; {} are known "
                     "to do",
                     core::input_name(arguments.buffers), bytes_text(*space.capacity),
-                    bytes_text(result.found.lower_bound), bytes_text(plan.bytes)),
+                    bytes_text(result.solution.lower_bound), bytes_text(plan.bytes)),
         std::move(json));
   arguments.console.print(json, format_table(rows_of(result)));
   return kDone;

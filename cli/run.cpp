@@ -26,7 +26,6 @@
 namespace cairn::cli {
 namespace {
 
-constexpr std::int64_t kGuardBytes = 256;
 // Of the time limit:
 constexpr double kMostToExecute = 0.5;  ///< what the search leaves to execute more than once
 constexpr double kMostToRead = 0.2;     ///< what reading takes where the baseline is executed before the search
@@ -46,7 +45,7 @@ struct RunArguments {
   solvers::PlanOptions plan_options(const core::Graph& executed) const {
     solvers::PlanOptions options;
     options.alignment = alignment.of(executed);
-    options.guard_bytes = sentinels ? kGuardBytes : 0;
+    options.guard_bytes = sentinels ? pipeline::kGuardBytes : 0;
     return options;
   }
 };
@@ -126,191 +125,6 @@ Choice search_choice(const pipeline::Task& task, const core::Graph& given, const
   auto decision =
       pipeline::decide_on(graph, arguments.search.solver, schedule, arguments.plan_options(graph), answer.plan);
   return {std::move(decision), std::move(answer)};
-}
-
-double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
-
-Json to_json(const pipeline::Closeness& closeness) {
-  return {{"outputs", closeness.outputs},
-          {"undecided", closeness.undecided},
-          {"worst_output", closeness.worst_output},
-          {"worst_error", closeness.worst_error},
-          {"allowed_error", closeness.worst_allowed},
-          {"passed", closeness.close}};
-}
-
-/// What was measured is null where nothing was executed.
-Json to_json(const core::Graph& graph, const pipeline::Decision& decision, const pipeline::Execution* execution) {
-  const runtime::StepReport report = execution != nullptr ? execution->report : runtime::StepReport();
-  const pipeline::Spread spread = execution != nullptr ? pipeline::spread_of(*execution) : pipeline::Spread();
-  const auto if_executed = [&](auto value) { return execution != nullptr ? Json(value) : Json(nullptr); };
-  return {{"peak_bytes", decision.evaluation.peak},
-          {"predicted_peak_bytes", decision.predicted_peak},
-          {"planned_bytes", decision.plan.bytes},
-          {"measured_peak_bytes", if_executed(report.measured_peak_bytes)},
-          {"live_peak_bytes", if_executed(report.live_peak_bytes)},
-          {"cost", decision.evaluation.cost},
-          {"predicted_seconds", or_null(pipeline::predicted_seconds(graph, decision))},
-          {"seconds", if_executed(report.seconds)},
-          {"seconds_min", if_executed(spread.least)},
-          {"seconds_max", if_executed(spread.most)},
-          {"executions", execution != nullptr ? execution->timings.size() : 0},
-          {"disturbed_executions", spread.disturbed},
-          {"op_seconds_sum", if_executed(std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0))},
-          {"steps", decision.schedule.length()},
-          {"recomputed", decision.evaluation.recomputed}};
-}
-
-/// Everything that a run is reported from.
-struct Run {
-  const RunArguments& arguments;
-  const pipeline::Task& task;
-  const pipeline::Problem& problem;
-  const pipeline::Backend& backend;
-  core::Precision precision;
-  const Choice& choice;
-  const pipeline::RunResult& result;
-};
-
-/// Where the costs come from that predict times.
-std::string predicted_by(const core::Graph& graph) {
-  const core::CostUnit& unit = graph.cost_unit();
-  if (!unit.source.empty()) return unit.source;
-  return unit.known() ? fmt::format("costs in {} of the graph's file", unit.name) : "costs of the graph's file";
-}
-
-Json to_json(const Run& run) {
-  const pipeline::Decision &decision = run.choice.decision, &baseline = run.result.baseline;
-  Json json = describe(run.problem);
-  json["solver"] = decision.solver;
-  if (const auto& answer = run.choice.answer) {
-    add_proof(json, run.task, *answer);
-    json["solve_seconds"] = answer->found.seconds;
-    json["solver_rounds"] = answer->rounds;
-  }
-  json["backend"] = run.backend.name();
-  json["device"] = run.backend.device();
-  json["threads"] = core::thread_count();
-  std::vector<std::string> notes = pipeline::notes_of(run.problem.graph, run.result);
-  if (const std::string note = run.backend.note(); !note.empty()) notes.insert(notes.begin(), note);
-  if (!notes.empty()) json["note"] = fmt::format("{}", fmt::join(notes, "; "));
-  json["kernels"] = pipeline::kernels_of(run.problem.graph);
-  json["synthetic_nodes"] = pipeline::synthetic_nodes(run.problem.graph);
-  json["precision"] = core::to_string(run.precision);
-  json["alignment"] = decision.plan.alignment;
-  json["guard_bytes"] = decision.guard_bytes;
-  json["predicted_by"] = predicted_by(run.problem.graph);
-  json["predicts_this_machine"] = pipeline::predicts(run.problem.graph, run.backend, run.precision);
-  json["timing"] = {{"text", pipeline::timing_text(run.result)},
-                    {"executions", run.result.scheduled_run.timings.size()},
-                    {"warm_ups", run.result.warmed_up ? 1 : 0},
-                    {"interleaved", run.result.interleaved}};
-  const auto& baseline_run = run.result.baseline_run;
-  json["baseline"] = to_json(run.problem.graph, baseline, baseline_run ? &*baseline_run : nullptr);
-  json["scheduled"] = to_json(run.problem.graph, decision, &run.result.scheduled_run);
-  json["scheduled"]["cost_increase_pct"] = increase_pct(decision.evaluation.cost, baseline.evaluation.cost);
-  json["scheduled"]["time_increase_pct"] =
-      baseline_run ? Json(percent_above(run.result.scheduled_run.report.seconds, baseline_run->report.seconds))
-                   : Json(nullptr);
-  json["loss"] = or_null(run.result.loss);
-  json["identical"] = or_null(run.result.identical());
-  json["compared"] = pipeline::compared_text(run.result.comparison);
-  json["outputs_compared"] = run.result.comparison.outputs;
-  json["digests_compared"] = run.result.comparison.digests();
-  json["bytes_compared"] = run.result.comparison.bytes;
-  json["host_check"] = run.result.host_check ? to_json(*run.result.host_check) : Json(nullptr);
-  return json;
-}
-
-std::string host_check_text(const pipeline::Closeness& check) {
-  const std::int64_t decided = check.outputs - check.undecided;
-  const std::string rest =
-      check.undecided > 0 ? fmt::format("; {} too sensitive to rounding to be compared", check.undecided) : "";
-  if (check.worst_output.empty()) return fmt::format("{} kept outputs have the host's bits{}\n", decided, rest);
-  return fmt::format("{} kept outputs agree with the host's; the worst, '{}', within {:.1e} (allowed {:.1e}){}\n",
-                     decided, check.worst_output, check.worst_error, check.worst_allowed, rest);
-}
-
-/// Empty where a note says why nothing was compared.
-std::string comparison_text(const pipeline::RunResult& result) {
-  if (!result.identical()) return "";
-  if (result.comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
-  return fmt::format("compared {}: identical\n", pipeline::compared_text(result.comparison));
-}
-
-/// "+8.7%" of two times.
-std::string percent_text(double before, double after) { return fmt::format("{:+.1f}%", percent_above(after, before)); }
-
-/// The prediction of costs that are times, of another machine than the one that executed.
-std::string prediction_text(const Run& run) {
-  const core::Graph& graph = run.problem.graph;
-  const auto before = pipeline::predicted_seconds(graph, run.result.baseline);
-  const auto after = pipeline::predicted_seconds(graph, run.choice.decision);
-  if (!before || pipeline::predicts(graph, run.backend, run.precision)) return "";
-  return fmt::format("predicted by the graph's costs: {}, then {} ({}); they are of another machine: {}\n",
-                     core::duration_text(*before), core::duration_text(*after), percent_text(*before, *after),
-                     predicted_by(graph));
-}
-
-std::string table(const Run& run) {
-  const pipeline::Decision &after = run.choice.decision, &before = run.result.baseline;
-  const auto& baseline_run = run.result.baseline_run;
-  const runtime::StepReport& after_run = run.result.scheduled_run.report;
-  Rows rows = {{"", "baseline", "schedule", "change"}};
-  const auto bytes = [&](const char* name, std::int64_t a, std::int64_t b) {
-    rows.push_back({name, core::format_bytes(a), core::format_bytes(b), fmt::format("{:+.1f}%", increase_pct(b, a))});
-  };
-  const auto times = [&](const char* name, double a, double b) {
-    rows.push_back({name, core::duration_text(a), core::duration_text(b), percent_text(a, b)});
-  };
-  bytes("predicted peak", before.predicted_peak, after.predicted_peak);
-  bytes("planned", before.plan.bytes, after.plan.bytes);
-  if (baseline_run) {
-    bytes("measured", baseline_run->report.measured_peak_bytes, after_run.measured_peak_bytes);
-  } else {
-    rows.push_back({"measured", "-", core::format_bytes(after_run.measured_peak_bytes), ""});
-  }
-  const core::Graph& graph = run.problem.graph;
-  const auto cost = [&](const pipeline::Decision& decision) {
-    return core::cost_text(decision.evaluation.cost, graph.cost_unit());
-  };
-  rows.push_back({"cost", cost(before), cost(after),
-                  fmt::format("{:+.2f}%", increase_pct(after.evaluation.cost, before.evaluation.cost))});
-  rows.push_back({"steps", std::to_string(before.schedule.length()), std::to_string(after.schedule.length()),
-                  fmt::format("{} recomputed", after.evaluation.recomputed)});
-  if (pipeline::predicts(graph, run.backend, run.precision))
-    times("predicted time", *pipeline::predicted_seconds(graph, before), *pipeline::predicted_seconds(graph, after));
-  if (baseline_run) {
-    times("time", baseline_run->report.seconds, after_run.seconds);
-  } else {
-    rows.push_back({"time", "-", core::duration_text(after_run.seconds), ""});
-  }
-  const auto range = [](const pipeline::Execution& execution) {
-    const pipeline::Spread spread = pipeline::spread_of(execution);
-    return fmt::format("{} to {}", core::duration_text(spread.least), core::duration_text(spread.most));
-  };
-  if (run.result.scheduled_run.timings.size() > 1)
-    rows.push_back({"from, to", baseline_run ? range(*baseline_run) : "-", range(run.result.scheduled_run), ""});
-
-  std::string text = fmt::format("{}: {} nodes, {} edges, on {} ({})\n", run.problem.name, graph.node_count(),
-                                 graph.edge_count(), run.backend.name(), run.backend.device());
-  if (run.problem.budget)
-    text += fmt::format("budget {}, solver {}; resident {} beside the budget\n", bytes_text(*run.problem.budget),
-                        after.solver, core::format_bytes(graph.resident_bytes()));
-  text += "\n" + format_table(rows, true) + "\n";
-  text += fmt::format("time: {}\n", pipeline::timing_text(run.result)) + prediction_text(run);
-  for (const std::string& note : pipeline::notes_of(graph, run.result)) text += note + "\n";
-  if (const auto& answer = run.choice.answer) {
-    text += fmt::format("the search ended after {:.2f} s, {}\n", answer->found.seconds,
-                        stop_text(answer->found.solution.stop));
-    text += fmt::format("{}\n", fmt::join(proof_row(run.task, *answer), ": "));
-  }
-  if (run.result.loss) text += fmt::format("loss {:.6g}\n", *run.result.loss);
-  if (after.guard_bytes > 0)
-    text +=
-        fmt::format("planned with guards; without them, as the budget counts, {}\n", bytes_text(after.budgeted_bytes));
-  if (run.result.host_check) text += host_check_text(*run.result.host_check);
-  return text + comparison_text(run.result);
 }
 
 /// Both executions of a run: a beginning before the search, the rest after it.
@@ -422,26 +236,18 @@ int run(const RunArguments& arguments) {
 
   if (!executing) executing.emplace(*backend, graph, arguments);
   const pipeline::RunResult result = executing->finish(decision);
-  const Run outcome{arguments, task, problem, *backend, graph.precision, choice, result};
-  Json json = to_json(outcome);
-  if (const auto& check = result.host_check; check && !check->close)
-    throw Failure(kDefect,
-                  fmt::format("output '{}' differs from the host's by {:.2e} of its norm, and rounding explains no "
-                              "more than {:.2e}; please report this",
-                              check->worst_output, check->worst_error, check->worst_allowed),
-                  std::move(json));
+  const pipeline::RunOutcome outcome{
+      task, *backend, graph.precision, decision, choice.answer ? &*choice.answer : nullptr, result};
+  Json json = pipeline::run_json(outcome);
   if (!arguments.trace.empty()) core::write_file(arguments.trace, pipeline::run_trace(problem.graph, decision, result));
   if (!arguments.report.empty())
     core::write_file(arguments.report, pipeline::run_page(problem, *backend, decision, result, choice.tradeoffs()));
-  const pipeline::Comparison& comparison = result.comparison;
-  if (result.identical() == false)
-    throw Failure(kDefect,
-                  fmt::format("{} of {} outputs differ from the baseline's, first '{}'; please report this",
-                              comparison.different.size(), comparison.outputs, comparison.different.front()),
-                  std::move(json));
+  if (const std::string defect = pipeline::defect_of(result); !defect.empty())
+    throw Failure(kDefect, defect, std::move(json));
   const Explanation explanation(problem.graph, &decision.schedule);
   explanation.add_to(json);
-  arguments.console.print(json, arguments.console.json ? "" : table(outcome) + explanation.text(arguments.explain));
+  arguments.console.print(
+      json, arguments.console.json ? "" : pipeline::run_table(outcome) + explanation.text(arguments.explain));
   return kDone;
 }
 

@@ -167,26 +167,16 @@ bool together(Processes& processes, const std::function<void()>& step) {
   return first_failed[0] < 0;
 }
 
-double share(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-/// Counted in thousands: "12,345,678".
-std::string count_text(std::int64_t count) {
-  std::string digits = std::to_string(count);
-  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return digits;
-}
-
 std::string progress_text(const pipeline::Problem& problem, const sim::SweepProgress& progress) {
   const bool bounded = progress.total > 0;
   const std::string best = progress.best
                                ? fmt::format("  best peak {} ({:+.1f}%)", core::format_bytes(progress.best->peak),
                                              increase_pct(progress.best->peak, problem.baseline.peak))
                                : "";
-  return fmt::format("{}{}{}  {:.3g}/s{}", bounded ? ProgressLine::bar(share(progress.done, progress.total)) : "",
-                     count_text(progress.done), bounded ? fmt::format(" of {}", count_text(progress.total)) : "",
-                     progress.per_second, best);
+  return fmt::format(
+      "{}{}{}  {:.3g}/s{}", bounded ? ProgressLine::bar(pipeline::fraction(progress.done, progress.total)) : "",
+      pipeline::count_text(progress.done), bounded ? fmt::format(" of {}", pipeline::count_text(progress.total)) : "",
+      progress.per_second, best);
 }
 
 pipeline::Swept sweep(const SimulateArguments& arguments, Setup& setup, Processes& processes) {
@@ -199,146 +189,6 @@ pipeline::Swept sweep(const SimulateArguments& arguments, Setup& setup, Processe
   return pipeline::sweep_file(setup.problem, *setup.simulator,
                               {arguments.schedules, arguments.on_bad_line == "skip", arguments.output},
                               setup.random.sweep.tally.options(), setup.options, processes);
-}
-
-/// Everything that a sweep is reported from.
-struct Outcome {
-  const SimulateArguments& arguments;
-  const pipeline::Problem& problem;
-  const sim::Simulator& simulator;
-  const pipeline::Swept& swept;
-  int ranks;
-
-  double per_second() const {
-    return static_cast<double>(swept.result.evaluated) / std::max(swept.result.seconds, 1e-9);
-  }
-};
-
-Json to_json(const sim::Entry& entry) {
-  return {{"index", entry.index}, {"peak_bytes", entry.peak}, {"cost", entry.cost}};
-}
-
-Json to_json(const std::vector<sim::Entry>& entries) {
-  Json list = Json::array();
-  for (const sim::Entry& entry : entries) list.push_back(to_json(entry));
-  return list;
-}
-
-Json to_json(const std::vector<pipeline::Remark>& remarks) {
-  Json list = Json::array();
-  for (const auto& [line, what] : remarks) list.push_back({{"line", line}, {"what", what}});
-  return list;
-}
-
-Json to_json(const pipeline::Histogram& histogram) {
-  if (histogram.counts.empty()) return nullptr;
-  return {{"from", histogram.from}, {"width", histogram.width}, {"counts", histogram.counts}};
-}
-
-/// One bar a row, the shown bins put together once more.
-std::string histogram_text(const pipeline::Histogram& histogram, std::int64_t valid) {
-  constexpr std::int64_t kRows = 12, kWidth = 40;
-  if (histogram.counts.empty()) return "";
-  const auto shown = static_cast<std::int64_t>(histogram.counts.size());
-  const std::int64_t together = (shown + kRows - 1) / kRows;
-  std::vector<std::int64_t> rows;
-  for (std::int64_t b = 0; b < shown; ++b) {
-    if (b % together == 0) rows.push_back(0);
-    rows.back() += histogram.counts[static_cast<std::size_t>(b)];
-  }
-  const std::int64_t most = *std::max_element(rows.begin(), rows.end());
-  Rows cells = {{"peak from", "candidates", ""}};
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto length = static_cast<std::size_t>(static_cast<double>(kWidth) * share(rows[row], most) + 0.5);
-    const std::int64_t begin = histogram.from + static_cast<std::int64_t>(row) * together * histogram.width;
-    cells.push_back({core::format_bytes(begin), fmt::format("{:5.1f}%", 100 * share(rows[row], valid)),
-                     rows[row] > 0 ? std::string(std::max<std::size_t>(1, length), '#') : ""});
-  }
-  return "\n" + format_table(cells, true);
-}
-
-Json to_json(const Outcome& outcome) {
-  const auto& [arguments, problem, simulator, swept, ranks] = outcome;
-  const sim::Tally& tally = swept.tally;
-  const sim::TallyCounts& counts = tally.counts();
-  const bool any = counts.valid > 0, random = arguments.is_random();
-  const auto if_any = [&](auto value) { return any ? Json(value) : Json(nullptr); };
-  Json json = describe(problem);
-  json["backend"] = simulator.backend();
-  json["device"] = simulator.device();
-  json["ranks"] = ranks;
-  json["source"] = random ? "random" : arguments.schedules;
-  json["seed"] = random ? Json(arguments.seed) : Json(nullptr);
-  json["moves"] = random ? Json(arguments.moves) : Json(nullptr);
-  json["candidates"] = tally.candidates();
-  json["valid"] = counts.valid;
-  json["invalid"] = counts.invalid;
-  json["invalid_candidates"] = to_json(swept.invalid);
-  json["bad_lines"] = swept.bad_lines;
-  json["bad"] = to_json(swept.bad);
-  json["seconds"] = swept.result.seconds;
-  json["candidates_per_second"] = outcome.per_second();
-  json["best"] = any ? to_json(tally.top().front()) : Json(nullptr);
-  json["top"] = to_json(tally.top());
-  json["pareto"] = to_json(tally.front());
-  json["mean_peak_bytes"] = if_any(tally.mean_peak());
-  json["mean_cost"] = if_any(tally.mean_cost());
-  json["least_cost"] = if_any(counts.least_cost);
-  json["most_cost"] = if_any(counts.most_cost);
-  Json quantiles;
-  for (const std::int32_t percent : pipeline::kPercents)
-    quantiles[fmt::format("p{}", percent)] = if_any(tally.quantile(percent));
-  json["quantiles"] = quantiles;
-  json["quantile_precision_bytes"] = tally.options().width() - 1;
-  json["histogram"] = to_json(pipeline::shown_histogram(tally));
-  json["within_budget"] = problem.budget ? Json(counts.within) : Json(nullptr);
-  json["within_budget_share"] = problem.budget ? Json(share(counts.within, counts.valid)) : Json(nullptr);
-  json["resumed_from"] = or_null(swept.resumed_from);
-  json["timed_out"] = swept.timed_out;
-  json["interrupted"] = swept.interrupted;
-  return json;
-}
-
-std::string table(const Outcome& outcome) {
-  const auto& [arguments, problem, simulator, swept, ranks] = outcome;
-  const sim::Tally& tally = swept.tally;
-  const sim::TallyCounts& counts = tally.counts();
-  const auto against_baseline = [&](std::int64_t peak) {
-    return fmt::format("{:.1f}% of the baseline's", 100 + increase_pct(peak, problem.baseline.peak));
-  };
-  Rows rows = {
-      {"graph",
-       fmt::format("{}: {} nodes, {} edges", problem.name, problem.graph.node_count(), problem.graph.edge_count())},
-      {"on", fmt::format("{} ({}){}", simulator.backend(), simulator.device(),
-                         ranks > 1 ? fmt::format(", {} processes", ranks) : "")},
-      {"candidates",
-       fmt::format("{} in {:.2f} s, {:.3g} a second{}{}", count_text(tally.candidates()), swept.result.seconds,
-                   outcome.per_second(),
-                   swept.resumed_from ? fmt::format(", {} of them before", count_text(*swept.resumed_from)) : "",
-                   swept.timed_out ? "; the time limit ended it" : "")}};
-  if (counts.invalid > 0) rows.push_back({"invalid", count_text(counts.invalid)});
-  for (const auto& [line, what] : swept.invalid) rows.push_back({"", fmt::format("line {}: {}", line, what)});
-  if (swept.bad_lines > 0) rows.push_back({"bad lines", count_text(swept.bad_lines)});
-  for (const auto& [line, what] : swept.bad) rows.push_back({"", fmt::format("line {}: {}", line, what)});
-  rows.push_back({"baseline", bytes_text(problem.baseline.peak)});
-  rows.push_back({"lower bound", bytes_text(problem.lower_bound)});
-  if (counts.valid == 0) return format_table(rows) + "no candidate is valid\n";
-  const sim::Entry& best = tally.top().front();
-  rows.push_back({"least peak", fmt::format("{}, {}, cost {} ({:+.2f}%), candidate {}", bytes_text(best.peak),
-                                            against_baseline(best.peak), cost_with_unit(problem, best.cost),
-                                            increase_pct(best.cost, problem.baseline.cost), best.index)});
-  rows.push_back({"mean peak", core::format_bytes(static_cast<std::int64_t>(tally.mean_peak()))});
-  for (const std::int32_t percent : {1, 50, 99, 100}) {
-    const std::int64_t peak = tally.quantile(percent);
-    rows.push_back({percent == 100 ? "most" : fmt::format("{}% up to", percent),
-                    fmt::format("{}, {}", core::format_bytes(peak), against_baseline(peak))});
-  }
-  if (problem.budget)
-    rows.push_back({"budget", fmt::format("{}: {} candidates within it ({:.3g}%)", bytes_text(*problem.budget),
-                                          count_text(counts.within), 100 * share(counts.within, counts.valid))});
-  rows.push_back(
-      {"Pareto set", fmt::format("{} of peak and cost", count_text(static_cast<std::int64_t>(tally.front().size())))});
-  return format_table(rows) + histogram_text(pipeline::shown_histogram(tally), counts.valid);
 }
 
 /// Writes and prints what rank 0 has.
@@ -357,14 +207,10 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
     core::write_file(arguments.best, core::schedule_to_json(problem.graph, swept.best, "simulate"));
   if (random && !arguments.output.empty())
     core::write_file(arguments.output, pipeline::random_csv(problem, setup.random.sweep.generator, tally));
-  const Outcome outcome{arguments, problem, *setup.simulator, swept, ranks};
-  const Json json = to_json(outcome);
-  if (!arguments.report.empty()) {
-    const std::string source =
-        random ? fmt::format("random schedules of seed {}, at most {} moves", arguments.seed, arguments.moves)
-               : "schedules of " + arguments.schedules;
-    core::write_file(arguments.report, pipeline::sweep_page(problem, swept, source, setup.simulator->device()));
-  }
+  pipeline::SweepOrigin origin{{}, arguments.schedules, setup.simulator->backend(), setup.simulator->device(), ranks};
+  if (random) origin.random = setup.random.sweep.generator;
+  const Json json = pipeline::sweep_json(problem, swept, origin);
+  if (!arguments.report.empty()) core::write_file(arguments.report, pipeline::sweep_page(problem, swept, origin));
   if (swept.interrupted)
     throw Failure(kInterrupted,
                   fmt::format("interrupted after {} candidates; {}", tally.candidates(),
@@ -373,7 +219,7 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
                                                 random ? "; with --checkpoint it could go on" : "")
                                   : fmt::format("the same command goes on from '{}'", arguments.checkpoint)),
                   json);
-  arguments.console.print(json, arguments.console.json ? "" : table(outcome));
+  arguments.console.print(json, arguments.console.json ? "" : pipeline::sweep_table(problem, swept, origin));
   return kDone;
 }
 

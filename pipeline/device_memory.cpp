@@ -31,11 +31,11 @@ ResidentBytes resident_bytes(const core::Graph& graph) {
   return bytes;
 }
 
-DeviceShare share_device(const core::Graph& graph, std::int64_t device_bytes, std::int64_t context_bytes) {
+DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device) {
   DeviceShare share;
-  share.device = device_bytes;
+  share.device = device.bytes;
   share.resident = resident_bytes(graph);
-  share.context = context_bytes;
+  share.context = device.context;
   if (has_ops(graph)) share.workspace = kWorkspaceBytes;
   return share;
 }
@@ -46,8 +46,9 @@ enum class Verdict : std::uint8_t { as_it_is, fits, proved_not, not_found };
 
 class BatchSearch {
  public:
-  BatchSearch(const GraphSource& source, const solvers::SolverInfo& solver, const LargestBatchOptions& options)
-      : source_(source), solver_(solver), options_(options), watch_(options.least.search.limit) {}
+  BatchSearch(const std::function<core::Graph(std::int64_t)>& build, const solvers::SolverInfo& solver,
+              const LargestBatchOptions& options)
+      : build_(build), solver_(solver), options_(options), watch_(options.least.search.limit) {}
 
   LargestBatch run() {
     std::int64_t low = 0, high = 1;
@@ -95,18 +96,12 @@ class BatchSearch {
     std::int64_t low = found_.as_it_is, high = above_as_it_is_;
     while (high - low > 1 && !watch_.passed()) {
       const std::int64_t middle = low + (high - low) / 2;
-      const core::Graph graph = build(middle);
+      const core::Graph graph = build_(middle);
       const std::int64_t budget = options_.budget(graph);
       const Problem problem(graph);
       (budget > 0 && baseline_fits(problem, problem.rounded_up(alignment_of(graph)), budget) ? low : high) = middle;
     }
     found_.as_it_is = low;
-  }
-
-  core::Graph build(std::int64_t batch) const {
-    GraphSource one = source_;
-    one.options.values["batch"] = batch;
-    return one.build();
   }
 
   std::int64_t alignment_of(const core::Graph& graph) const {
@@ -120,11 +115,11 @@ class BatchSearch {
   }
 
   Verdict ask(std::int64_t batch) {
-    core::Graph graph = build(batch);
+    core::Graph graph = build_(batch);
     const std::int64_t budget = options_.budget(graph);
     if (budget <= 0) return Verdict::proved_not;
     const std::int64_t alignment = alignment_of(graph);
-    const Problem problem(std::move(graph), std::to_string(budget), source_.name);
+    const Problem problem(std::move(graph), std::to_string(budget), "graph");
     const Problem rounded = problem.rounded_up(alignment);
     if (rounded.plan_bound() > budget) return Verdict::proved_not;
     LeastBudgetOptions least = options_.least;
@@ -139,7 +134,7 @@ class BatchSearch {
                                                                                     : Verdict::not_found;
   }
 
-  const GraphSource& source_;
+  const std::function<core::Graph(std::int64_t)>& build_;
   const solvers::SolverInfo& solver_;
   const LargestBatchOptions& options_;
   core::Stopwatch watch_;
@@ -149,9 +144,19 @@ class BatchSearch {
 
 }  // namespace
 
+LargestBatch find_largest_batch(const std::function<core::Graph(std::int64_t)>& build,
+                                const solvers::SolverInfo& solver, const LargestBatchOptions& options) {
+  return BatchSearch(build, solver, options).run();
+}
+
 LargestBatch find_largest_batch(const GraphSource& source, const solvers::SolverInfo& solver,
                                 const LargestBatchOptions& options) {
-  return BatchSearch(source, solver, options).run();
+  const auto build = [&](std::int64_t batch) {
+    GraphSource one = source;
+    one.options.values["batch"] = batch;
+    return one.build();
+  };
+  return find_largest_batch(build, solver, options);
 }
 
 }  // namespace cairn::pipeline

@@ -32,6 +32,12 @@ inline constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
 /// Most that libraries may take for one op (cuda/device.h): where the graph runs there, this is part of the arena.
 inline constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
+/// A device for a training step, in bytes.
+struct DeviceMemory {
+  std::int64_t bytes = 0;                ///< all of it
+  std::int64_t context = kContextBytes;  ///< of them, for the CUDA context and its code
+};
+
 /// How the memory of a device is divided.
 struct DeviceShare {
   std::int64_t device = 0;  ///< bytes in all
@@ -43,7 +49,7 @@ struct DeviceShare {
   /// What is left for the arena: the budget. 0 or less: nothing is.
   std::int64_t arena() const { return device - beside_arena(); }
 };
-DeviceShare share_device(const core::Graph& graph, std::int64_t device_bytes, std::int64_t context_bytes);
+DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);
 
 /// The largest batch of a model that fits.
 struct LargestBatch {
@@ -53,6 +59,13 @@ struct LargestBatch {
   bool refusal_proved = false;  ///< that none larger fits either, as far as a larger batch needs no less
   std::vector<std::int64_t> tried;
   bool timed_out = false;
+};
+
+/// A device for a graph, and what helps where it is too small.
+struct DeviceAdvice {
+  DeviceShare share;
+  std::optional<std::int64_t> least_memory;  ///< bytes: of a device that has just room for the least budget known
+  std::optional<LargestBatch> largest_batch;
 };
 
 struct LargestBatchOptions {
@@ -65,7 +78,11 @@ struct LargestBatchOptions {
 };
 
 /// Doubles the batch until it does not fit, and halves the gap then: O(log batch) searches for the least budget, most
-/// of which end at the first schedule that fits, or by the lower bound. `source` must be a model with a batch.
+/// of which end at the first schedule that fits, or by the lower bound. `build`: the graph of a batch; what it throws
+/// comes out.
+LargestBatch find_largest_batch(const std::function<core::Graph(std::int64_t batch)>& build,
+                                const solvers::SolverInfo& solver, const LargestBatchOptions& options);
+/// Of a model, which must have a batch.
 LargestBatch find_largest_batch(const GraphSource& source, const solvers::SolverInfo& solver,
                                 const LargestBatchOptions& options);
 

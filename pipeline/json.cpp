@@ -1,9 +1,17 @@
 #include "cairn/pipeline/internal/json.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <numeric>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cairn/core/cost_unit.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/threads.h"
+#include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/info.h"
 #include "cairn/pipeline/pareto.h"
@@ -51,12 +59,12 @@ Json curve_point_json(const Problem& problem, const CurvePoint& point, bool knee
           {"knee", knee}};
 }
 
-Json reached_json(const Problem& problem, const LeastBudget& by) {
+Json reached_json(const LeastBudget& by, std::int64_t baseline_cost) {
   const core::Evaluation& found = by.evaluation;
-  return {{"planned_bytes", by.bytes},
+  return {{"planned_bytes", by.plan ? Json(by.plan->bytes) : Json(nullptr)},
           {"peak_bytes", found.peak},
           {"cost", found.cost},
-          {"cost_increase_pct", increase_pct(found.cost, problem.baseline.cost)},
+          {"cost_increase_pct", increase_pct(found.cost, baseline_cost)},
           {"recomputed", found.recomputed},
           {"steps", by.schedule.length()}};
 }
@@ -68,7 +76,7 @@ void add_verdict(Json& json, const Problem& problem, const BudgetVerdict& verdic
   json["fits_with_solver"] = verdict.fits_with.empty() ? Json(nullptr) : Json(verdict.fits_with);
   json["verdict"] = verdict.text;
   json["means"] = verdict.means ? Json(to_string(*verdict.means)) : Json(nullptr);
-  json["within_budget"] = verdict.by ? reached_json(problem, *verdict.by) : Json(nullptr);
+  json["within_budget"] = verdict.by ? reached_json(*verdict.by, problem.baseline.cost) : Json(nullptr);
   json["recomputed"] = verdict.by ? Json(verdict.by->evaluation.recomputed) : Json(nullptr);
   json["cost_within_budget"] = verdict.by ? Json(verdict.by->evaluation.cost) : Json(nullptr);
   json["lower_bound_cost"] = bounded ? Json(verdict.cost_bound.value) : Json(nullptr);
@@ -76,7 +84,61 @@ void add_verdict(Json& json, const Problem& problem, const BudgetVerdict& verdic
   json["gap_pct"] = verdict.by ? Json(gap_pct(verdict.by->evaluation.cost, verdict.cost_bound)) : Json(nullptr);
 }
 
+Json entry_json(const sim::Entry& entry) {
+  return {{"index", entry.index}, {"peak_bytes", entry.peak}, {"cost", entry.cost}};
+}
+
+Json entries_json(const std::vector<sim::Entry>& entries) {
+  Json list = Json::array();
+  for (const sim::Entry& entry : entries) list.push_back(entry_json(entry));
+  return list;
+}
+
+Json remarks_json(const std::vector<Remark>& remarks) {
+  Json list = Json::array();
+  for (const auto& [line, what] : remarks) list.push_back({{"line", line}, {"what", what}});
+  return list;
+}
+
+Json histogram_json(const Histogram& histogram) {
+  if (histogram.counts.empty()) return nullptr;
+  return {{"from", histogram.from}, {"width", histogram.width}, {"counts", histogram.counts}};
+}
+
+/// What was measured is null where nothing was executed.
+Json executed_json(const core::Graph& graph, const Decision& decision, const Execution* execution) {
+  const runtime::StepReport report = execution != nullptr ? execution->report : runtime::StepReport();
+  const Spread spread = execution != nullptr ? spread_of(*execution) : Spread();
+  const auto if_executed = [&](auto value) { return execution != nullptr ? Json(value) : Json(nullptr); };
+  return {{"peak_bytes", decision.evaluation.peak},
+          {"predicted_peak_bytes", decision.predicted_peak},
+          {"planned_bytes", decision.plan.bytes},
+          {"measured_peak_bytes", if_executed(report.measured_peak_bytes)},
+          {"live_peak_bytes", if_executed(report.live_peak_bytes)},
+          {"cost", decision.evaluation.cost},
+          {"predicted_seconds", or_null(predicted_seconds(graph, decision))},
+          {"seconds", if_executed(report.seconds)},
+          {"seconds_min", if_executed(spread.least)},
+          {"seconds_max", if_executed(spread.most)},
+          {"executions", execution != nullptr ? execution->timings.size() : 0},
+          {"disturbed_executions", spread.disturbed},
+          {"op_seconds_sum", if_executed(std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0))},
+          {"steps", decision.schedule.length()},
+          {"recomputed", decision.evaluation.recomputed}};
+}
+
+Json closeness_json(const Closeness& closeness) {
+  return {{"outputs", closeness.outputs},
+          {"undecided", closeness.undecided},
+          {"worst_output", closeness.worst_output},
+          {"worst_error", closeness.worst_error},
+          {"allowed_error", closeness.worst_allowed},
+          {"passed", closeness.close}};
+}
+
 }  // namespace
+
+std::string json_text(const Json& object) { return object.dump(2, ' ', false, Json::error_handler_t::replace); }
 
 Json describe(const Problem& problem) {
   Json json;
@@ -188,18 +250,154 @@ Json to_json(const ResidentBytes& resident) {
           {"inputs", resident.inputs},   {"constants", resident.constants}, {"unlisted", resident.unlisted}};
 }
 
-Json info_json(const Task& task, const Info& info) {
+Json to_json(const LargestBatch& found) {
+  return {{"batch", found.batch},
+          {"batch_of_baseline", found.as_it_is},
+          {"refused", found.refused > 0 ? Json(found.refused) : Json(nullptr)},
+          {"refused_proved", found.refusal_proved},
+          {"timed_out", found.timed_out}};
+}
+
+Json to_json(const DeviceAdvice& device) {
+  Json json = {{"memory_bytes", device.share.device},
+               {"resident_bytes", device.share.resident.total()},
+               {"workspace_bytes", device.share.workspace},
+               {"context_bytes", device.share.context},
+               {"arena_bytes", device.share.arena()}};
+  if (device.least_memory) json["least_memory_bytes"] = *device.least_memory;
+  if (device.largest_batch) json["largest_batch"] = to_json(*device.largest_batch);
+  return json;
+}
+
+Json least_budget_json(const LeastBudget& least, std::int64_t baseline_cost) {
+  Json json = reached_json(least, baseline_cost);
+  json["proved"] = least.proved();
+  json["proved_scope"] = solvers::describe(least.bound.scope);
+  return json;
+}
+
+Json info_json(const Task& task, const Info& info, const DeviceAdvice* device, bool interrupted) {
   const Problem& problem = task.problem;
   Json json = describe(problem);
   json["alignment"] = task.alignment;
   json["lower_bound_planned_bytes"] = task.rounded.plan_bound();
   json["resident"] = to_json(resident_bytes(problem.graph));
   json["cost_at_least_budget"] = info.least.evaluation.cost;
-  json["least_budget"] = reached_json(problem, info.least);
-  json["least_budget"]["proved"] = info.least.proved();
-  json["least_budget"]["proved_scope"] = solvers::describe(info.least.bound.scope);
+  json["least_budget"] = least_budget_json(info.least, problem.baseline.cost);
   if (info.verdict) add_verdict(json, problem, *info.verdict);
   add_limits(json, problem, info.least);
+  if (device != nullptr) json["device"] = to_json(*device);
+  json["interrupted"] = interrupted;
+  return json;
+}
+
+Json plan_json(const FoundPlan& found) {
+  const core::Plan& plan = found.solution.plan;
+  return {{"status", solvers::to_string(found.status())},
+          {"buffers", plan.buffers.size()},
+          {"planned_bytes", plan.bytes},
+          {"proved_bytes", found.solution.lower_bound},
+          {"gap_pct", increase_pct(plan.bytes, found.solution.lower_bound)},
+          {"lower_bound_bytes", plan.lower_bound},
+          {"fragmentation_pct", increase_pct(plan.bytes, plan.lower_bound)},
+          {"alignment", plan.alignment},
+          {"seconds", found.seconds},
+          {"timed_out", found.solution.timed_out}};
+}
+
+Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const FoundPlan& found) {
+  const core::Evaluation evaluation = core::evaluate(graph, schedule);
+  Json json = plan_json(found);
+  json["graph"] = graph.name();
+  json["fingerprint"] = graph.fingerprint();
+  json["steps"] = schedule.length();
+  json["peak_bytes"] = evaluation.peak;
+  json["cost"] = evaluation.cost;
+  return json;
+}
+
+Json sweep_json(const Problem& problem, const Swept& swept, const SweepOrigin& origin) {
+  const sim::Tally& tally = swept.tally;
+  const sim::TallyCounts& counts = tally.counts();
+  const bool any = counts.valid > 0;
+  const auto if_any = [&](auto value) { return any ? Json(value) : Json(nullptr); };
+  Json json = describe(problem);
+  json["backend"] = origin.backend;
+  json["device"] = origin.device;
+  json["ranks"] = origin.ranks;
+  json["source"] = origin.source();
+  json["seed"] = origin.random ? Json(origin.random->seed) : Json(nullptr);
+  json["moves"] = origin.random ? Json(origin.random->moves) : Json(nullptr);
+  json["candidates"] = tally.candidates();
+  json["valid"] = counts.valid;
+  json["invalid"] = counts.invalid;
+  json["invalid_candidates"] = remarks_json(swept.invalid);
+  json["bad_lines"] = swept.bad_lines;
+  json["bad"] = remarks_json(swept.bad);
+  json["seconds"] = swept.result.seconds;
+  json["candidates_per_second"] = swept.per_second();
+  json["best"] = any ? entry_json(tally.top().front()) : Json(nullptr);
+  json["top"] = entries_json(tally.top());
+  json["pareto"] = entries_json(tally.front());
+  json["mean_peak_bytes"] = if_any(tally.mean_peak());
+  json["mean_cost"] = if_any(tally.mean_cost());
+  json["least_cost"] = if_any(counts.least_cost);
+  json["most_cost"] = if_any(counts.most_cost);
+  Json quantiles;
+  for (const std::int32_t percent : kPercents) quantiles[fmt::format("p{}", percent)] = if_any(tally.quantile(percent));
+  json["quantiles"] = quantiles;
+  json["quantile_precision_bytes"] = tally.options().width() - 1;
+  json["histogram"] = histogram_json(shown_histogram(tally));
+  json["within_budget"] = problem.budget ? Json(counts.within) : Json(nullptr);
+  json["within_budget_share"] = problem.budget ? Json(fraction(counts.within, counts.valid)) : Json(nullptr);
+  json["resumed_from"] = or_null(swept.resumed_from);
+  json["timed_out"] = swept.timed_out;
+  json["interrupted"] = swept.interrupted;
+  return json;
+}
+
+Json run_json(const RunOutcome& outcome) {
+  const auto& [task, backend, precision, decision, answer, result] = outcome;
+  const core::Graph& graph = task.problem.graph;
+  const Decision& baseline = result.baseline;
+  Json json = describe(task.problem);
+  json["solver"] = decision.solver;
+  if (answer != nullptr) {
+    add_proof(json, task, *answer);
+    json["solve_seconds"] = answer->found.seconds;
+    json["solver_rounds"] = answer->rounds;
+  }
+  json["backend"] = backend.name();
+  json["device"] = backend.device();
+  json["threads"] = core::thread_count();
+  std::vector<std::string> notes = notes_of(graph, result);
+  if (const std::string note = backend.note(); !note.empty()) notes.insert(notes.begin(), note);
+  if (!notes.empty()) json["note"] = fmt::format("{}", fmt::join(notes, "; "));
+  json["kernels"] = kernels_of(graph);
+  json["synthetic_nodes"] = synthetic_nodes(graph);
+  json["precision"] = core::to_string(precision);
+  json["alignment"] = decision.plan.alignment;
+  json["guard_bytes"] = decision.guard_bytes;
+  json["predicted_by"] = predicted_by(graph);
+  json["predicts_this_machine"] = predicts(graph, backend, precision);
+  json["timing"] = {{"text", timing_text(result)},
+                    {"executions", result.scheduled_run.timings.size()},
+                    {"warm_ups", result.warmed_up ? 1 : 0},
+                    {"interleaved", result.interleaved}};
+  const auto& baseline_run = result.baseline_run;
+  json["baseline"] = executed_json(graph, baseline, baseline_run ? &*baseline_run : nullptr);
+  json["scheduled"] = executed_json(graph, decision, &result.scheduled_run);
+  json["scheduled"]["cost_increase_pct"] = increase_pct(decision.evaluation.cost, baseline.evaluation.cost);
+  json["scheduled"]["time_increase_pct"] =
+      baseline_run ? Json(percent_above(result.scheduled_run.report.seconds, baseline_run->report.seconds))
+                   : Json(nullptr);
+  json["loss"] = or_null(result.loss);
+  json["identical"] = or_null(result.identical());
+  json["compared"] = compared_text(result.comparison);
+  json["outputs_compared"] = result.comparison.outputs;
+  json["digests_compared"] = result.comparison.digests();
+  json["bytes_compared"] = result.comparison.bytes;
+  json["host_check"] = result.host_check ? closeness_json(*result.host_check) : Json(nullptr);
   return json;
 }
 

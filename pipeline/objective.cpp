@@ -147,6 +147,39 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   return answer;
 }
 
+/// The least peak: of one long search and, where that proves nothing, of the search for the least budget after it.
+/// Either may be the better one; whoever drops the plan must not get a higher peak for it.
+Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
+  constexpr double kShare = 0.5;  // of the time; of a limit of work, each has the whole
+  if (solver.name != "auto") return search_peak(task, solver, search);
+  const core::Stopwatch watch(search.limit);
+  solvers::SolveOptions options = search;
+  options.limit.seconds *= kShare;
+  Answer answer = search_peak(task, solver, options);
+  solvers::Solution& solution = answer.found.solution;
+  if (!answer.success || solution.stop == solvers::Stop::proved || watch.interrupted()) return answer;
+  options.limit.seconds = watch.rest().seconds;
+  Task planned = task;
+  planned.objective = Objective::least_budget;
+  Answer other = search_least_budget(planned, solver, options);
+  const core::Schedule& schedule = other.found.solution.schedule;
+  const core::Evaluation found = core::evaluate(task.problem.graph, schedule);
+  solution.work += other.found.solution.work;
+  if (std::pair(found.peak, found.cost) < std::pair(solution.peak, solution.cost)) {
+    solution.schedule = schedule;
+    solution.peak = found.peak;
+    solution.cost = found.cost;
+    solution.best_seconds = answer.found.seconds + other.found.solution.best_seconds;
+    solution.least_peak = std::min(solution.least_peak, found.peak);
+    const std::int64_t bound = std::max(solution.peak_bound.value, task.problem.lower_bound);
+    if (found.peak <= bound) solution.status = solvers::Status::optimal;
+    answer.found.evaluation = found;
+    answer.plan = std::move(other.plan);
+  }
+  answer.found.seconds = watch.seconds();
+  return answer;
+}
+
 Answer search_knee(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                    const std::function<void(const CurveProgress&)>& progress) {
   CurveOptions options;
@@ -201,9 +234,10 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
         return search_plan(task, solver, search, known);
       case Objective::least_budget:
         return search_least_budget(task, solver, search);
+      case Objective::least_peak:
+        return search_least_peak(task, solver, search);
       case Objective::within_peak:
       case Objective::within_cost:
-      case Objective::least_peak:
         break;
     }
     return search_peak(task, solver, search);

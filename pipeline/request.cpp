@@ -9,6 +9,7 @@
 
 #include "cairn/core/cost_unit.h"
 #include "cairn/core/error.h"
+#include "cairn/pipeline/words.h"
 
 namespace cairn::pipeline {
 namespace {
@@ -44,10 +45,23 @@ Task make_task(core::Graph graph, std::string_view name, const Request& request)
   const bool least = request.budget == "min";
   if (!request.budget.empty() && !request.max_cost.empty())
     throw core::InputError("--budget and --max-cost both limit the search; drop one of them");
+  if (request.device && !request.budget.empty())
+    throw core::InputError("--budget and --device-memory both say what the arena may have; drop one of them");
+  if (request.device && !request.max_cost.empty())
+    throw core::InputError("--max-cost and --device-memory both limit the search; drop one of them");
   if (request.peak_only && request.budget.empty())
     throw core::InputError("--peak-only is about a --budget; give one, or drop it");
   const std::int64_t alignment = request.alignment > 0 ? request.alignment : default_alignment(graph);
-  Problem problem(std::move(graph), least ? "" : request.budget, name, request.peak_only ? 1 : alignment);
+  std::string budget = least ? "" : request.budget;
+  if (request.device) {
+    const DeviceShare share = share_device(graph, *request.device);
+    if (share.arena() <= 0)
+      throw NoRoomError(no_room_text(graph.name().empty() ? name : graph.name(), share) +
+                            "; take a smaller --batch, another --optimizer, or a larger device",
+                        share);
+    budget = std::to_string(share.arena());
+  }
+  Problem problem(std::move(graph), budget, name, request.peak_only ? 1 : alignment);
   Objective objective = Objective::least_peak;
   std::optional<std::int64_t> most;
   if (!request.max_cost.empty()) {

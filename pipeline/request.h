@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "cairn/core/error.h"
 #include "cairn/core/graph.h"
+#include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/objective.h"
 
 namespace cairn::pipeline {
@@ -16,9 +19,18 @@ struct Request {
   bool peak_only = false;       ///< the budget is on the peak of the schedule, whatever the height of its plan
   std::int64_t alignment = 0;   ///< of plans, in bytes; 0: default_alignment
   std::string solver = "auto";  ///< without budget and cost, `auto` looks for the knee, others for the least peak
+  std::optional<DeviceMemory> device = {};  ///< whose arena is the budget
 };
 
-/// `name`: for a graph that has none. Throws InputError. A task that is unaffordable() is not to be searched. O(n + m).
+/// A device that what is resident fills alone: no schedule fits.
+class NoRoomError : public core::Error {
+ public:
+  NoRoomError(const std::string& message, const DeviceShare& divided) : core::Error(message), share(divided) {}
+  DeviceShare share;
+};
+
+/// `name`: for a graph that has none. Throws InputError, and NoRoomError. A task that is unaffordable() is not to be
+/// searched. O(n + m).
 Task make_task(core::Graph graph, std::string_view name, const Request& request);
 
 /// "no schedule of 'g' costs 5 ns or less: ..." of a task that is unaffordable().

@@ -31,25 +31,23 @@ ReportTable numbers_of(const Problem& problem, const Decision& decision, const R
   const auto add = [&](std::string name, std::string from, std::string to, std::string change) {
     table.rows.push_back({{std::move(name), std::move(from), std::move(to), std::move(change)}});
   };
-  const auto bytes = [&](std::string name, std::int64_t from, std::int64_t to) {
-    add(std::move(name), core::format_bytes(from), core::format_bytes(to), html::change(from, to));
+  const auto bytes = [&](std::string name, std::optional<std::int64_t> from, std::int64_t to) {
+    add(std::move(name), from ? core::format_bytes(*from) : "", core::format_bytes(to),
+        from ? html::change(*from, to) : "");
   };
+  const runtime::StepReport* before = result.baseline_run ? &result.baseline_run->report : nullptr;
   bytes("predicted peak", baseline.predicted_peak, decision.predicted_peak);
   bytes("planned arena", baseline.plan.bytes, decision.plan.bytes);
-  const std::string measured = "measured high-water mark";
-  const auto milliseconds = [](double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); };
-  if (result.baseline_run) {
-    bytes(measured, result.baseline_run->report.measured_peak_bytes, after.measured_peak_bytes);
-  } else {
-    add(measured, "", core::format_bytes(after.measured_peak_bytes), "");
-  }
+  bytes("measured high-water mark", before != nullptr ? std::optional(before->measured_peak_bytes) : std::nullopt,
+        after.measured_peak_bytes);
   const std::int64_t from = baseline.evaluation.cost, to = decision.evaluation.cost;
   const std::string& source = problem.graph.cost_unit().source;
   add(source.empty() ? "cost" : fmt::format("cost ({})", source), html::cost_text(from, cost_unit),
       html::cost_text(to, cost_unit), html::change(from, to));
-  const double before = result.baseline_run ? result.baseline_run->report.seconds : 0;
-  add("time of a step, on this machine", result.baseline_run ? milliseconds(before) : "", milliseconds(after.seconds),
-      before > 0 ? fmt::format("\u00d7{:.2f}", after.seconds / before) : "");
+  const auto milliseconds = [](double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); };
+  add("time of a step, on this machine", before != nullptr ? milliseconds(before->seconds) : "",
+      milliseconds(after.seconds),
+      before != nullptr && before->seconds > 0 ? fmt::format("\u00d7{:.2f}", after.seconds / before->seconds) : "");
   add("ops executed", html::grouped(baseline.schedule.length()), html::grouped(decision.schedule.length()),
       html::change(baseline.schedule.length(), decision.schedule.length()));
   add("of them again", html::grouped(baseline.evaluation.recomputed), html::grouped(decision.evaluation.recomputed),
@@ -88,6 +86,24 @@ std::optional<double> predicted_seconds(const core::Graph& graph, const Decision
 
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision) {
   return graph.cost_unit().source == measured_on(backend, precision);
+}
+
+std::string predicted_by(const core::Graph& graph) {
+  const core::CostUnit& unit = graph.cost_unit();
+  if (!unit.source.empty()) return unit.source;
+  return unit.known() ? fmt::format("costs in {} of the graph's file", unit.name) : "costs of the graph's file";
+}
+
+std::string defect_of(const RunResult& result) {
+  if (const auto& check = result.host_check; check && !check->close)
+    return fmt::format(
+        "output '{}' differs from the host's by {:.2e} of its norm, and rounding explains no more than {:.2e}; please "
+        "report this",
+        check->worst_output, check->worst_error, check->worst_allowed);
+  const Comparison& comparison = result.comparison;
+  if (result.identical() != false) return "";
+  return fmt::format("{} of {} outputs differ from the baseline's, first '{}'; please report this",
+                     comparison.different.size(), comparison.outputs, comparison.different.front());
 }
 
 Spread spread_of(const Execution& execution) {

@@ -14,6 +14,7 @@
 #include "cairn/core/limit.h"
 #include "cairn/core/precision.h"
 #include "cairn/pipeline/backend.h"
+#include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/problem.h"
 #include "cairn/pipeline/solve.h"
 #include "cairn/solvers/common/solution.h"
@@ -57,6 +58,9 @@ Closeness check_with_host(const PreparedGraph& graph, const Execution& execution
 /// The value of the first kept loss, where the graph has one.
 std::optional<double> loss_of(const core::Graph& graph, const Execution& execution);
 
+/// Guards behind every buffer of an execution that checks them, in bytes.
+inline constexpr std::int64_t kGuardBytes = 256;
+
 /// Nodes of a graph without an op, which the synthetic kernel executes.
 std::int64_t synthetic_nodes(const core::Graph& graph);
 /// "real", "synthetic", or "mixed": the kernels that execute the graph.
@@ -96,11 +100,26 @@ struct RunResult {
   std::optional<Closeness> host_check;
 };
 
+/// A run with all that is reported of it.
+struct RunOutcome {
+  const Task& task;  ///< of the graph that was executed
+  const Backend& backend;
+  core::Precision precision;
+  const Decision& decision;
+  const Answer* answer;  ///< that it is from; nullptr: the schedule was given
+  const RunResult& result;
+};
+
+/// What Cairn must not let pass: outputs that are not the host's, or not the baseline's. Empty: there is none.
+std::string defect_of(const RunResult& result);
+
 /// The seconds of an execution that the costs of its graph predict: for the machine that they are of, which
 /// core::CostUnit::source names. None where they are no times.
 std::optional<double> predicted_seconds(const core::Graph& graph, const Decision& decision);
 /// Whether costs were measured on this backend in this precision, so that predictions and times are of one machine.
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision);
+/// Where the costs come from that predict times, in words.
+std::string predicted_by(const core::Graph& graph);
 
 /// Least and most of what was timed, and how many of the executions other work of the machine disturbed: those of
 /// runtime::disturbed that lost more than any wake-up takes.

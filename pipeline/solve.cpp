@@ -66,6 +66,12 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
   return found;
 }
 
+solvers::Status FoundPlan::status() const {
+  if (capacity && solution.lower_bound > *capacity) return solvers::Status::infeasible;
+  if (!fits()) return solvers::Status::not_found;
+  return solution.plan.bytes == solution.lower_bound ? solvers::Status::optimal : solvers::Status::feasible;
+}
+
 bool has_ops(const core::Graph& graph) {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.op(v) != nullptr) return true;

@@ -48,6 +48,17 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
                                    const std::vector<core::AddressRange>& forbidden,
                                    const solvers::PlanOptions& options);
 
+/// A plan that was searched, to be reported.
+struct FoundPlan {
+  solvers::PlanSolution solution;
+  double seconds = 0;  ///< of the search
+  std::optional<std::int64_t> capacity;
+
+  bool fits() const { return !capacity || solution.plan.bytes <= *capacity; }
+  /// As to the capacity, whether or not the planner was told it.
+  solvers::Status status() const;
+};
+
 /// Throws DefectError with what a check of a plan says; empty: it is right.
 void require_right(const std::string& defect);
 

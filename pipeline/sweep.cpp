@@ -258,13 +258,21 @@ Histogram shown_histogram(const sim::Tally& tally) {
   return shown;
 }
 
-std::string sweep_page(const Problem& problem, const Swept& swept, const std::string& source,
-                       const std::string& device) {
+double Swept::per_second() const { return static_cast<double>(result.evaluated) / std::max(result.seconds, 1e-9); }
+
+std::string SweepOrigin::source() const { return random ? "random" : file.empty() ? "given" : file; }
+
+std::string SweepOrigin::text() const {
+  if (random) return fmt::format("random schedules of seed {}, at most {} moves", random->seed, random->moves);
+  return file.empty() ? "given schedules" : "schedules of " + file;
+}
+
+std::string sweep_page(const Problem& problem, const Swept& swept, const SweepOrigin& origin) {
   const sim::Tally& tally = swept.tally;
   const sim::TallyCounts& counts = tally.counts();
   const std::int64_t baseline = problem.baseline.peak;
   Report page = html::of_graph("cairn simulate", problem.graph, problem.name);
-  page.summary += " \u00b7 " + source + (device.empty() ? "" : " \u00b7 " + device);
+  page.summary += " \u00b7 " + origin.text() + (origin.device.empty() ? "" : " \u00b7 " + origin.device);
   page.facts.push_back(
       {"Candidates", html::grouped(tally.candidates()), html::grouped(counts.valid) + " of them valid"});
   page.levels.push_back({"baseline", baseline, ReportLevel::Kind::baseline});

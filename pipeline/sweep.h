@@ -28,6 +28,21 @@ struct Swept {
   std::int64_t bad_lines = 0;
   std::vector<Remark> bad, invalid;  ///< the first few
   std::string failure;               ///< the line that ended it, in words
+
+  double per_second() const;  ///< candidates, in this run
+};
+
+/// Where the candidates of a sweep come from, and what evaluates them.
+struct SweepOrigin {
+  std::optional<sim::Generator> random;  ///< none: they are given
+  std::string file;                      ///< of those that are given; empty: they come from no file
+  std::string backend, device;           ///< of the simulator
+  int ranks = 1;
+
+  /// "random", the file, or "given".
+  std::string source() const;
+  /// "random schedules of seed 7, at most 2 moves", "schedules of lines.txt".
+  std::string text() const;
 };
 
 /// That of the problem's graph and budget, with so many of the best.
@@ -70,8 +85,7 @@ Histogram shown_histogram(const sim::Tally& tally);
 /// Quantiles that are shown.
 inline constexpr std::array<std::int32_t, 9> kPercents = {0, 1, 5, 25, 50, 75, 95, 99, 100};
 
-/// One self-contained HTML page (report/report.h). `source`: of the candidates, in words.
-std::string sweep_page(const Problem& problem, const Swept& swept, const std::string& source,
-                       const std::string& device);
+/// One self-contained HTML page (report/report.h).
+std::string sweep_page(const Problem& problem, const Swept& swept, const SweepOrigin& origin);
 
 }  // namespace cairn::pipeline

@@ -137,6 +137,54 @@ double increase_pct(std::int64_t value, std::int64_t base) {
   return 100.0 * static_cast<double>(value - base) / static_cast<double>(base);
 }
 
+double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
+
+double fraction(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string count_text(std::int64_t count) {
+  std::string digits = std::to_string(count);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string resident_text(const ResidentBytes& resident) {
+  std::string text = bytes_text(resident.total());
+  std::string_view before = ": ";
+  for (const auto& [name, bytes] : resident.parts()) {
+    if (name == "unlisted" && resident.parts().size() == 1) break;
+    text += fmt::format("{}{} {}", before, name, core::format_bytes(bytes));
+    before = ", ";
+  }
+  return text;
+}
+
+std::string share_text(const DeviceShare& share, std::int64_t arena_bytes) {
+  std::string text = fmt::format("resident {}", core::format_bytes(share.resident.total()));
+  if (share.workspace > 0) text += fmt::format(", workspace of libraries {}", core::format_bytes(share.workspace));
+  if (share.context > 0) text += fmt::format(", context {}", core::format_bytes(share.context));
+  if (arena_bytes > 0) text += fmt::format(", arena {}", core::format_bytes(arena_bytes));
+  return text + fmt::format(": {} in all", core::format_bytes(share.beside_arena() + arena_bytes));
+}
+
+std::string no_room_text(std::string_view name, const DeviceShare& share) {
+  return fmt::format("'{}' does not fit into --device-memory {}: {}", name, core::format_bytes(share.device),
+                     share_text(share, 0));
+}
+
+std::string batch_text(const LargestBatch& found) {
+  if (found.batch == 0)
+    return found.refusal_proved ? "none: 1 is proved too large"
+                                : "none found: no schedule of a batch of 1 that fits was found in time";
+  const std::string without =
+      found.as_it_is == found.batch ? "as it is" : fmt::format("{} without Cairn", found.as_it_is);
+  const std::string above = found.refused == 0     ? ""
+                            : found.refusal_proved ? fmt::format("; {} is proved too large", found.refused)
+                                                   : fmt::format("; no schedule was found for {}", found.refused);
+  return fmt::format("{} ({}){}{}", found.batch, without, above, found.timed_out ? "; the time ended the search" : "");
+}
+
 std::string lower_bound_reason(const Problem& problem) {
   return reason_of(problem.graph, core::explain_peak_lower_bound(problem.graph), problem.lower_bound);
 }

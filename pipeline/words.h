@@ -5,10 +5,14 @@
 #include <string_view>
 #include <vector>
 
+#include "cairn/pipeline/device_memory.h"
+#include "cairn/pipeline/info.h"
 #include "cairn/pipeline/least_budget.h"
 #include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/pareto.h"
 #include "cairn/pipeline/problem.h"
+#include "cairn/pipeline/run.h"
+#include "cairn/pipeline/sweep.h"
 #include "cairn/solvers/common/bound.h"
 #include "cairn/solvers/registry.h"
 
@@ -37,6 +41,12 @@ std::string baseline_peak_text(const Problem& problem, std::int64_t alignment);
 double share_pct(const Problem& problem, std::int64_t bytes);
 /// 100 * (value - base) / base; 0 where base is 0.
 double increase_pct(std::int64_t value, std::int64_t base);
+/// The same of seconds.
+double percent_above(double value, double base);
+/// part / whole; 0 where whole is 0.
+double fraction(std::int64_t part, std::int64_t whole);
+/// Counted in thousands: "12,345,678".
+std::string count_text(std::int64_t count);
 
 // --- bounds ---
 
@@ -70,6 +80,25 @@ std::string answer_table(const Task& task, std::string_view solver, const Answer
 
 /// What `cairn pareto` prints of a curve, whose plans have that alignment.
 std::string curve_table(const Problem& problem, std::int64_t alignment, const Curve& curve);
+
+/// What `cairn info` prints of a graph and a budget. `device`: nullptr where none was named.
+Rows info_rows(const Task& task, const Info& info, const DeviceAdvice* device);
+
+/// What `cairn run` prints of a run.
+std::string run_table(const RunOutcome& outcome);
+
+/// What `cairn simulate` prints of a sweep.
+std::string sweep_table(const Problem& problem, const Swept& swept, const SweepOrigin& origin);
+
+// --- devices ---
+
+/// "1.20 GiB (1288490188 bytes): weights 400.00 MiB, ...".
+std::string resident_text(const ResidentBytes& resident);
+/// How the device's memory is divided when the arena has that many bytes.
+std::string share_text(const DeviceShare& share, std::int64_t arena_bytes);
+/// That the device has no room for an arena at all.
+std::string no_room_text(std::string_view name, const DeviceShare& share);
+std::string batch_text(const LargestBatch& found);
 
 // --- where there is none ---
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "cairn/pipeline/device_memory.h"
@@ -10,6 +11,8 @@
 #include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/pareto.h"
 #include "cairn/pipeline/problem.h"
+#include "cairn/pipeline/run.h"
+#include "cairn/pipeline/sweep.h"
 
 /// What `--json` prints, and Python's to_json() returns.
 namespace cairn::pipeline {
@@ -21,6 +24,9 @@ template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
+
+/// As it is printed; bytes that are no UTF-8 are replaced.
+std::string json_text(const Json& object);
 
 /// The keys that `info`, `solve`, `run` and `simulate` have in common.
 Json describe(const Problem& problem);
@@ -35,8 +41,22 @@ Json answer_json(const Task& task, std::string_view solver, const Answer& answer
 /// All that `cairn pareto` says of a curve, whose plans have that alignment.
 Json curve_json(const Problem& problem, std::string_view solver, std::int64_t alignment, const Curve& curve,
                 bool interrupted);
+/// The object `least_budget` of `cairn info`. `baseline_cost`: of the graph's input order.
+Json least_budget_json(const LeastBudget& least, std::int64_t baseline_cost);
 Json to_json(const ResidentBytes& resident);
-/// All that `cairn info` says of a graph and a budget but Explanation's keys and those of devices and decompositions.
-Json info_json(const Task& task, const Info& info);
+Json to_json(const LargestBatch& found);
+/// What it takes, how it is divided and, where those are known, the least device and the largest batch.
+Json to_json(const DeviceAdvice& device);
+/// All that `cairn info` says of a graph and a budget but Explanation's keys and those of decompositions. `device`:
+/// nullptr where none was named.
+Json info_json(const Task& task, const Info& info, const DeviceAdvice* device, bool interrupted);
+/// All that `cairn plan` says of a schedule's plan.
+Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const FoundPlan& found);
+/// The part of it that holds for free-standing buffers as well.
+Json plan_json(const FoundPlan& found);
+/// All that `cairn simulate` says.
+Json sweep_json(const Problem& problem, const Swept& swept, const SweepOrigin& origin);
+/// All that `cairn run` says but Explanation's keys.
+Json run_json(const RunOutcome& outcome);
 
 }  // namespace cairn::pipeline

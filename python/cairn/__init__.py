@@ -9,11 +9,12 @@ budget.
 Bytes are ints. Names and defaults are those of the command `cairn`.
 """
 
-from ._api import (info, least_budget, pareto, plan, read_graph, read_plan, read_schedule, run, simulate, solve, write_plan,
-                   write_schedule)
-from ._cairn import (Answer, Curve, CurvePoint, Evaluation, Executed, Graph, GraphBuilder, Info, LeastBudget, Plan, RunResult,
-                     Schedule, Sweep, __version__, baseline_schedule, check_plan, evaluate, format_bytes, lifetimes,
-                     parse_graph, parse_plan, parse_schedule, profile, set_thread_count, solvers, thread_count)
+from ._api import (info, largest_batch, least_budget, pareto, plan, read_graph, read_plan, read_schedule, run, simulate,
+                   solve, write_plan, write_schedule)
+from ._cairn import (Answer, Curve, CurvePoint, DeviceShare, Evaluation, Executed, FoundPlan, Graph, GraphBuilder, Info,
+                     LargestBatch, LeastBudget, Plan, RunResult, Schedule, Sweep, __version__, baseline_schedule,
+                     check_plan, evaluate, format_bytes, lifetimes, parse_graph, parse_plan, parse_schedule, profile,
+                     set_thread_count, solvers, thread_count)
 from ._errors import (DefectError, DeviceError, Error, InfeasibleError, InputError, Interrupted, NoScheduleError,
                       NotFoundError)
 from ._networkx import from_networkx, to_networkx

@@ -9,7 +9,8 @@ import re
 from typing import Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _cairn
-from ._cairn import Answer, Curve, Graph, Info, LeastBudget, Plan, RunResult, Schedule, Sweep
+from ._cairn import (Answer, Curve, FoundPlan, Graph, Info, LargestBatch, LeastBudget, Plan, RunResult, Schedule,
+                     Sweep)
 from ._errors import InputError
 
 Steps = Union[Schedule, Sequence[int]]
@@ -86,11 +87,33 @@ def _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences
                                   max_occurrences=max_occurrences or 0, options=dict(options or {}))
 
 
+def _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory):
+    if context_memory is not None and device_memory is None:
+        raise InputError("context_memory= is a part of device_memory=; give that too")
+    if device_memory is not None and budget is not None:
+        raise InputError("budget= and device_memory= both say what the arena may have; drop one of them")
+    return _cairn.Request(
+        budget=_budget_text(budget), max_cost=_cost_text(max_cost), peak_only=peak_only,
+        alignment=_alignment(alignment), solver=solver,
+        device_memory=None if device_memory is None else _size(device_memory, "device_memory"),
+        context_memory=None if context_memory is None
+        else 0 if context_memory in (0, "0") else _size(context_memory, "context_memory"))
+
+
+def _size(value: Bytes, name: str) -> int:
+    """A size above 0."""
+    size = _bytes(value, name)
+    if size < 1:
+        raise InputError(f"{name} {size} must be above 0; give bytes (2000000) or a size (8GiB, 500MB)")
+    return size
+
+
 def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
           time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
           max_cost: Union[int, str, None] = None, peak_only: bool = False, alignment: Optional[int] = None,
           order: str = "free", max_occurrences: Optional[int] = None, start: Optional[Steps] = None,
           options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
+          device_memory: Optional[Bytes] = None, context_memory: Optional[Bytes] = None,
           threads: Optional[int] = None, progress: Optional[Progress] = None) -> Answer:
     """A schedule of the graph under a memory budget, with its plan.
 
@@ -106,6 +129,9 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
     start           a schedule to start from; where it fits, the answer is at least as good.
     options         the solver's own, as `cairn solvers` lists them: {"k": 12}.
     memory          for tables and states of exact solvers; "2GiB" unless given.
+    device_memory   in place of a budget, all memory of a device, "24GiB": the budget is what resident tensors,
+                    libraries and the context leave of it.
+    context_memory  of device_memory, for the CUDA context and its code; "512MiB" unless given.
     threads         meanwhile, for the whole process.
     progress        called as progress(peak, cost, seconds) of the best so far; returning False ends the search, and
                     what it raises comes out.
@@ -113,8 +139,7 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
     Raises InfeasibleError or NotFoundError, both with lower_bound and least_budget, where there is no answer, and
     Interrupted, with the best schedule so far, on Ctrl-C.
     """
-    request = _cairn.Request(budget=_budget_text(budget), max_cost=_cost_text(max_cost), peak_only=peak_only,
-                             alignment=_alignment(alignment), solver=solver)
+    request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     with _threads(threads):
         return _cairn.solve(graph, request, search, start, progress)
@@ -129,7 +154,7 @@ def _alignment(alignment: Optional[int]) -> int:
 
 
 def plan(graph: Graph, schedule: Steps, *, alignment: Optional[int] = 1, time_limit: Optional[Seconds] = None,
-         work_limit: Optional[int] = None, capacity: Optional[Bytes] = None) -> Plan:
+         work_limit: Optional[int] = None, capacity: Optional[Bytes] = None) -> FoundPlan:
     """An address for every tensor of a schedule.
 
     alignment   bytes that sizes and offsets are multiples of; None: 256 where nodes have ops, else 1.
@@ -182,16 +207,44 @@ def least_budget(graph: Graph, *, solver: str = "auto", time_limit: Optional[Sec
 def info(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto", time_limit: Optional[Seconds] = None,
          work_limit: Optional[int] = None, seed: int = 0, alignment: Optional[int] = None, order: str = "free",
          max_occurrences: Optional[int] = None, options: Optional[Mapping[str, int]] = None,
-         memory: Optional[Bytes] = None, threads: Optional[int] = None, progress: Optional[Progress] = None) -> Info:
+         memory: Optional[Bytes] = None, device_memory: Optional[Bytes] = None,
+         context_memory: Optional[Bytes] = None, build: Optional[Callable[[int], Graph]] = None,
+         threads: Optional[int] = None, progress: Optional[Progress] = None) -> Info:
     """What a graph needs: its least budget and, of a budget, whether it can be met, by which means and for what cost.
 
-    Arguments are those of solve. A budget that cannot be met is no error here: see Info.fits and Info.verdict.
+    device_memory  in place of a budget, all memory of a device, "24GiB"; see Info.device
+    build          where the graph does not fit that device, finds the largest batch that does, Info.largest_batch:
+                   a function from a batch to its graph, as lambda batch: cairn.models.build("gpt2", batch=batch)
+
+    Other arguments are those of solve. A budget that cannot be met is no error here: see Info.fits and Info.verdict. A
+    device that what is resident fills alone is an InfeasibleError.
     """
-    request = _cairn.Request(budget=_budget_text(budget), max_cost="", peak_only=False, alignment=_alignment(alignment),
-                             solver=solver)
+    request = _request(budget, None, False, alignment, solver, device_memory, context_memory)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     with _threads(threads):
-        return _cairn.info(graph, request, search, progress)
+        return _cairn.info(graph, request, search, build, progress)
+
+
+def largest_batch(build: Callable[[int], Graph], budget: Optional[Bytes] = None, *,
+                  device_memory: Optional[Bytes] = None, context_memory: Optional[Bytes] = None, solver: str = "auto",
+                  time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
+                  alignment: Optional[int] = None, order: str = "free", max_occurrences: Optional[int] = None,
+                  options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
+                  threads: Optional[int] = None) -> LargestBatch:
+    """The largest batch that fits a device, or a budget in bytes, as the command's --batch auto finds it.
+
+    build  a function from a batch to its graph, as lambda batch: cairn.models.build("gpt2", batch=batch)
+
+    Other arguments are those of solve. Where not even a batch of 1 fits, that is an InfeasibleError or NotFoundError.
+    """
+    if budget is None and device_memory is None:
+        raise InputError("largest_batch needs device_memory=, or a budget= in bytes, as '8GiB'")
+    if budget is not None:
+        budget = _size(budget, "budget")
+    request = _request(budget, None, False, alignment, solver, device_memory, context_memory)
+    search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
+    with _threads(threads):
+        return _cairn.largest_batch(build, request, search)
 
 
 def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, random: Optional[int] = None,
@@ -217,7 +270,8 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Step
         work_limit: Optional[int] = None, seed: int = 0, max_cost: Union[int, str, None] = None,
         peak_only: bool = False, alignment: Optional[int] = None, order: str = "free",
         max_occurrences: Optional[int] = None, options: Optional[Mapping[str, int]] = None,
-        memory: Optional[Bytes] = None, repeats: Optional[int] = None, poison: bool = False, sentinels: bool = False,
+        memory: Optional[Bytes] = None, device_memory: Optional[Bytes] = None,
+        context_memory: Optional[Bytes] = None, repeats: Optional[int] = None, poison: bool = False, sentinels: bool = False,
         check: bool = False, threads: Optional[int] = None, progress: Optional[Progress] = None) -> RunResult:
     """Executes a graph under a memory budget, from one arena, beside its baseline, and compares the two bit by bit.
 
@@ -231,8 +285,7 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Step
 
     Other arguments are those of solve. Nodes without an op run a synthetic kernel, which makes their memory real.
     """
-    request = _cairn.Request(budget=_budget_text(budget), max_cost=_cost_text(max_cost), peak_only=peak_only,
-                             alignment=_alignment(alignment), solver=solver)
+    request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     if repeats is not None and repeats < 1:
         raise InputError(f"repeats must be at least 1, not {repeats}")

@@ -3,7 +3,7 @@
 import re
 
 _OPTION = re.compile(r"--(?P<name>[a-z][a-z-]*)(?: (?<=(?:solver|ackend) )(?P<word>(?!or\b|and\b)[a-z][\w-]*)|"
-                     r" '(?P<text>[^']*)'| (?P<number>\d[\w.%]*))?")
+                     r" '(?P<text>[^']*)'| (?P<number>\d[\w.%]*(?: (?:[KMGTP]iB|bytes)\b)?))?")
 
 
 def in_python(message):

@@ -90,7 +90,7 @@ void finish_search(Call& call, Answer& answered, const solvers::Scope& asked) {
   nb::dict attributes;
   attributes["lower_bound"] = pipeline::problem_of_failure(answered.task, answered.answer).lower_bound;
   attributes["least_budget"] = answered.least.bytes;
-  attributes["least"] = nb::cast(answered.least, nb::rv_policy::copy);
+  attributes["least"] = nb::cast(LeastBudget{answered.least, answered.task.problem.baseline.cost});
   attributes["scope"] = solvers::describe(infeasible ? solution.peak_bound.scope : solution.scope);
   const std::string message = pipeline::failure_text(answered.task, solvers::find_solver(answered.solver), asked,
                                                      answered.answer, answered.least, ", or ask for --peak-only");
@@ -127,23 +127,31 @@ std::string repr(const Answer& a) {
 }  // namespace
 
 void bind_answer(nb::module_& module) {
-  nb::class_<pipeline::LeastBudget>(module, "LeastBudget", "A budget that is known to be met, with what meets it.")
-      .def_ro("bytes", &pipeline::LeastBudget::bytes)
-      .def_prop_ro("solver", [](const pipeline::LeastBudget& l) { return std::string(l.solver); })
-      .def_ro("schedule", &pipeline::LeastBudget::schedule)
-      .def_ro("plan", &pipeline::LeastBudget::plan)
-      .def_prop_ro("peak", [](const pipeline::LeastBudget& l) { return l.evaluation.peak; })
-      .def_prop_ro("cost", [](const pipeline::LeastBudget& l) { return l.evaluation.cost; })
-      .def_prop_ro("recomputed", [](const pipeline::LeastBudget& l) { return l.evaluation.recomputed; })
+  nb::class_<LeastBudget>(module, "LeastBudget", "A budget that is known to be met, with what meets it.")
+      .def_prop_ro("bytes", [](const LeastBudget& l) { return l.of.bytes; })
+      .def_prop_ro("solver", [](const LeastBudget& l) { return std::string(l.of.solver); })
       .def_prop_ro(
-          "lower_bound", [](const pipeline::LeastBudget& l) { return l.bound.value; },
-          "No schedule of `scope` has less.")
-      .def_prop_ro("scope", [](const pipeline::LeastBudget& l) { return solvers::describe(l.bound.scope); })
-      .def_prop_ro("proved", &pipeline::LeastBudget::proved, "That it is the least there is, in `scope`.")
-      .def_ro("seconds", &pipeline::LeastBudget::seconds)
-      .def("__repr__", [](const pipeline::LeastBudget& l) {
-        return fmt::format("<cairn.LeastBudget {} bytes with solver {}{}>", l.bytes, l.solver,
-                           l.proved() ? ", proved least" : "");
+          "schedule", [](const LeastBudget& l) -> const core::Schedule& { return l.of.schedule; },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro(
+          "plan", [](const LeastBudget& l) { return l.of.plan ? &*l.of.plan : nullptr; },
+          nb::rv_policy::reference_internal, nb::sig("def plan(self) -> Plan | None"))
+      .def_prop_ro("peak", [](const LeastBudget& l) { return l.of.evaluation.peak; })
+      .def_prop_ro("cost", [](const LeastBudget& l) { return l.of.evaluation.cost; })
+      .def_prop_ro("recomputed", [](const LeastBudget& l) { return l.of.evaluation.recomputed; })
+      .def_prop_ro(
+          "lower_bound", [](const LeastBudget& l) { return l.of.bound.value; }, "No schedule of `scope` has less.")
+      .def_prop_ro("scope", [](const LeastBudget& l) { return solvers::describe(l.of.bound.scope); })
+      .def_prop_ro(
+          "proved", [](const LeastBudget& l) { return l.of.proved(); }, "That it is the least there is, in `scope`.")
+      .def_prop_ro("seconds", [](const LeastBudget& l) { return l.of.seconds; })
+      .def(
+          "to_json",
+          [](const LeastBudget& l) { return pipeline::json_text(pipeline::least_budget_json(l.of, l.baseline_cost)); },
+          "The object `least_budget` of `cairn info --json`, as text.")
+      .def("__repr__", [](const LeastBudget& l) {
+        return fmt::format("<cairn.LeastBudget {} bytes with solver {}{}>", l.of.bytes, l.of.solver,
+                           l.of.proved() ? ", proved least" : "");
       });
 
   nb::class_<SearchArguments>(module, "SearchArguments")
@@ -161,11 +169,13 @@ void bind_answer(nb::module_& module) {
       .def(
           "__init__",
           [](pipeline::Request* self, std::string budget, std::string max_cost, bool peak_only, std::int64_t alignment,
-             std::string solver) {
+             std::string solver, std::optional<std::int64_t> device_memory, std::optional<std::int64_t> context) {
             new (self)
                 pipeline::Request{std::move(budget), std::move(max_cost), peak_only, alignment, std::move(solver)};
+            if (device_memory) self->device = {*device_memory, context.value_or(pipeline::kContextBytes)};
           },
-          "budget"_a, "max_cost"_a, "peak_only"_a, "alignment"_a, "solver"_a);
+          "budget"_a, "max_cost"_a, "peak_only"_a, "alignment"_a, "solver"_a, "device_memory"_a.none(),
+          "context_memory"_a.none());
 
   nb::class_<Answer>(module, "Answer", "The best schedule that was found, what is promised of it, and how good it is.")
       .def_prop_ro("graph", [](const Answer& a) { return a.task.problem.graph; })
@@ -219,7 +229,11 @@ void bind_answer(nb::module_& module) {
           "work", [](const Answer& a) { return a.answer.found.solution.work; }, "The unit of work_limit.")
       .def_prop_ro("seconds", [](const Answer& a) { return a.answer.found.seconds; })
       .def_prop_ro(
-          "least_budget", [](const Answer& a) { return a.least; }, "The least budget known to be met.")
+          "least_budget",
+          [](const Answer& a) {
+            return LeastBudget{a.least, a.task.problem.baseline.cost};
+          },
+          "The least budget known to be met.")
       .def_prop_ro("interrupted", [](const Answer& a) { return a.interrupted; })
       .def(
           "to_json",
@@ -227,7 +241,7 @@ void bind_answer(nb::module_& module) {
             pipeline::Json json = pipeline::answer_json(a.task, a.solver, a.answer, a.least, a.interrupted);
             if (a.answer.success)
               pipeline::Explanation(a.task.problem.graph, &a.answer.found.solution.schedule).add_to(json);
-            return json.dump(2, ' ', false, pipeline::Json::error_handler_t::replace);
+            return pipeline::json_text(json);
           },
           "The object that `cairn solve --json` prints, as text.")
       .def("__str__",

@@ -16,6 +16,12 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
+/// What Python calls a LeastBudget.
+struct LeastBudget {
+  pipeline::LeastBudget of;
+  std::int64_t baseline_cost = 0;  ///< of the graph's input order
+};
+
 /// What Python calls an Answer.
 struct Answer {
   pipeline::Task task;

@@ -8,7 +8,7 @@ namespace cairn::python {
 void Call::tell(std::int64_t first, std::int64_t second, double seconds) {
   const std::lock_guard lock(mutex_);
   latest_ = {first, second, seconds};
-  wake_.notify_one();
+  wake_.notify_all();
 }
 
 std::function<void(const solvers::Progress&)> Call::progress() {
@@ -42,6 +42,27 @@ void Call::look_around() {
   }
 }
 
+void Call::ask_python(const std::function<void()>& question) {
+  std::unique_lock lock(mutex_);
+  question_ = &question;
+  wake_.notify_all();
+  wake_.wait(lock, [this] { return question_ == nullptr; });
+  if (refusal_) std::rethrow_exception(std::exchange(refusal_, nullptr));
+}
+
+void Call::answer() {
+  std::exception_ptr refusal;
+  try {
+    (*question_)();
+  } catch (...) {
+    refusal = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  question_ = nullptr;
+  refusal_ = std::move(refusal);
+  wake_.notify_all();
+}
+
 void Call::run(const std::function<void()>& work) {
   constexpr auto kEvery = std::chrono::milliseconds(50);
   std::exception_ptr failure;
@@ -54,18 +75,21 @@ void Call::run(const std::function<void()>& work) {
     }
     const std::lock_guard lock(mutex_);
     done_ = true;
-    wake_.notify_one();
+    wake_.notify_all();
   });
   {
     const nb::gil_scoped_release release;
     for (bool done = false; !done;) {
+      bool asked = false;
       {
         std::unique_lock lock(mutex_);
-        wake_.wait_for(lock, kEvery, [this] { return done_ || latest_.has_value(); });
+        wake_.wait_for(lock, kEvery, [this] { return done_ || latest_.has_value() || question_ != nullptr; });
         done = done_;
+        asked = question_ != nullptr;
       }
       const nb::gil_scoped_acquire acquire;
       look_around();
+      if (asked) answer();
     }
     worker.join();
   }

@@ -35,6 +35,9 @@ class Call {
   /// For SolveOptions::progress.
   std::function<void(const solvers::Progress&)> progress();
 
+  /// In the work: does that on the thread that called, with the GIL, and throws what it throws.
+  void ask_python(const std::function<void()>& question);
+
   /// Does the work and throws what it throws. What a callback or a signal handler raised is kept for raise_pending().
   void run(const std::function<void()>& work);
 
@@ -48,6 +51,7 @@ class Call {
  private:
   /// With the GIL.
   void look_around();
+  void answer();
   void keep(nb::python_error&& error);
 
   nb::object callback_;
@@ -61,7 +65,9 @@ class Call {
     std::int64_t first, second;
     double seconds;
   };
-  std::optional<Told> latest_;  ///< not yet told
+  std::optional<Told> latest_;                       ///< not yet told
+  const std::function<void()>* question_ = nullptr;  ///< not yet asked
+  std::exception_ptr refusal_;                       ///< what the question threw
   bool done_ = false;
 };
 

@@ -84,8 +84,8 @@ Curve pareto(const core::Graph& graph, int points, const std::vector<std::string
   return curve;
 }
 
-pipeline::LeastBudget least_budget(const core::Graph& graph, bool peak_only, std::int64_t given_alignment,
-                                   const SearchArguments& search, nb::handle start, nb::object progress) {
+LeastBudget least_budget(const core::Graph& graph, bool peak_only, std::int64_t given_alignment,
+                         const SearchArguments& search, nb::handle start, nb::object progress) {
   pipeline::LeastBudgetOptions options{.search = search.options(), .peak_only = peak_only};
   options.search.limit.work = pipeline::least_budget_work(options.search.limit);
   options.plan.alignment = given_alignment > 0 ? given_alignment : pipeline::default_alignment(graph);
@@ -95,10 +95,10 @@ pipeline::LeastBudget least_budget(const core::Graph& graph, bool peak_only, std
   options.search.limit.stop = call.stop();
   options.search.progress = call.progress();
   const pipeline::Problem problem(graph, {}, "graph");
-  pipeline::LeastBudget least;
+  LeastBudget least{{}, problem.baseline.cost};
   call.run([&] {
     const pipeline::Problem rounded = problem.rounded_up(options.plan.alignment);
-    least = pipeline::find_least_budget(problem, rounded, solvers::find_solver(search.solver), options);
+    least.of = pipeline::find_least_budget(problem, rounded, solvers::find_solver(search.solver), options);
   });
   call.raise_pending();
   if (call.interrupted()) {
@@ -182,8 +182,7 @@ void bind_curve(nb::module_& module) {
       .def(
           "to_json",
           [](const Curve& c) {
-            return pipeline::curve_json(c.problem, c.solver, c.alignment, c.curve, c.interrupted)
-                .dump(2, ' ', false, pipeline::Json::error_handler_t::replace);
+            return pipeline::json_text(pipeline::curve_json(c.problem, c.solver, c.alignment, c.curve, c.interrupted));
           },
           "The object that `cairn pareto --json` prints, as text.")
       .def("to_csv", [](const Curve& c) { return pipeline::curve_csv(c.problem, c.curve); })

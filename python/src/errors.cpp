@@ -5,6 +5,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/pipeline/problem.h"
+#include "cairn/pipeline/request.h"
 #include "cairn/python/src/bindings.h"
 
 namespace cairn::python {
@@ -25,6 +26,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     set_error("DeviceError", error.what());
   } catch (const core::InterruptedError& error) {
     set_error("Interrupted", error.what());
+  } catch (const pipeline::NoRoomError& error) {
+    set_error("InfeasibleError", error.what());
   } catch (const pipeline::DefectError& error) {
     set_error("DefectError", error.what());
   } catch (const core::Error& error) {

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/internal/explanation.h"
@@ -25,47 +27,101 @@ namespace {
 struct Info {
   pipeline::Task task;
   pipeline::Info of;
+  std::optional<pipeline::DeviceAdvice> device;
+  bool interrupted = false;
 
   const pipeline::LeastBudget* within() const { return of.verdict && of.verdict->by ? &*of.verdict->by : nullptr; }
+  const pipeline::DeviceAdvice* advice() const { return device ? &*device : nullptr; }
+  LeastBudget met(const pipeline::LeastBudget& least) const { return {least, task.problem.baseline.cost}; }
 };
 
-Info info(const core::Graph& graph, const pipeline::Request& request, const SearchArguments& search,
+/// `build`: a function from a batch to its graph. The request has a device or a budget in bytes.
+pipeline::LargestBatch find_largest_batch(nb::handle build, const pipeline::Request& request,
+                                          const SearchArguments& search, const core::Limit& limit, Call& call) {
+  pipeline::LargestBatchOptions options;
+  options.budget = [&](const core::Graph& graph) {
+    return request.device ? pipeline::share_device(graph, *request.device).arena()
+                          : core::parse_budget(request.budget, 0);
+  };
+  options.alignment = request.alignment;
+  options.least.search = search.options();
+  options.least.search.limit = limit;
+  const auto graph_of = [&](std::int64_t batch) {
+    core::Graph graph;
+    call.ask_python([&] {
+      const nb::object built = build(batch);
+      if (!nb::isinstance<core::Graph>(built))
+        throw core::InputError(
+            fmt::format("the graph of batch {} must be a cairn.Graph, not {}", batch, nb::repr(built).c_str()));
+      graph = *nb::inst_ptr<core::Graph>(built);
+    });
+    return graph;
+  };
+  pipeline::LargestBatch found;
+  call.run([&] { found = pipeline::find_largest_batch(graph_of, solvers::find_solver(search.solver), options); });
+  return found;
+}
+
+pipeline::LargestBatch largest_batch(nb::handle build, const pipeline::Request& request,
+                                     const SearchArguments& search) {
+  Call call;
+  core::Limit limit = search.options().limit;
+  limit.stop = call.stop();
+  pipeline::LargestBatch found = find_largest_batch(build, request, search, limit, call);
+  call.raise_pending();
+  if (call.interrupted()) {
+    nb::dict attributes;
+    attributes["best"] = nb::cast(std::move(found));
+    raise("Interrupted", "interrupted; the largest batch known to fit is in .best", attributes);
+  }
+  if (found.batch == 0)
+    raise(found.refusal_proved ? "InfeasibleError" : "NotFoundError", "no batch fits: " + pipeline::batch_text(found));
+  return found;
+}
+
+/// What is resident alone is too much: no schedule helps, but a smaller batch may.
+[[noreturn]] void refuse_device(const core::Graph& graph, const pipeline::DeviceShare& share, nb::handle build,
+                                const pipeline::Request& request, const SearchArguments& search,
+                                const core::Limit& limit, Call& call) {
+  std::string batch;
+  if (!build.is_none()) {
+    batch = "; largest batch: " + pipeline::batch_text(find_largest_batch(build, request, search, limit, call));
+    call.raise_pending();
+    if (call.interrupted()) raise("Interrupted", "interrupted while the largest batch was sought");
+  }
+  const std::string& name = graph.name();
+  raise("InfeasibleError", pipeline::no_room_text(name.empty() ? "graph" : name, share) + ", without an arena" + batch);
+}
+
+Info info(const core::Graph& graph, const pipeline::Request& request, const SearchArguments& search, nb::handle build,
           nb::object progress) {
   if (request.budget == "min") throw core::InputError("info says the least budget without budget='min'; drop it");
+  const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
   solvers::SolveOptions options = search.options();
-  Info found{pipeline::make_task(graph, "graph", request), {}};
   Call call(std::move(progress));
   options.limit.stop = call.stop();
   options.progress = call.progress();
-  call.run([&] {
-    found.of = pipeline::find_info(found.task, solvers::find_solver(search.solver), options,
-                                   pipeline::least_budget_work(options.limit));
-  });
+  std::optional<pipeline::DeviceAdvice> device;
+  if (request.device) device.emplace(pipeline::DeviceAdvice{pipeline::share_device(graph, *request.device), {}, {}});
+  if (device && device->share.arena() <= 0)
+    refuse_device(graph, device->share, build, request, search, options.limit, call);
+  Info found{pipeline::make_task(graph, "graph", request), {}, std::move(device)};
+  const core::Stopwatch watch(options.limit);
+  call.run(
+      [&] { found.of = pipeline::find_info(found.task, solver, options, pipeline::least_budget_work(options.limit)); });
+  if (found.device && found.of.verdict->fits != true) {
+    found.device->least_memory = found.device->share.beside_arena() + found.of.least.bytes;
+    if (!build.is_none() && !call.stopped())
+      found.device->largest_batch = find_largest_batch(build, request, search, watch.rest(), call);
+  }
   call.raise_pending();
+  found.interrupted = call.stopped();
   if (call.interrupted()) {
     nb::dict attributes;
     attributes["best"] = nb::cast(std::move(found));
     raise("Interrupted", "interrupted; what is known until then is in .best", attributes);
   }
   return found;
-}
-
-std::string table(const Info& info) {
-  const pipeline::Problem& problem = info.task.problem;
-  pipeline::Rows rows = {
-      {"graph", problem.name},
-      {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
-      {"resident", pipeline::bytes_text(problem.graph.resident_bytes()) + ", beside the budget"},
-      {"baseline peak", pipeline::bytes_text(problem.baseline.peak)},
-      {"baseline cost", pipeline::baseline_cost_text(problem)},
-      {"lower bound", pipeline::bytes_text(info.task.rounded.plan_bound())},
-      {"because", pipeline::lower_bound_reason(problem)},
-      {"least budget known", pipeline::least_text(info.task, info.of.least)}};
-  if (const auto& verdict = info.of.verdict) {
-    rows.push_back({"budget", pipeline::bytes_text(*problem.budget) + ": " + verdict->text});
-    if (verdict->fits != false) rows.push_back({"cost in it", pipeline::cost_text(info.task, *verdict)});
-  }
-  return in_python(pipeline::format_table(rows));
 }
 
 }  // namespace
@@ -81,8 +137,7 @@ void bind_info(nb::module_& module) {
           "Bytes that the plan of no schedule is below.")
       .def_prop_ro("reason", [](const Info& i) { return pipeline::lower_bound_reason(i.task.problem); })
       .def_prop_ro(
-          "least_budget", [](const Info& i) -> const pipeline::LeastBudget& { return i.of.least; },
-          nb::rv_policy::reference_internal, "The least budget known to be met.")
+          "least_budget", [](const Info& i) { return i.met(i.of.least); }, "The least budget known to be met.")
       .def_prop_ro("budget", [](const Info& i) { return i.task.problem.budget; })
       .def_prop_ro(
           "fits", [](const Info& i) { return i.of.verdict ? i.of.verdict->fits : std::nullopt; },
@@ -101,8 +156,9 @@ void bind_info(nb::module_& module) {
                        : std::nullopt;
           },
           "'baseline', 'order' or 'recomputation': what fitting takes.")
-      .def_prop_ro("within", &Info::within, nb::rv_policy::reference_internal,
-                   nb::sig("def within(self) -> LeastBudget | None"), "The cheapest known within the budget.")
+      .def_prop_ro(
+          "within", [](const Info& i) { return i.within() ? std::optional(i.met(*i.within())) : std::nullopt; },
+          "The cheapest known within the budget.")
       .def_prop_ro(
           "lower_bound_cost",
           [](const Info& i) {
@@ -119,13 +175,23 @@ void bind_info(nb::module_& module) {
             return resident;
           },
           nb::sig("def resident(self) -> dict[str, int]"), "Bytes beside the budget, by kind.")
+      .def_prop_ro(
+          "device", [](const Info& i) { return i.device ? std::optional(i.device->share) : std::nullopt; },
+          "How the memory of the device that was named is divided.")
+      .def_prop_ro(
+          "least_device_memory", [](const Info& i) { return i.device ? i.device->least_memory : std::nullopt; },
+          "Bytes of a device that has just room for the least budget known; None where the one that was named has.")
+      .def_prop_ro(
+          "largest_batch", [](const Info& i) { return i.device ? i.device->largest_batch : std::nullopt; },
+          "That fits the device, where the graph does not and build= was given.")
+      .def_prop_ro("interrupted", [](const Info& i) { return i.interrupted; })
       .def(
           "to_json",
           [](const Info& i) {
-            pipeline::Json json = pipeline::info_json(i.task, i.of);
+            pipeline::Json json = pipeline::info_json(i.task, i.of, i.advice(), i.interrupted);
             const core::Graph& graph = i.task.problem.graph;
             pipeline::Explanation(graph, i.within() ? &i.within()->schedule : nullptr).add_to(json);
-            return json.dump(2, ' ', false, pipeline::Json::error_handler_t::replace);
+            return pipeline::json_text(json);
           },
           "The object that `cairn info --json` prints, as text.")
       .def(
@@ -140,12 +206,42 @@ void bind_info(nb::module_& module) {
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn info --report`.")
-      .def("__str__", &table)
+      .def("__str__",
+           [](const Info& i) {
+             return in_python(pipeline::format_table(pipeline::info_rows(i.task, i.of, i.advice())));
+           })
       .def("__repr__", [](const Info& i) {
         return fmt::format("<cairn.Info of '{}': least budget known {} bytes{}>", i.task.problem.name, i.of.least.bytes,
                            i.of.verdict ? ", " + in_python(i.of.verdict->text) : "");
       });
-  module.def("info", &info, "graph"_a, "request"_a, "search"_a, "progress"_a.none());
+  nb::class_<pipeline::DeviceShare>(module, "DeviceShare", "How the memory of a device is divided, in bytes.")
+      .def_ro("memory", &pipeline::DeviceShare::device, "All of it.")
+      .def_prop_ro("resident", [](const pipeline::DeviceShare& d) { return d.resident.total(); })
+      .def_ro("workspace", &pipeline::DeviceShare::workspace, "Of libraries.")
+      .def_ro("context", &pipeline::DeviceShare::context)
+      .def_prop_ro("arena", &pipeline::DeviceShare::arena, "What is left: the budget.")
+      .def("__repr__", [](const pipeline::DeviceShare& d) {
+        return fmt::format("<cairn.DeviceShare {}>", pipeline::share_text(d, d.arena()));
+      });
+  nb::class_<pipeline::LargestBatch>(module, "LargestBatch", "The largest batch that is known to fit.")
+      .def_ro("batch", &pipeline::LargestBatch::batch, "0: not even 1 is known to fit.")
+      .def_ro("batch_of_baseline", &pipeline::LargestBatch::as_it_is,
+              "The largest that fits in its input order, without recomputation.")
+      .def_prop_ro(
+          "refused",
+          [](const pipeline::LargestBatch& b) { return b.refused > 0 ? std::optional(b.refused) : std::nullopt; },
+          "The least that was tried and did not fit.")
+      .def_ro("refused_proved", &pipeline::LargestBatch::refusal_proved)
+      .def_ro("timed_out", &pipeline::LargestBatch::timed_out)
+      .def(
+          "to_json", [](const pipeline::LargestBatch& b) { return pipeline::json_text(pipeline::to_json(b)); },
+          "The object `device.largest_batch` of `cairn info --json`, as text.")
+      .def("__str__", &pipeline::batch_text)
+      .def("__repr__", [](const pipeline::LargestBatch& b) {
+        return fmt::format("<cairn.LargestBatch {}>", pipeline::batch_text(b));
+      });
+  module.def("info", &info, "graph"_a, "request"_a, "search"_a, "build"_a.none(), "progress"_a.none());
+  module.def("largest_batch", &largest_batch, "build"_a, "request"_a, "search"_a);
 }
 
 }  // namespace cairn::python

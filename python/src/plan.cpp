@@ -4,9 +4,12 @@
 #include <nanobind/stl/optional.h>
 
 #include <optional>
+#include <string>
 
 #include "cairn/core/formats/files.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/text.h"
+#include "cairn/pipeline/internal/json.h"
 #include "cairn/pipeline/solve.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
@@ -40,8 +43,23 @@ nb::object buffers_of(const core::Plan& plan) {
   return records(rows.data(), rows.size() * sizeof(BufferRow), dtype);
 }
 
-core::Plan plan(const core::Graph& graph, nb::handle schedule, std::int64_t alignment, std::optional<double> seconds,
-                std::optional<std::int64_t> work, std::optional<std::int64_t> capacity) {
+/// What Python calls a FoundPlan.
+struct FoundPlan : core::Plan {
+  FoundPlan(const core::Graph& graph, const core::Schedule& schedule, const pipeline::FoundPlan& found)
+      : core::Plan(found.solution.plan),
+        status(found.status()),
+        proved_bytes(found.solution.lower_bound),
+        seconds(found.seconds),
+        json(pipeline::json_text(pipeline::plan_json(graph, schedule, found))) {}
+
+  solvers::Status status;
+  std::int64_t proved_bytes;
+  double seconds;
+  std::string json;
+};
+
+FoundPlan plan(const core::Graph& graph, nb::handle schedule, std::int64_t alignment, std::optional<double> seconds,
+               std::optional<std::int64_t> work, std::optional<std::int64_t> capacity) {
   const core::Schedule steps = schedule_of(schedule);
   Call call;
   solvers::PlanOptions options{.alignment = alignment > 0 ? alignment : pipeline::default_alignment(graph),
@@ -49,11 +67,13 @@ core::Plan plan(const core::Graph& graph, nb::handle schedule, std::int64_t alig
   if (seconds) options.limit = {.seconds = *seconds};
   if (work) options.limit.work = *work;
   options.limit.stop = call.stop();
-  core::Plan found;
-  call.run([&] { found = pipeline::checked_plan(graph, steps, options).plan; });
+  pipeline::FoundPlan found{.capacity = capacity};
+  const core::Stopwatch watch(options.limit);
+  call.run([&] { found.solution = pipeline::checked_plan(graph, steps, options); });
+  found.seconds = watch.seconds();
   call.raise_pending();
   if (call.interrupted()) raise("Interrupted", "interrupted while planning");
-  return found;
+  return {graph, steps, found};
 }
 
 }  // namespace
@@ -74,10 +94,18 @@ void bind_plan(nb::module_& module) {
         return fmt::format("<cairn.Plan of {} buffers in {}, alignment {}>", p.buffers.size(),
                            core::format_bytes(p.bytes), p.alignment);
       });
+  nb::class_<FoundPlan, core::Plan>(module, "FoundPlan", "A plan that was searched, and how good it is.")
+      .def_prop_ro(
+          "status", [](const FoundPlan& p) { return std::string(solvers::to_string(p.status)); },
+          "'optimal' (proved least), 'feasible' or, with a capacity, 'not_found' or 'infeasible'.")
+      .def_ro("proved_bytes", &FoundPlan::proved_bytes, "No plan of the schedule is lower.")
+      .def_ro("seconds", &FoundPlan::seconds, "Of the search.")
+      .def(
+          "to_json", [](const FoundPlan& p) { return p.json; }, "The object that `cairn plan --json` prints, as text.");
   module.def(
       "plan", &plan, "graph"_a, "schedule"_a, "alignment"_a, "seconds"_a, "work"_a, "capacity"_a,
       nb::sig("def plan(graph: Graph, schedule: Schedule | Sequence[int], alignment: int, seconds: float | None, "
-              "work: int | None, capacity: int | None) -> Plan"));
+              "work: int | None, capacity: int | None) -> FoundPlan"));
   module.def(
       "check_plan",
       [](const core::Graph& graph, nb::handle schedule, const core::Plan& plan) {

@@ -13,6 +13,9 @@
 #include "cairn/core/precision.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/backend.h"
+#include "cairn/pipeline/internal/explanation.h"
+#include "cairn/pipeline/internal/json.h"
+#include "cairn/pipeline/request.h"
 #include "cairn/pipeline/words.h"
 #include "cairn/python/src/answer.h"
 #include "cairn/python/src/bindings.h"
@@ -30,29 +33,37 @@ struct Executed {
 /// What Python calls a RunResult.
 struct RunResult {
   std::shared_ptr<pipeline::Backend> backend;
-  pipeline::Problem problem;
+  pipeline::Task task;
+  core::Precision precision;
   pipeline::Decision decision;
+  std::optional<pipeline::Answer> answer;  ///< none: the schedule was given
   pipeline::RunResult result;
-  std::vector<solvers::Tradeoff> tradeoffs;
+
+  pipeline::RunOutcome outcome() const {
+    return {task, *backend, precision, decision, answer ? &*answer : nullptr, result};
+  }
+  std::vector<solvers::Tradeoff> tradeoffs() const {
+    return answer ? answer->found.solution.tradeoffs : std::vector<solvers::Tradeoff>();
+  }
 };
 
-/// The answer's schedule and plan, as the command finds them.
-pipeline::Decision search_decision(const pipeline::Request& request, const SearchArguments& search,
-                                   const pipeline::PreparedGraph& graph, const solvers::PlanOptions& plan, Call& call,
-                                   std::optional<pipeline::Problem>& problem,
-                                   std::vector<solvers::Tradeoff>& tradeoffs) {
-  Answer answered = search_answer(pipeline::make_task(graph.prepared, "graph", request), search, nullptr, call);
-  finish_search(call, answered, search.options().scope);
-  problem = answered.task.problem;
-  tradeoffs = answered.answer.found.solution.tradeoffs;
-  return pipeline::decide_on(graph.prepared, search.solver, answered.answer.found.solution.schedule, plan,
-                             answered.answer.plan);
+/// A schedule that was given: within the budget, where there is one.
+pipeline::Decision decide_on_given(const pipeline::Problem& problem, nb::handle schedule,
+                                   const solvers::PlanOptions& plan) {
+  pipeline::Decision decision = pipeline::decide_on(problem.graph, "given", schedule_of(schedule), plan);
+  if (!problem.budget || decision.budgeted_bytes <= *problem.budget) return decision;
+  nb::dict attributes;
+  attributes["lower_bound"] = problem.lower_bound;
+  raise("NotFoundError",
+        fmt::format("the schedule needs {} as planned, more than the budget of {}; {}; raise --budget",
+                    pipeline::baseline_share_text(problem, decision.budgeted_bytes, true),
+                    pipeline::baseline_share_text(problem, *problem.budget), pipeline::bound_text(problem)),
+        attributes);
 }
 
 RunResult run(const core::Graph& given, const pipeline::Request& request, const SearchArguments& search,
               nb::handle schedule, const std::string& backend_name, const std::optional<std::string>& precision,
               int repeats, bool poison, bool sentinels, bool check, nb::object progress) {
-  constexpr std::int64_t kGuardBytes = 256;
   std::shared_ptr<pipeline::Backend> backend = pipeline::open_backend(backend_name);
   std::optional<core::Precision> stored;
   if (precision) stored = core::precision_from_string(*precision);
@@ -60,30 +71,24 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
   if (check && core::stores_bf16(graph.given))
     throw core::InputError(
         "--check compares with the host, which executes fp32 only; give the graph in fp32 and --precision bf16");
-  solvers::PlanOptions plan;
-  plan.alignment = request.alignment > 0 ? request.alignment : pipeline::default_alignment(graph.prepared);
-  plan.guard_bytes = sentinels ? kGuardBytes : 0;
   const bool searched = schedule.is_none();
-  if (searched && request.budget.empty() && request.max_cost.empty())
+  if (searched && request.budget.empty() && request.max_cost.empty() && !request.device)
     throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --max-cost or --schedule");
+  if (!searched && (!request.max_cost.empty() || request.budget == "min"))
+    throw core::InputError("--schedule runs a schedule as it is: drop --max-cost and --budget min");
+  pipeline::Task task = pipeline::make_task(graph.prepared, "graph", request);
+  const solvers::PlanOptions plan{.alignment = task.alignment, .guard_bytes = sentinels ? pipeline::kGuardBytes : 0};
   Call call(std::move(progress));
-  std::optional<pipeline::Problem> problem;
-  std::vector<solvers::Tradeoff> tradeoffs;
+  std::optional<pipeline::Answer> answer;
   pipeline::Decision decision;
   if (searched) {
-    decision = search_decision(request, search, graph, plan, call, problem, tradeoffs);
+    Answer answered = search_answer(std::move(task), search, nullptr, call);
+    finish_search(call, answered, search.options().scope);
+    task = std::move(answered.task);
+    answer = std::move(answered.answer);
+    decision = pipeline::decide_on(graph.prepared, search.solver, answer->found.solution.schedule, plan, answer->plan);
   } else {
-    problem.emplace(graph.prepared, request.budget, "graph", plan.alignment);
-    decision = pipeline::decide_on(graph.prepared, "given", schedule_of(schedule), plan);
-    if (problem->budget && decision.budgeted_bytes > *problem->budget) {
-      nb::dict attributes;
-      attributes["lower_bound"] = problem->lower_bound;
-      raise("NotFoundError",
-            fmt::format("the schedule needs {} as planned, more than the budget of {}; {}; raise --budget",
-                        pipeline::baseline_share_text(*problem, decision.budgeted_bytes, true),
-                        pipeline::baseline_share_text(*problem, *problem->budget), pipeline::bound_text(*problem)),
-            attributes);
-    }
+    decision = decide_on_given(task.problem, schedule, plan);
   }
   pipeline::RunOptions options{.seed = search.seed, .poison = poison, .repeats = repeats, .check_on_host = check};
   options.limit = {.seconds = search.options().limit.seconds, .stop = call.stop()};
@@ -91,16 +96,9 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
   call.run([&] { result = pipeline::run(*backend, graph, decision, options); });
   call.raise_pending();
   if (call.interrupted()) raise("Interrupted", "interrupted during the execution");
-  if (const auto& closeness = result.host_check; closeness && !closeness->close)
-    throw pipeline::DefectError(fmt::format(
-        "output '{}' differs from the host's by {:.2e} of its norm, and rounding explains no more than {:.2e}; please "
-        "report this",
-        closeness->worst_output, closeness->worst_error, closeness->worst_allowed));
-  if (result.identical() == false)
-    throw pipeline::DefectError(fmt::format(
-        "{} of {} outputs differ from the baseline's, first '{}'; please report this",
-        result.comparison.different.size(), result.comparison.outputs, result.comparison.different.front()));
-  return {std::move(backend), *std::move(problem), std::move(decision), std::move(result), std::move(tradeoffs)};
+  if (const std::string defect = pipeline::defect_of(result); !defect.empty()) throw pipeline::DefectError(defect);
+  return {std::move(backend),  std::move(task),   graph.precision,
+          std::move(decision), std::move(answer), std::move(result)};
 }
 
 }  // namespace
@@ -161,25 +159,34 @@ void bind_run(nb::module_& module) {
           "does not suffice for the baseline, and nothing was compared.")
       .def_prop_ro("compared", [](const RunResult& r) { return pipeline::compared_text(r.result.comparison); })
       .def_prop_ro("loss", [](const RunResult& r) { return r.result.loss; })
-      .def_prop_ro("budget", [](const RunResult& r) { return r.problem.budget; })
+      .def_prop_ro("budget", [](const RunResult& r) { return r.task.problem.budget; })
       .def_prop_ro("backend", [](const RunResult& r) { return r.backend->name(); })
       .def_prop_ro("device", [](const RunResult& r) { return r.backend->device(); })
       .def_prop_ro("timing", [](const RunResult& r) { return pipeline::timing_text(r.result); })
       .def(
+          "to_json",
+          [](const RunResult& r) {
+            pipeline::Json json = pipeline::run_json(r.outcome());
+            pipeline::Explanation(r.task.problem.graph, &r.decision.schedule).add_to(json);
+            return pipeline::json_text(json);
+          },
+          "The object that `cairn run --json` prints, as text.")
+      .def(
           "report",
           [](const RunResult& r, nb::handle path) {
             core::write_file(path_of(path),
-                             pipeline::run_page(r.problem, *r.backend, r.decision, r.result, r.tradeoffs));
+                             pipeline::run_page(r.task.problem, *r.backend, r.decision, r.result, r.tradeoffs()));
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn run --report`.")
       .def(
           "trace",
           [](const RunResult& r, nb::handle path) {
-            core::write_file(path_of(path), pipeline::run_trace(r.problem.graph, r.decision, r.result));
+            core::write_file(path_of(path), pipeline::run_trace(r.task.problem.graph, r.decision, r.result));
           },
           "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
           "Writes a Chrome/Perfetto trace with measured times.")
+      .def("__str__", [](const RunResult& r) { return in_python(pipeline::run_table(r.outcome())); })
       .def("__repr__", [](const RunResult& r) {
         const auto& after = r.result.scheduled_run.report;
         if (!r.result.baseline_run)

@@ -10,8 +10,10 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/backend.h"
+#include "cairn/pipeline/internal/json.h"
 #include "cairn/pipeline/words.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
@@ -22,10 +24,9 @@ namespace {
 /// What Python calls a Sweep.
 struct Sweep {
   pipeline::Problem problem;
+  pipeline::SweepOrigin origin;
   pipeline::Swept swept;
-  std::string source, device;
   std::optional<sim::Outcomes> outcomes = {};  ///< of schedules that were given
-  bool interrupted = false;
 
   const sim::Entry& best() const { return swept.tally.top().front(); }
   bool any() const { return swept.tally.counts().valid > 0; }
@@ -42,12 +43,16 @@ void sweep_given(Sweep& sweep, sim::Simulator& simulator, nb::handle schedules, 
   sim::ScheduleBatch batch(sweep.problem.graph.node_count());
   for (const nb::handle schedule : schedules) batch.add(schedule_of(schedule));
   sim::Outcomes outcomes;
+  const core::Stopwatch watch(core::Limit{});
   call.run([&] {
     simulator.evaluate(batch, outcomes);
     sweep.swept.tally.add(0, outcomes);
     if (sweep.any()) sweep.swept.best = batch.schedule(sweep.best().index);
   });
-  sweep.swept.result.evaluated = batch.count();
+  sweep.swept.result = {batch.count(), watch.seconds()};
+  const core::Graph& graph = sweep.problem.graph;
+  for (const std::int64_t i : sweep.swept.tally.invalid())
+    sweep.swept.invalid.emplace_back(i, core::describe(graph, core::evaluate(graph, batch.schedule(i)).defect));
   sweep.outcomes = std::move(outcomes);
 }
 
@@ -59,9 +64,10 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
   if (random && *random < 1) throw core::InputError("--random must be at least 1");
   if (recompute < 0 || recompute > 1'000'000) throw core::InputError("--recompute must be 0 to 1000000");
   if (top < 1 || top > 100'000) throw core::InputError("--top must be 1 to 100000");
-  Sweep sweep{pipeline::Problem(graph, budget, "graph"), {}, "", ""};
+  Sweep sweep{pipeline::Problem(graph, budget, "graph"), {}, {}};
   const auto simulator = pipeline::open_simulator(backend, graph);
-  sweep.device = simulator->device();
+  sweep.origin.backend = simulator->backend();
+  sweep.origin.device = simulator->device();
   const sim::TallyOptions options = pipeline::tally_options(sweep.problem, top);
   sweep.swept.tally = sim::Tally(options);
   Call call(std::move(progress));
@@ -70,18 +76,17 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
   if (seconds) limits.seconds = *seconds;
   if (call.tells()) limits.progress = [&](const sim::SweepProgress& p) { call.tell(p.done, p.total, p.seconds); };
   if (random) {
-    sweep.source = fmt::format("random schedules of seed {}, at most {} moves", seed, recompute);
+    sweep.origin.random = {seed, recompute};
     pipeline::RandomSweep wanted =
-        pipeline::random_sweep(sweep.problem, {{seed, recompute}, *random, 0, sim::Tally(options)}, {}, false);
+        pipeline::random_sweep(sweep.problem, {*sweep.origin.random, *random, 0, sim::Tally(options)}, {}, false);
     sim::Ranks alone;
     call.run([&] { sweep.swept = pipeline::sweep_random(sweep.problem, *simulator, wanted, limits, alone); });
   } else {
-    sweep.source = "given schedules";
     sweep_given(sweep, *simulator, schedules, call);
   }
   call.raise_pending();
   pipeline::check_best(sweep.problem, sweep.swept);
-  sweep.interrupted = call.stopped();
+  sweep.swept.interrupted = call.stopped();
   if (call.interrupted()) {
     nb::dict attributes;
     attributes["best"] = nb::cast(std::move(sweep));
@@ -157,26 +162,31 @@ void bind_sweep(nb::module_& module) {
           nb::sig("def costs(self) -> NDArray | None"))
       .def_prop_ro("seconds", [](const Sweep& s) { return s.swept.result.seconds; })
       .def_prop_ro("timed_out", [](const Sweep& s) { return s.swept.timed_out; })
-      .def_prop_ro("interrupted", [](const Sweep& s) { return s.interrupted; })
+      .def_prop_ro("interrupted", [](const Sweep& s) { return s.swept.interrupted; })
       .def_prop_ro("baseline",
                    [](const Sweep& s) {
                      return Evaluation{s.problem.baseline, ""};
                    })
-      .def_prop_ro("device", [](const Sweep& s) { return s.device; })
+      .def_prop_ro("device", [](const Sweep& s) { return s.origin.device; })
+      .def(
+          "to_json",
+          [](const Sweep& s) { return pipeline::json_text(pipeline::sweep_json(s.problem, s.swept, s.origin)); },
+          "The object that `cairn simulate --json` prints, as text.")
       .def(
           "report",
           [](const Sweep& s, nb::handle path) {
-            core::write_file(path_of(path), pipeline::sweep_page(s.problem, s.swept, s.source, s.device));
+            core::write_file(path_of(path), pipeline::sweep_page(s.problem, s.swept, s.origin));
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn simulate --report`.")
+      .def("__str__", [](const Sweep& s) { return in_python(pipeline::sweep_table(s.problem, s.swept, s.origin)); })
       .def("__repr__", [](const Sweep& s) {
-        return s.any()
-                   ? fmt::format("<cairn.Sweep of {} {}: least peak {} ({:.1f}% of the baseline's), cost {:+.2f}%>",
-                                 s.swept.tally.candidates(), s.source, core::format_bytes(s.best().peak),
-                                 100 + pipeline::increase_pct(s.best().peak, s.problem.baseline.peak),
-                                 pipeline::increase_pct(s.best().cost, s.problem.baseline.cost))
-                   : fmt::format("<cairn.Sweep of {} {}, none of them valid>", s.swept.tally.candidates(), s.source);
+        return s.any() ? fmt::format("<cairn.Sweep of {} {}: least peak {} ({:.1f}% of the baseline's), cost {:+.2f}%>",
+                                     s.swept.tally.candidates(), s.origin.text(), core::format_bytes(s.best().peak),
+                                     100 + pipeline::increase_pct(s.best().peak, s.problem.baseline.peak),
+                                     pipeline::increase_pct(s.best().cost, s.problem.baseline.cost))
+                       : fmt::format("<cairn.Sweep of {} {}, none of them valid>", s.swept.tally.candidates(),
+                                     s.origin.text());
       });
   module.def("simulate", &simulate, "graph"_a, "schedules"_a.none(), "random"_a.none(), "recompute"_a, "seed"_a,
              "top"_a, "budget"_a, "backend"_a, "seconds"_a.none(), "progress"_a.none());

@@ -7,7 +7,7 @@ import unittest
 
 import cairn
 import numpy as np
-from support import COMMAND, chain, command, random_graph
+from support import chain, random_graph
 
 WORK = 300_000
 
@@ -42,21 +42,6 @@ class Curves(unittest.TestCase):
         with self.assertRaises(cairn.InputError):
             cairn.pareto(graph, points=1)
 
-    @unittest.skipUnless(COMMAND, "the command was not built")
-    def test_beside_the_command(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "g.json"
-            for seed in range(3):
-                graph = random_graph(seed)
-                graph.write(path)
-                code, theirs = command("pareto", path, "--points", 4, "--work-limit", WORK)
-                self.assertEqual(code, 0)
-                ours = json.loads(cairn.pareto(graph, points=4, work_limit=WORK).to_json())
-                for answer in (ours, theirs):
-                    answer.pop("warnings", None)
-                    answer.pop("solve_seconds")
-                self.assertEqual(ours, theirs)
-
     def test_the_least_budget(self):
         for seed in range(4):
             graph = random_graph(seed)
@@ -85,18 +70,6 @@ class Infos(unittest.TestCase):
         self.assertEqual((never.fits, never.proved, never.within), (False, True, None))
         with self.assertRaises(cairn.InputError):
             cairn.info(graph, "min")
-
-    @unittest.skipUnless(COMMAND, "the command was not built")
-    def test_beside_the_command(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "g.json"
-            for seed, budget in [(0, None), (1, "90%"), (2, "5%"), (3, "70%")]:
-                graph = random_graph(seed)
-                graph.write(path)
-                code, theirs = command("info", path, "--work-limit", WORK, *([] if budget is None else ["--budget", budget]))
-                self.assertIn(code, (0, 3, 4))
-                ours = json.loads(cairn.info(graph, budget, work_limit=WORK).to_json())
-                self.assertEqual(ours, {key: theirs[key] for key in ours})
 
 
 class Sweeps(unittest.TestCase):

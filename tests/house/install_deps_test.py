@@ -1,42 +1,29 @@
 """scripts/install_deps.sh against stand-ins for dpkg-query, apt-get, sudo and id."""
 
-import pathlib
-import subprocess
-import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "install_deps.sh"
+from stand_ins import ScriptTest
+
 ALL_INSTALLED = "echo installed"
 CATCH2_MISSING = '[ "$4" = catch2 ] && exit 1; echo installed'
 BROWSER_MISSING = 'case "$4" in chromium*|*selenium) exit 1;; esac; echo installed'
 CATCH2_REMOVED = '[ "$4" = catch2 ] && echo config-files || echo installed'
 
 
-class InstallDeps(unittest.TestCase):
+class InstallDeps(ScriptTest):
+    script = "install_deps.sh"
+    tools = ["mktemp", "rm", "cat", "env", "sh"]
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.bin = pathlib.Path(folder.name)
-        self.calls = self.bin / "calls"
-        for tool in ["mktemp", "rm", "cat", "env", "sh"]:
-            (self.bin / tool).symlink_to(f"/usr/bin/{tool}")
+        super().setUp()
         self.distribution = "debian"
         self.stand_in("id", "echo 0")
-        self.stand_in("apt-get", f'echo "apt-get $*" >> {self.calls}')
-
-    def stand_in(self, name, body):
-        file = self.bin / name
-        file.write_text(f"#!/bin/sh\n{body}\n")
-        file.chmod(0o755)
+        self.stand_in("apt-get", 'echo "apt-get $*" >> CALLS')
 
     def run_script(self, *arguments):
-        system = self.bin / "os-release"
+        system = self.root / "os-release"
         system.write_text(f"ID={self.distribution}\nVERSION=1\n")
-        run = subprocess.run(["/bin/sh", SCRIPT, *arguments],
-                             env={"PATH": str(self.bin), "OS_RELEASE": str(system)}, stdin=subprocess.DEVNULL,
-                             capture_output=True, text=True)
-        calls = self.calls.read_text().splitlines() if self.calls.exists() else []
-        return run, calls
+        return super().run_script(*arguments, OS_RELEASE=str(system))
 
     def test_nothing_is_done_when_all_is_there(self):
         self.stand_in("dpkg-query", ALL_INSTALLED)
@@ -60,7 +47,7 @@ class InstallDeps(unittest.TestCase):
     def test_what_is_missing_is_installed_after_an_update(self):
         for query in [CATCH2_MISSING, CATCH2_REMOVED]:
             with self.subTest(query=query):
-                self.calls.unlink(missing_ok=True)
+                self.log.unlink(missing_ok=True)
                 self.stand_in("dpkg-query", query)
                 run, calls = self.run_script()
                 self.assertEqual((run.returncode, run.stdout), (0, "Installing with apt-get: catch2\n"))
@@ -68,7 +55,7 @@ class InstallDeps(unittest.TestCase):
 
     def test_lists_that_cannot_be_updated_are_used_as_they_are(self):
         self.stand_in("dpkg-query", CATCH2_MISSING)
-        self.stand_in("apt-get", f'echo "apt-get $*" >> {self.calls}; [ "$1" != update ]')
+        self.stand_in("apt-get", 'echo "apt-get $*" >> CALLS; [ "$1" != update ]')
         run, calls = self.run_script()
         self.assertEqual((run.returncode, len(calls)), (0, 2))
 
@@ -101,7 +88,7 @@ class InstallDeps(unittest.TestCase):
         run, calls = self.run_script()
         self.assertEqual((run.returncode, calls), (1, []))
         self.assertIn("apt-get install catch2", run.stderr)
-        self.stand_in("sudo", f'echo sudo >> {self.calls}; exec "$@"')
+        self.stand_in("sudo", 'echo sudo >> CALLS; exec "$@"')
         run, calls = self.run_script()
         self.assertEqual(run.returncode, 0)
         self.assertEqual(calls.count("sudo"), 2)

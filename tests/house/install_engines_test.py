@@ -1,12 +1,11 @@
 """scripts/install_engines.sh against stand-ins for python3 -m pip, apt-get, sudo and id."""
 
-import pathlib
-import subprocess
-import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "install_engines.sh"
-RELEASE = next(line.split("=")[1] for line in SCRIPT.read_text().splitlines() if line.startswith("release="))
+from stand_ins import SCRIPTS, ScriptTest
+
+RELEASE = next(line.split("=")[1] for line in (SCRIPTS / "install_engines.sh").read_text().splitlines()
+               if line.startswith("release="))
 
 # `python3 -m pip install ... --target FOLDER ...`: what the wheel holds, of which the libraries alone are used.
 PIP = """
@@ -17,38 +16,26 @@ mkdir -p "$2/ortools/.libs" "$2/ortools/sat/python" "$2/ortools.libs" "$2/ortool
 echo engine > "$2/ortools/.libs/libortools.so.9"
 echo needed > "$2/ortools.libs/libz.so.1"
 echo terms > "$2/ortools-RELEASE.dist-info/licenses/LICENSE"
-"""
+""".replace("RELEASE", RELEASE)
 FILES = ["LICENSE", "ortools.libs/libz.so.1", "ortools/.libs/libortools.so.9", "release"]
 
 
-class InstallEngines(unittest.TestCase):
+class InstallEngines(ScriptTest):
+    script = "install_engines.sh"
+    tools = ["cat", "cp", "env", "grep", "mkdir", "mktemp", "mv", "rm", "sh", "tail"]
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.home = pathlib.Path(folder.name) / "home"
-        self.bin = pathlib.Path(folder.name) / "bin"
-        self.temporary = pathlib.Path(folder.name) / "tmp"
-        for path in [self.home, self.bin, self.temporary]:
+        super().setUp()
+        self.home, self.temporary = self.root / "home", self.root / "tmp"
+        for path in [self.home, self.temporary]:
             path.mkdir()
-        self.calls = self.bin / "calls"
         self.default = self.home / ".local/share/cairn/engines"
-        for tool in ["cat", "cp", "env", "grep", "mkdir", "mktemp", "mv", "rm", "sh", "tail"]:
-            (self.bin / tool).symlink_to(f"/usr/bin/{tool}")
         self.stand_in("id", "echo 0")
         self.stand_in("apt-get", "echo apt-get $* >> CALLS")
         self.stand_in("python3", PIP)
 
-    def stand_in(self, name, body):
-        file = self.bin / name
-        file.write_text("#!/bin/sh\n" + body.replace("CALLS", str(self.calls)).replace("RELEASE", RELEASE) + "\n")
-        file.chmod(0o755)
-
     def run_script(self, *arguments, **environment):
-        environment = {"PATH": str(self.bin), "HOME": str(self.home), "TMPDIR": str(self.temporary), **environment}
-        run = subprocess.run(["/bin/sh", SCRIPT, *arguments], env=environment, stdin=subprocess.DEVNULL,
-                             capture_output=True, text=True)
-        calls = self.calls.read_text().splitlines() if self.calls.exists() else []
-        return run, calls
+        return super().run_script(*arguments, HOME=str(self.home), TMPDIR=str(self.temporary), **environment)
 
     def files_of(self, folder):
         return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
@@ -64,7 +51,7 @@ class InstallEngines(unittest.TestCase):
 
     def test_nothing_is_done_when_the_release_is_there(self):
         self.run_script()
-        self.calls.unlink()
+        self.log.unlink()
         run, calls = self.run_script()
         self.assertEqual((run.returncode, run.stdout, run.stderr, calls), (0, "", "", []))
 
@@ -111,10 +98,7 @@ class InstallEngines(unittest.TestCase):
 
     def check_failure(self, text):
         run, _ = self.run_script()
-        self.assertEqual(run.returncode, 1)
-        self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
-        self.assertTrue(run.stderr.startswith("install_engines: "), run.stderr)
-        self.assertIn(text, run.stderr)
+        self.check_refusal(run, text)
         self.assertEqual(self.files_of(self.home), [])
         self.assertEqual(list(self.temporary.iterdir()), [])
 
@@ -145,8 +129,7 @@ class InstallEngines(unittest.TestCase):
     def test_a_folder_that_cannot_be_made_is_one_line(self):
         (self.home / ".local").write_text("")
         run, _ = self.run_script()
-        self.assertEqual((run.returncode, len(run.stderr.splitlines())), (1, 1))
-        self.assertIn("cannot create the folder", run.stderr)
+        self.check_refusal(run, "cannot create the folder")
 
 
 if __name__ == "__main__":

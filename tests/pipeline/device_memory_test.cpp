@@ -53,14 +53,14 @@ TEST_CASE("resident bytes are told by what they are") {
 
 TEST_CASE("a device is shared by what is resident, the context, libraries and the arena") {
   const core::Graph graph = ffn(4, "adam");
-  const pipeline::DeviceShare share = pipeline::share_device(graph, 1'000'000'000, 300'000'000);
+  const pipeline::DeviceShare share = pipeline::share_device(graph, {1'000'000'000, 300'000'000});
   CHECK(share.arena() == 1'000'000'000 - 300'000'000 - pipeline::kWorkspaceBytes - graph.resident_bytes());
   CHECK(share.beside_arena() + share.arena() == share.device);
 
   core::GraphBuilder builder("no ops");
   builder.add({.name = "a", .size = 8, .cost = 1});
-  CHECK(pipeline::share_device(builder.build(), 1000, 0).arena() == 1000);
-  CHECK(pipeline::share_device(graph, 1000, 0).arena() < 0);
+  CHECK(pipeline::share_device(builder.build(), {1000, 0}).arena() == 1000);
+  CHECK(pipeline::share_device(graph, {1000, 0}).arena() < 0);
 }
 
 TEST_CASE("the largest batch fits, and the next one is not known to") {

@@ -55,6 +55,8 @@ def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, 
     if random == "replay" and compiler == "inductor":
         raise cairn.InputError("random: 'replay' is for compiler='eager'; Inductor draws from seeds of its own")
     _solve.budget_bytes(budget, 1)  # bad text is told here
+    if solver not in cairn.solvers():
+        raise cairn.InputError(f"solver: there is no {solver!r}; cairn.solvers() lists them")
     limits = _solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
                       accumulate=accumulate, replay=random == "replay")

@@ -84,7 +84,7 @@ class GraphReport:
             lines.append(f"    {size_text(item.size):>11}  {item.times}x {item.operation:28} {item.source}")
         lines.append(f"  the peak is at {self.peak_operation}, with")
         for item in self.at_peak[:6]:
-            lines.append(f"    {size_text(item.size):>11}  {item.operation:31} {item.source}")
+            lines.append(f"    {size_text(item.size):>11}  {item.operation or item.name:31} {item.source}".rstrip())
         return "\n".join(lines)
 
 

@@ -63,8 +63,8 @@ def budget_bytes(budget, baseline_peak):
     if isinstance(budget, bool) or not isinstance(budget, (int, str)):
         raise cairn.InputError(f"budget: bytes, or text as '8GiB', '60%' or 'min'; not {budget!r}")
     if isinstance(budget, int):
-        if budget < 0:
-            raise cairn.InputError(f"budget: {budget} is negative")
+        if budget < 1:
+            raise cairn.InputError(f"budget: {budget} is not above 0")
         return budget
     text = budget.strip()
     if text == "min":
@@ -77,7 +77,7 @@ def budget_bytes(budget, baseline_peak):
     unit = text[len(number):].strip()
     units = {"": 1, "B": 1, "%": 0, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20,
              "GiB": 2**30, "TiB": 2**40}
-    if not math.isfinite(value) or value < 0 or unit not in units:
+    if not math.isfinite(value) or value <= 0 or unit not in units:
         raise cairn.InputError(f"budget: {budget!r} is neither bytes as '8GiB', a share of what the model needs as '60%', "
                                "nor 'min'")
     return math.ceil(value / 100 * baseline_peak) if unit == "%" else math.ceil(value * units[unit])

@@ -5,6 +5,8 @@ import warnings
 
 import torch
 
+import cairn
+
 from . import _private, _report
 from ._backend import backend, remember
 from ._errors import CairnWarning
@@ -32,6 +34,8 @@ def step(train_step, budget="min", *, compiler="eager", random="keep", accumulat
     The options are those of ``backend``. A step that is not one graph, because something in its forward pass cannot be
     compiled, or that runs without any, is a CairnWarning.
     """
+    if not callable(train_step):
+        raise cairn.InputError(f"step: a function that does a training step, not {train_step!r}")
     made = backend(budget, compiler=compiler, random=random, accumulate=accumulate, calibrate=calibrate, measure=measure,
                    fallback=fallback, time_limit=time_limit, work_limit=work_limit, seed=seed, solver=solver)
     made.differentiated_only = True

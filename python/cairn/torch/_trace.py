@@ -1,5 +1,8 @@
 """The graph of a model's training step alone, without running it."""
 
+import pathlib
+import traceback
+
 import torch
 from torch.utils import _pytree as pytree
 
@@ -27,7 +30,8 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     estimated for it. Without a GPU here the operations are those of the CPU all the same.
 
     ``graph.baseline.peak`` is what the step needs beside what is resident, ``cairn.solve(graph, budget, peak_only=True)``
-    what a budget costs, ``cairn.least_budget(graph)`` the least there is.
+    what a budget costs, ``cairn.least_budget(graph)`` the least there is. A model that reads a tensor's values, as
+    ``.item()`` does, raises InputError.
     """
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     names, tensors = _state(model)
@@ -67,7 +71,19 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
         _, built, _ = prepare(traced.joint.graph, Options(None, calibrate=False), name=name or type(model).__name__,
                               forward_outputs=traced.forward_outputs, parameters=parameters, device=device.split(":")[0])
         return built
+    except RuntimeError as error:  # of fake tensors, and of a model that is wrong
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise cairn.InputError(f"graph: the model cannot be traced with tensors that have no values{_place_of(error)}: "
+                               f"{why}") from error
     raise cairn.Error("graph: the model was not traced")
+
+
+def _place_of(error):
+    """, at model.py:12": of the innermost line that is neither torch's nor Cairn's; empty where there is none."""
+    packages = [pathlib.PurePath(package.__file__).parent for package in (torch, cairn)]
+    own = [f for f in traceback.extract_tb(error.__traceback__)
+           if not any(folder in pathlib.PurePath(f.filename).parents for folder in packages)]
+    return f", at {pathlib.PurePath(own[-1].filename).name}:{own[-1].lineno}" if own else ""
 
 
 def _state(model):

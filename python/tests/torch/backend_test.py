@@ -290,6 +290,24 @@ class BadInput(unittest.TestCase):
             torch.compile(model.to("cuda"), backend=backend("60%"))(*inputs)
         self.assertRegex(str(caught.exception), "CUDA|NVIDIA")
 
+    def test_a_graph_of_what_cannot_be_traced_says_where(self):
+        class Model(torch.nn.Module):
+            def __init__(self, part):
+                super().__init__()
+                self.part, self.linear = part, torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.part(self.linear(x)).sum()
+
+        def scaled(x):
+            return x * 2 if x.sum().item() > 0 else x
+
+        for part in (scaled, lambda x: torch.from_numpy(x.detach().numpy()) * x, lambda x: x @ x):
+            with self.subTest(part), self.assertRaises(cairn.InputError) as caught:
+                cairn.torch.graph(Model(part), (torch.randn(3, 4),))
+            self.assertRegex(str(caught.exception), r"^graph: .* at backend_test.py:\d+: \S")
+            self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
     def test_one_warning_for_one_reason(self):
         """A model of many graphs that cannot be scheduled."""
         class Broken(torch.nn.Module):
@@ -320,11 +338,15 @@ class BadInput(unittest.TestCase):
         self.assertEqual(sum(issubclass(w.category, cairn.torch.CairnWarning) for w in told), 1)
 
     def test_budgets_are_read_before_anything_runs(self):
-        for wrong in ("60 percent", "-1GiB", "nan%", None, True, -1, 1.5, "min%", ""):
+        for wrong in ("60 percent", "-1GiB", "nan%", None, True, -1, 0, 1.5, "min%", "0%", "0GiB", ""):
             with self.subTest(wrong), self.assertRaises(cairn.InputError):
                 cairn.torch.backend(wrong)
         with self.assertRaises(cairn.InputError):
             cairn.torch.backend("60%", compiler="gcc")
+        with self.assertRaisesRegex(cairn.InputError, "no 'best'"):
+            cairn.torch.backend("60%", solver="best")
+        with self.assertRaisesRegex(cairn.InputError, "not 3"):
+            cairn.torch.step(3, "60%")
 
     def test_a_graph_that_cannot_be_scheduled_runs_and_says_so(self):
         model, inputs = harness.gpt()
