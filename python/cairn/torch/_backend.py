@@ -80,8 +80,13 @@ class Backend:
 
     def __call__(self, module, example_inputs):
         remember(self.report)
-        if self.differentiated_only and not _private.is_differentiated(module):
-            return module.forward
+        if self.differentiated_only:
+            if not _private.is_differentiated(module):
+                return module.forward
+            largest = _private.largest_differentiated(module)
+            if largest > 1:
+                self.tell(f"the loss of this step is computed outside of the graph, which ends in {largest:,} elements: what that "
+                          "takes is not in the budget (TORCH_LOGS=graph_breaks names what cannot be compiled)")
         _private.bound_sizes(module)
         try:
             return self.compile(module, example_inputs)
@@ -95,7 +100,7 @@ class Backend:
             return module.forward
 
     def compile(self, module, example_inputs):
-        compiling = Compiling(self, example_inputs)
+        compiling = Compiling(self)
         return _private.aot_autograd(
             fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
             partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
@@ -110,9 +115,9 @@ class Backend:
 class Compiling:
     """One graph on its way through AOTAutograd."""
 
-    def __init__(self, owner, inputs):
+    def __init__(self, owner):
         self.owner = owner
-        self.leaves = [weakref.ref(t) for t in inputs if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
+        self.leaves = []  # weak references to the parameters of the last run
         self.report = None
         self.measured = None
 
@@ -137,6 +142,8 @@ class Compiling:
 
         def call(args):
             self.owner.ran.add(self.report.name)
+            if not self.owner.options.accumulate:
+                self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
             return run(args)
 
         return _private.called_boxed(call)
@@ -152,12 +159,9 @@ class Compiling:
 
     def _note_accumulated(self):
         """Gradients that are there already stay, and torch makes the new ones beside them."""
-        if self.owner.options.accumulate or not self.leaves:
-            return
         leaves = [leaf() for leaf in self.leaves]
         size = sum(t.untyped_storage().nbytes() for t in leaves if t is not None and t.grad is not None)
         if size:
-            self.leaves = []
             self.owner.tell(
                 f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to "
                 f"{_report.size_text(size)} of new ones beside them, which {_report.size_text(self.report.promised)} as promised "

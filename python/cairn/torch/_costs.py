@@ -110,7 +110,8 @@ def calibrate(trace):
         trace.estimated = running
         return
     name = _file_name(trace.device)
-    known = _cache.load(name) or {}
+    stored = _cache.load(name)
+    known = {text: entry for text, entry in stored.items() if _is_entry(entry)} if isinstance(stored, dict) else {}
     specs = {}
     for op in trace.operations:
         if measurable(op):
@@ -118,7 +119,7 @@ def calibrate(trace):
     missing = {}
     for op, spec in specs.items():
         entry = known.get(spec.text)
-        if entry is None or (entry[1] is None and MemoryTrace.available()):
+        if spec.text not in _refused and (entry is None or (entry[1] is None and MemoryTrace.available())):
             missing.setdefault(spec.text, (spec, op))
     measured = _measure(missing, trace.device) if missing else {}
     if measured:
@@ -127,9 +128,32 @@ def calibrate(trace):
     trace.estimated = [op for op in running if op.outputs and not _take(op, known.get(specs[op].text) if op in specs else None)]
 
 
+_refused = set()  # texts of operations that could not be called in this process; another tries again
+
+
+def _is_entry(entry):
+    """Whether it is what _measure returns of an operation, in a file that anyone may have written."""
+    def is_size(value):
+        return isinstance(value, int) and value >= 0
+
+    return (isinstance(entry, list) and len(entry) == 3 and is_size(entry[0]) and isinstance(entry[2], list) and
+            all(size is None or is_size(size) for size in entry[2]) and
+            (entry[1] is None or isinstance(entry[1], list) and
+             all(isinstance(peak, list) and len(peak) == 2 and is_size(peak[0]) and isinstance(peak[1], int)
+                 for peak in entry[1])))
+
+
+def description(trace):
+    """A digest of which operations there are, with the shapes and numbers that they are called with."""
+    digest = hashlib.sha256()
+    for op in trace.operations:
+        digest.update((_Spec(op.node).text if op.node is not None else op.label).encode())
+    return digest.hexdigest()[:16]
+
+
 def _take(op, entry):
     """Takes what was measured, and returns whether that is all."""
-    if entry is None or entry[0] < 0:
+    if entry is None:
         return False
     op.cost = max(1, entry[0])
     if entry[1] is None:
@@ -166,7 +190,7 @@ def _file_name(device):
 
 
 def _measure(missing, device):
-    """text -> [ns, peaks as _scratch takes them, bytes of each output]; ns < 0 where it cannot be called, and no peaks where
+    """text -> [ns, peaks as _scratch takes them, bytes of each output]; nothing where it cannot be called, and no peaks where
     a profiler that is active hides them."""
     found, outputs = {}, {}
     with _private.no_modes():
@@ -179,7 +203,7 @@ def _measure(missing, device):
                 found[text] = [ns, None, []]
             except Exception as error:  # whatever a kernel refuses: its estimate stands
                 if not _private.is_out_of_memory(error):  # there may be more another time
-                    found[text] = [-1, None, []]
+                    _refused.add(text)
         if trace is not None:
             trace.__exit__(None, None, None)
             peaks = _peaks(trace, outputs)

@@ -76,6 +76,8 @@ class Trace:
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
         self.device = "cpu"  # the device that holds most bytes
+        self.description = ""  # a digest of its operations
+        self.sizes = []  # of its storages, as the tracer has them: symbolic where sizes are
         self.estimated = []  # operations of which cost or scratch is not measured
         self.shared_name = None  # among ranks; None: there is one process
 
@@ -173,7 +175,8 @@ class _Reader:
             self.mutated.update(s for s in pytree.tree_leaves(self.trace.structure[node]) if s is not None)
 
     def _storage(self, tensor):
-        size = _private.hint(tensor.untyped_storage().nbytes())
+        self.trace.sizes.append(tensor.untyped_storage().nbytes())
+        size = _private.hint(self.trace.sizes[-1])
         device = tensor.device.type
         if device == "cuda":  # its allocator hands out multiples
             size = -(-size // 512) * 512
@@ -387,6 +390,7 @@ class _Reader:
 
     def _keep_outputs(self):
         trace = self.trace
+        resident = 0
         for position, leaf in enumerate(self.outputs):
             if not isinstance(leaf, torch.fx.Node):
                 continue
@@ -403,7 +407,8 @@ class _Reader:
                 if _private.is_gradient(description) and self._is_parameter(description.grad_of):
                     if not forward and storage.producer is not trace.border:
                         trace.gradients.setdefault(storage, storage.size)
-        trace.resident["gradient"] = sum(trace.gradients.values())
+                        resident += storage.size  # torch copies what several parameters share
+        trace.resident["gradient"] = resident
         if self.accumulate:
             trace.gradients = {}
         for storage in trace.gradients:

@@ -8,7 +8,7 @@ class InductorBackend(Backend):
     """Called by torch.compile for every graph it makes."""
 
     def compile(self, module, example_inputs):
-        compiling = _InductorCompiling(self, example_inputs)
+        compiling = _InductorCompiling(self)
         return _private.compile_with_inductor(module, example_inputs, compiling.partition, compiling.measured_by)
 
 

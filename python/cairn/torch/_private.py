@@ -8,6 +8,7 @@ import functools
 import inspect
 import os
 import pathlib
+import threading
 
 import torch
 from torch._dynamo import trace_rules
@@ -25,15 +26,43 @@ _FORWARD, _BACKWARD = "is_forward", "is_backward"
 
 # --- torch.compile's front end
 
-@contextlib.contextmanager
-def left_to_python():
-    """Within, torch.compile compiles no optimizer, no clipping of gradients and no gradient scaler: they run as they are."""
-    added = _python_files() - trace_rules.FORCE_SKIP_FILES
-    trace_rules.FORCE_SKIP_FILES.update(added)
-    try:
-        yield
-    finally:
-        trace_rules.FORCE_SKIP_FILES.difference_update(added)
+class _LeftToPython:
+    """Entered and left by any number of threads; what it changes is undone when the last has left."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.entered = 0
+        self.files = frozenset()
+        self.steps = {}  # of optimizers of others, whose files may have what is to be compiled
+
+    def __enter__(self):
+        with self.lock:
+            self.entered += 1
+            if self.entered == 1:
+                self.files = _python_files() - trace_rules.FORCE_SKIP_FILES
+                trace_rules.FORCE_SKIP_FILES.update(self.files)
+                self.steps = {kind: kind.step for kind in _subclasses(torch.optim.Optimizer)
+                              if not kind.__module__.startswith("torch.") and "step" in vars(kind)}
+                for kind, step in self.steps.items():
+                    kind.step = _disabled(step)
+
+    def __exit__(self, *error):
+        with self.lock:
+            self.entered -= 1
+            if self.entered == 0:
+                trace_rules.FORCE_SKIP_FILES.difference_update(self.files)
+                for kind, step in self.steps.items():
+                    kind.step = step
+
+
+left_to_python = _LeftToPython()  # within, torch.compile compiles no optimizer, clipping or gradient scaler: they run as they are
+_disabled = functools.cache(torch.compiler.disable)  # the same each time, as guards look at it
+
+
+def _subclasses(kind):
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 @functools.cache
@@ -45,10 +74,15 @@ def _python_files():
 
 def is_differentiated(module):
     """Whether a module that torch.compile captured has a result that AOTAutograd will make a backward pass for."""
+    return largest_differentiated(module) > 0
+
+
+def largest_differentiated(module):
+    """Elements of the largest such result; 0: there is none."""
     output = next(iter(reversed(module.graph.nodes)))
     values = [leaf.meta.get("example_value") for leaf in torch.utils._pytree.arg_tree_leaves(*output.args)
               if isinstance(leaf, torch.fx.Node)]
-    return any(isinstance(value, torch.Tensor) and value.requires_grad for value in values)
+    return max((max(1, hint(v.numel())) for v in values if isinstance(v, torch.Tensor) and v.requires_grad), default=0)
 
 
 def bound_sizes(module):
@@ -60,6 +94,24 @@ def bound_sizes(module):
             for size in sizes:
                 if isinstance(size, torch.SymInt) and not _from_data(size):
                     bool(size <= hint(size))
+
+
+def pin_sizes(sizes, graph):
+    """Where one of these sizes would be larger if an input's were smaller (as what is padded to a length), that of the
+    input is guarded as it is."""
+    known = {}  # symbol -> SymInt
+    for node in graph.find_nodes(op="placeholder"):
+        value = node.meta.get("val")
+        for size in (value.shape if isinstance(value, torch.Tensor) else [value]):
+            if isinstance(size, torch.SymInt) and not _from_data(size) and size.node.expr.is_symbol:
+                known[size.node.expr] = size
+    for expression in {size.node.expr for size in sizes if isinstance(size, torch.SymInt)}:
+        if not expression.free_symbols <= known.keys():
+            continue
+        now = {symbol: hint(known[symbol]) for symbol in expression.free_symbols}
+        for symbol, size in now.items():
+            if any(expression.subs({**now, symbol: less}) > expression.subs(now) for less in {2, size // 2} if less < size):
+                bool(known[symbol] == size)
 
 
 def _from_data(size):

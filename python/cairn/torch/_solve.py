@@ -83,11 +83,11 @@ def budget_bytes(budget, baseline_peak):
     return math.ceil(value / 100 * baseline_peak) if unit == "%" else math.ceil(value * units[unit])
 
 
-def solve(graph, goal, limits, baseline, shared_name=None):
+def solve(graph, goal, limits, baseline, description="", shared_name=None):
     """The cheapest schedule within ``goal`` bytes that is known; None: the least peak. ``baseline``: the Evaluation of the
-    step without a budget. ``shared_name``: what ranks that have the same step, though other measured costs, call it.
+    step without a budget. ``description``: of its operations, which a graph does not name. ``shared_name``: what ranks that have the same step, though other measured costs, call it.
     Throws InfeasibleError with the least budget that is known."""
-    key = _digest(graph.fingerprint, goal, sorted(limits.arguments().items()), _private.kernel_settings())
+    key = _digest(graph.fingerprint, goal, sorted(limits.arguments().items()), _private.kernel_settings(), description)
     begin = time.monotonic()
     if goal is not None and goal >= graph.baseline.peak:
         return _solved(graph, list(map(int, graph.input_order)), goal, begin, "solved", key, "optimal", None, baseline)
@@ -97,7 +97,7 @@ def solve(graph, goal, limits, baseline, shared_name=None):
     else:
         shared = _digest(shared_name, sorted(limits.arguments().items()))
         entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key)
-    solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry["lower_bound"],
+    solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry.get("lower_bound"),
                      baseline)
     solved.measured = entry.get("measured")
     return solved
@@ -123,7 +123,7 @@ def remember_measured(solved, measured):
         return
     name = f"schedule-{solved.key}.json"
     entry = _cache.load(name)
-    if entry is not None and entry.get("steps") == solved.steps:
+    if isinstance(entry, dict) and entry.get("steps") == solved.steps:
         entry["measured"] = measured
         _cache.store(name, entry)
 
@@ -136,7 +136,14 @@ def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baselin
 
 def _valid(graph, goal, entry):
     """A stored schedule, if it is one of this graph within the budget."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("steps"), list):
+    def is_size(value):
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+    if not isinstance(entry, dict) or not isinstance(entry.get("status"), str) or not isinstance(entry.get("steps"), list):
+        return None
+    if not all(is_size(v) and v < graph.node_count for v in entry["steps"]):
+        return None
+    if not all(entry.get(key) is None or is_size(entry[key]) for key in ("measured", "lower_bound")):
         return None
     evaluation = cairn.evaluate(graph, entry["steps"])
     if not evaluation.valid or (goal is not None and evaluation.peak > goal):

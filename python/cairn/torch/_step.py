@@ -56,11 +56,14 @@ class Step:
     def report(self) -> _report.Report:
         return self._backend.report
 
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
     def __call__(self, *args, **kwargs):
         remember(self.report)
         self._backend.ran.clear()
         self._calls += 1
-        with _private.left_to_python():
+        with _private.left_to_python:
             # The first compiles, and its graphs are measured; optimizers have their state after it.
             if self._calls == 2 and self._backend.options.measure and self.report.graphs and MemoryTrace.available():
                 result = self._measured(*args, **kwargs)
@@ -72,8 +75,8 @@ class Step:
                        "after 8 variants of a function (torch._dynamo.config.recompile_limit), and where it meets what it "
                        "cannot compile (TORCH_LOGS=graph_breaks,recompiles names it)")
         elif ran > 1:
-            self._tell(f"this step is {ran} graphs, each with the budget for itself, as something between them cannot be compiled "
-                       "(TORCH_LOGS=graph_breaks names it)")
+            self._tell(f"this step ran {ran} graphs, each with the budget for itself: it has several losses or shapes, or something "
+                       "in it cannot be compiled (TORCH_LOGS=graph_breaks names that)")
         return result
 
     def _measured(self, *args, **kwargs):

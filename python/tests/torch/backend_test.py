@@ -1,5 +1,6 @@
 """torch.compile under a budget: the same step bit for bit, within the promised bytes; and what goes wrong, said."""
 
+import json
 import os
 import tempfile
 import unittest
@@ -232,6 +233,28 @@ class Reports(unittest.TestCase):
                     del os.environ["CAIRN_CACHE"]
                 else:
                     os.environ["CAIRN_CACHE"] = before
+
+    def test_what_an_earlier_process_measured_is_of_the_same_operations(self):
+        for function, inherited in ((torch.sin, False), (torch.sin, True), (torch.cos, False)):
+            torch._dynamo.reset()
+            w = torch.randn(300, requires_grad=True)
+            torch.compile(lambda: function(function(w)).sum(), backend=backend("min", seed=4321))().backward()
+            self.assertEqual(cairn.torch.last_report().graphs[0].measured_before, inherited)
+
+    def test_damaged_caches_cost_only_time(self):
+        torch.manual_seed(0)
+        model, inputs = harness.cnn()
+        folder = cairn.torch._cache.folder()
+        harness.gradients_after(model, inputs, backend("50%"), lambda compiled, given: compiled(*given).backward())
+        files = list(folder.glob("*.json"))
+        self.assertGreater(len(files), 1)
+        for text in ("[]", "{", '{"steps": "no", "status": 3}', '{"steps": [1.5, null], "status": "optimal"}'):
+            for file in files:
+                content = file.read_text()
+                entries = json.loads(content) if text.startswith('{"') and "operations" in file.name else None
+                file.write_text(json.dumps({k: ["x", -1] for k in entries}) if entries else text)
+                harness.gradients_after(model, inputs, backend("50%"), lambda compiled, given: compiled(*given).backward())
+                file.write_text(content)
 
     def test_a_broken_promise_names_the_operation(self):
         """Without calibration the scratch of convolutions is not known."""

@@ -48,9 +48,30 @@ class FrontEnd(unittest.TestCase):
             optimizer.step()
 
         skipped = set(_private.trace_rules.FORCE_SKIP_FILES)
-        with _private.left_to_python():
+        with _private.left_to_python:
             self.assertEqual(self.graphs_of(step), [])
         self.assertEqual(_private.trace_rules.FORCE_SKIP_FILES, skipped)
+
+    def test_optimizers_of_others_are_left_to_python(self):
+        class Plain(torch.optim.Optimizer):
+            def __init__(self, parameters):
+                super().__init__(parameters, {})
+
+            def step(self):
+                for group in self.param_groups:
+                    for parameter in group["params"]:
+                        parameter.data.add_(parameter.grad, alpha=-0.1)
+
+        parameter = torch.nn.Parameter(torch.ones(3))
+        parameter.grad = torch.ones(3)
+        optimizer = Plain([parameter])
+        step = Plain.step
+        with _private.left_to_python:
+            with _private.left_to_python:
+                self.assertEqual(self.graphs_of(lambda: optimizer.step()), [])
+            self.assertIsNot(Plain.step, step)
+        self.assertIs(Plain.step, step)
+        torch.testing.assert_close(parameter.detach(), torch.full((3,), 0.9))
 
     def test_is_differentiated(self):
         weight = torch.nn.Parameter(torch.ones(3))
@@ -75,6 +96,30 @@ class FrontEnd(unittest.TestCase):
             double(torch.ones(size))
             compiled.append(len(sizes))
         self.assertEqual(compiled, [1, 1, 2, 2, 2])
+
+    def test_pin_sizes(self):
+        pinned = []
+
+        def backend(module, inputs):
+            def compiler(inner, _):
+                sizes = [node.meta["val"].untyped_storage().nbytes() for node in inner.graph.nodes
+                         if isinstance(node.meta.get("val"), torch.Tensor)]
+                _private.pin_sizes(sizes, inner.graph)
+                pinned.append(None)
+                return _private.boxed(inner)
+
+            return _private.aot_autograd(fw_compiler=compiler)(module, inputs)
+
+        for function, expected in ((lambda x: torch.cat([x, torch.zeros(100 - x.shape[0])]) * 2, [1, 2, 3]),
+                                   (lambda x: torch.cat([x, x]) * 2, [1, 1, 1])):
+            torch._dynamo.reset()
+            pinned.clear()
+            counts = []
+            compiled = torch.compile(function, backend=backend, dynamic=True)
+            for size in (50, 40, 30):
+                compiled(torch.ones(size))
+                counts.append(len(pinned))
+            self.assertEqual(counts, expected)
 
     def test_called_boxed(self):
         inside = []

@@ -283,6 +283,50 @@ class Steps(unittest.TestCase):
         self.assertEqual(len(calls), 1)
         self.assertIsNotNone(model.weight.grad)
 
+    def test_a_loss_outside_is_told(self):
+        @torch.compiler.disable
+        def loss_of(out, y):
+            return (out - y).square().mean()
+
+        def body(model, optimizer, x, y):
+            loss = loss_of(model(x), y)
+            loss.backward()
+            return loss.detach()
+
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "outside of the graph"):
+            trained(self.net(body), "100%", steps=1)
+
+    def test_accumulation_into_replaced_parameters_is_told(self):
+        def body(model, optimizer, x, y):
+            (model(x) - y).square().mean().backward()
+            return x.sum()
+
+        def change(model, optimizer, number):
+            if number < 2:
+                model.load_state_dict({n: t.clone() for n, t in model.state_dict().items()}, assign=True)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", cairn.torch.CairnWarning)
+            trained(self.net(body, change), "100%", steps=2)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "accumulate=True"):
+            trained(self.net(body, change), "100%", steps=3)
+
+    def test_a_step_in_a_class(self):
+        class Trainer:
+            def __init__(self):
+                self.model = Net()
+
+            def train(self, x):
+                loss = self.model(x).square().mean()
+                loss.backward()
+                return loss.detach()
+
+            step = cairn.torch.step(train, "min", work_limit=WORK)
+
+        trainer = Trainer()
+        trainer.step(torch.randn(64, 32))
+        self.assertIsNotNone(trainer.model.first[0].weight.grad)
+
     def test_parts_are_told(self):
         def body(model, optimizer, x, y):
             hidden = x + model.first(x)
