@@ -184,7 +184,7 @@ def _search(graph, goal, limits):
         else:
             answer = cairn.solve(graph, goal, peak_only=True, **limits.arguments())
     except (cairn.InfeasibleError, cairn.NotFoundError) as error:
-        least = cairn.solve(graph, "min", **limits.arguments())
+        least = cairn.solve(graph, "min", peak_only=True, **limits.arguments())
         known = [b for b in (error.least_budget, least.peak) if b]
         if goal is not None and least.peak <= goal:
             answer = least
