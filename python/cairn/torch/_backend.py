@@ -117,7 +117,7 @@ class Compiling:
 
     def __init__(self, owner):
         self.owner = owner
-        self.leaves = []  # weak references to the parameters of the last run
+        self.leaves = []  # weak references to those that had a gradient when the forward pass last ran
         self.report = None
         self.measured = None
 
@@ -143,7 +143,7 @@ class Compiling:
         def call(args):
             self.owner.ran.add(self.report.name)
             if not self.owner.options.accumulate:
-                self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
+                self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
             return run(args)
 
         return _private.called_boxed(call)

@@ -65,6 +65,9 @@ class _Spec:
     def __init__(self, node):
         self.node = node
         args, kwargs = _values(node.args), _values(node.kwargs)
+        if node.target is torch.ops.aten.native_batch_norm_backward.default:  # the tracer has them in the input's type
+            args = tuple(a.float() if i in (5, 6) and isinstance(a, torch.Tensor) and a.dtype.itemsize < 4 else a
+                         for i, a in enumerate(args))
         self.text = f"{operation_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
         self.arguments = args, kwargs
 

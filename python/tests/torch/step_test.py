@@ -55,7 +55,9 @@ class Steps(unittest.TestCase):
                 again, other = trained(make, budget, steps, **options)
                 self.assertEqual([torch.equal(a, b) for a, b in zip(returned, again)], [True] * steps)
                 self.assertEqual([torch.equal(a, b) for a, b in zip(state, other)], [True] * len(state))
-                for graph in cairn.torch.last_report().graphs:
+                measured = [g for g in cairn.torch.last_report().graphs if g.measured is not None]
+                self.assertGreater(len(measured), 0)  # one that is compiled while the whole step is measured may be left out
+                for graph in measured:
                     self.assertLessEqual(graph.measured, graph.promised)
 
     def net(self, body, change=lambda *_: None, batch=64):
@@ -171,6 +173,8 @@ class Steps(unittest.TestCase):
                 model.load_state_dict({n: t * 2 for n, t in model.state_dict().items()}, assign=True)
                 for p in model.parameters():
                     p.requires_grad_(True)
+            if number > 3:  # the optimizer has the former ones
+                model.zero_grad()
 
         self.check(self.net(self.plain, change), steps=5)
 
@@ -237,18 +241,18 @@ class Steps(unittest.TestCase):
 
     def test_micro_batches(self):
         def body(model, optimizer, x, y):
-            optimizer.zero_grad()
-            total = torch.zeros(())
-            for xs, ys in zip(x.chunk(2), y.chunk(2)):
-                loss = (model(xs) - ys).square().mean()
-                loss.backward()
-                total += loss.detach()
-            optimizer.step()
-            return total
+            loss = (model(x) - y).square().mean()
+            loss.backward()
+            return loss.detach()
 
-        self.check(self.net(body), accumulate=True)
+        def change(model, optimizer, number):
+            if number and number % 2 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+        self.check(self.net(body, change), accumulate=True)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "accumulate=True"):
-            trained(self.net(body), "75%")
+            trained(self.net(body, change), "75%")
 
     def test_a_larger_batch_is_planned_anew(self):
         def make():
