@@ -2,7 +2,8 @@
 # Runs the tests of cairn.torch (python/tests/torch) with torch's ordinary wheel, on the CPU. They are apart from
 # scripts/test.sh because torch is 5 GB to download. The last line is the count; where torch cannot be had, all are skipped.
 #   scripts/test_torch.sh [--full | --few] [--install] [--torch VERSION] [--env FOLDER] [TEST...]
-#     --full      200 random modules rather than 24; --few: 6
+#     --full      200 random modules rather than 24
+#     --few       6 random modules, and only the files without which nothing else works
 #     --install   make the virtual environment, and test nothing
 #     --torch     2.9.1, say; the newest unless given
 #     --env       the virtual environment: made where it is not there, used as it is where it has torch; default
@@ -25,10 +26,14 @@ skip() {
 version=
 folder=
 install_only=
+few=
 while [ $# -gt 0 ]; do
   case $1 in
     --full) export CAIRN_TORCH_MODELS=200 ;;
-    --few) export CAIRN_TORCH_MODELS=6 ;;
+    --few)
+      export CAIRN_TORCH_MODELS=6
+      few='private_test memory_test backend_test step_test distributed_test random_test'
+      ;;
     --install) install_only=1 ;;
     --torch | --env)
       [ $# -gt 1 ] || fail "$1 needs a value"
@@ -89,4 +94,6 @@ fi
 "$python" -c 'import cairn.torch' 2>"$log" || { cat "$log"; fail "cairn.torch does not import"; }
 
 export CAIRN_CACHE="$work/cache" PYTHONDONTWRITEBYTECODE=1
+# shellcheck disable=SC2086  # a list of words
+[ $# -gt 0 ] || set -- $few
 "$python" python/tests/torch/run.py "$@"

@@ -2,7 +2,7 @@
 
 usage: run.py [NAME...]      names as `python -m unittest` takes them, backend_test.Budgets; absent: all
 
-Without names each file is a process of its own, one for each core at a time, on one thread each.
+Whole files, when there are several, are a process each, one for each core at a time, on one thread.
 """
 
 import concurrent.futures
@@ -14,7 +14,7 @@ import sys
 import unittest
 
 HERE = pathlib.Path(__file__).parent
-LONGEST = ["step_test", "random_test", "backend_test"]  # which begin first
+LONGEST = ["backend_test", "step_test", "random_test"]  # which begin first
 COUNT = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n")
 
 
@@ -63,13 +63,15 @@ def run_file(name):
     return tuple(map(int, count.groups())) if count else (0, 1, 0)  # it ended before it had counted
 
 
-def run_all():
-    names = LONGEST + sorted({file.stem for file in HERE.glob("*_test.py")} - set(LONGEST))
+def run_files(names):
+    names = sorted(names, key=lambda name: (LONGEST.index(name) if name in LONGEST else len(LONGEST), name))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return tuple(map(sum, zip(*pool.map(run_file, names))))
 
 
 if __name__ == "__main__":
-    passed, failed, skipped = run_here(sys.argv[1:]) if sys.argv[1:] else run_all()
+    files = {file.stem for file in HERE.glob("*_test.py")}
+    given = sys.argv[1:] or files
+    passed, failed, skipped = run_files(given) if len(given) > 1 and files.issuperset(given) else run_here(given)
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     sys.exit(0 if passed > 0 and not failed else 1)
