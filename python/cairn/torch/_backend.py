@@ -81,9 +81,9 @@ class Backend:
     def __call__(self, module, example_inputs):
         remember(self.report)
         if self.differentiated_only:
-            if not _private.is_differentiated(module):
-                return module.forward
             largest = _private.largest_differentiated(module)
+            if largest == 0:
+                return module.forward
             if largest > 1:
                 self.tell(f"the loss of this step is computed outside of the graph, which ends in {largest:,} elements: what that "
                           "takes is not in the budget (TORCH_LOGS=graph_breaks names what cannot be compiled)")

@@ -76,7 +76,6 @@ class Trace:
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
         self.device = "cpu"  # the device that holds most bytes
-        self.description = ""  # a digest of its operations
         self.sizes = []  # of its storages, as the tracer has them: symbolic where sizes are
         self.estimated = []  # operations of which cost or scratch is not measured
         self.shared_name = None  # among ranks; None: there is one process

@@ -28,7 +28,6 @@ def prepare(graph, options, *, device=None, **reading):
     _private.pin_sizes(trace.sizes, graph)
     trace.device = device or trace.device
     _costs.estimate(trace)
-    trace.description = _costs.description(trace)
     if _private.collective_store() is not None:  # measured costs differ from rank to rank
         trace.shared_name = [trace.build().fingerprint, str(options.budget)]
     seconds = {"read": time.monotonic() - begin}
@@ -62,7 +61,7 @@ def prepare_within(graph, options, *, largest=0, **reading):
 
 def schedule(trace, graph, options, seconds, goal, baseline):
     """(Solved, GraphReport)."""
-    solved = _solve.solve(graph, goal, options.limits, baseline, trace.description, trace.shared_name)
+    solved = _solve.solve(graph, goal, options.limits, baseline, _costs.description(trace), trace.shared_name)
     if trace.estimated or not options.calibrate:  # what they take may differ another time
         solved.measured = None
     seconds["solve"] = solved.seconds

@@ -72,13 +72,9 @@ def _python_files():
     return frozenset(file.as_posix() for file in files)
 
 
-def is_differentiated(module):
-    """Whether a module that torch.compile captured has a result that AOTAutograd will make a backward pass for."""
-    return largest_differentiated(module) > 0
-
-
 def largest_differentiated(module):
-    """Elements of the largest such result; 0: there is none."""
+    """Elements of the largest result, of a module that torch.compile captured, that AOTAutograd will make a backward pass
+    for; 0: there is none."""
     output = next(iter(reversed(module.graph.nodes)))
     values = [leaf.meta.get("example_value") for leaf in torch.utils._pytree.arg_tree_leaves(*output.args)
               if isinstance(leaf, torch.fx.Node)]

@@ -1,7 +1,6 @@
 """A whole training step under one budget."""
 
 import functools
-import warnings
 
 import torch
 
@@ -9,7 +8,6 @@ import cairn
 
 from . import _private, _report
 from ._backend import backend, remember
-from ._errors import CairnWarning
 from ._memory import MemoryTrace
 
 
@@ -49,7 +47,6 @@ class Step:
         functools.update_wrapper(self, function, updated=())
         self._backend = made
         self._run = torch.compile(function, backend=made)
-        self._told = set()
         self._calls = 0
 
     @property
@@ -71,12 +68,14 @@ class Step:
                 result = self._run(*args, **kwargs)
         ran = len(self._backend.ran)
         if ran == 0:
-            self._tell("this step ran without a budget: torch.compile made no graph of it that has a backward pass. It gives up "
-                       "after 8 variants of a function (torch._dynamo.config.recompile_limit), and where it meets what it "
-                       "cannot compile (TORCH_LOGS=graph_breaks,recompiles names it)")
+            self._backend.tell(
+                "this step ran without a budget: torch.compile made no graph of it that has a backward pass. It gives up after 8 "
+                "variants of a function (torch._dynamo.config.recompile_limit), and where it meets what it cannot compile "
+                "(TORCH_LOGS=graph_breaks,recompiles names it)")
         elif ran > 1:
-            self._tell(f"this step ran {ran} graphs, each with the budget for itself: it has several losses or shapes, or something "
-                       "in it cannot be compiled (TORCH_LOGS=graph_breaks names that)")
+            self._backend.tell(
+                f"this step ran {ran} graphs, each with the budget for itself: it has several losses or shapes, or something in "
+                "it cannot be compiled (TORCH_LOGS=graph_breaks names that)")
         return result
 
     def _measured(self, *args, **kwargs):
@@ -86,8 +85,3 @@ class Step:
         if len(self.report.graphs) == known:  # compiling takes memory, too
             self.report.whole_step, self.report.whole_step_at = trace.at_peak()
         return result
-
-    def _tell(self, text):
-        if text not in self._told:
-            self._told.add(text)
-            warnings.warn(text, CairnWarning, stacklevel=3)

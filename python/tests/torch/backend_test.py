@@ -94,17 +94,8 @@ class Budgets(unittest.TestCase):
         self.check(model, (torch.randn(100, 64),), ["100%", "80%"], loss_of=lambda out: out.square().mean())
 
     def test_autocast(self):
-        class Amp(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.inner, _ = harness.gpt()
-
-            def forward(self, *inputs):
-                with torch.autocast("cpu", dtype=torch.bfloat16):
-                    return self.inner(*inputs)
-
         torch.manual_seed(0)
-        self.check(Amp(), harness.gpt()[1], ["70%", "min"])
+        self.check(harness.Amp(harness.gpt()[0]), harness.gpt()[1], ["70%", "min"])
 
     def test_dynamic_shapes(self):
         torch.manual_seed(0)
@@ -173,17 +164,8 @@ class Budgets(unittest.TestCase):
         self.assertLessEqual(trace.peak, graph.promised + 64)  # and the sum of what the model returns
 
     def test_batch_norm_under_autocast(self):
-        class Amp(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.inner, _ = harness.cnn()
-
-            def forward(self, *inputs):
-                with torch.autocast("cpu", dtype=torch.bfloat16):
-                    return self.inner(*inputs)
-
         torch.manual_seed(0)
-        self.check(Amp(), harness.cnn()[1], ["70%", "min"])
+        self.check(harness.Amp(harness.cnn()[0]), harness.cnn()[1], ["70%", "min"])
 
     def test_a_plan_for_any_size_holds_up_to_its_own(self):
         torch.manual_seed(0)

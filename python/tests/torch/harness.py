@@ -75,6 +75,18 @@ def cnn(batch=4, image=24, **options):
     return Cnn(**options), (torch.randn(batch, 3, image, image), torch.randint(0, 10, (batch,)))
 
 
+class Amp(torch.nn.Module):
+    """A model under autocast."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.inner(*inputs)
+
+
 # --- Steps
 
 

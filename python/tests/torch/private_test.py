@@ -73,13 +73,13 @@ class FrontEnd(unittest.TestCase):
         self.assertIs(Plain.step, step)
         torch.testing.assert_close(parameter.detach(), torch.full((3,), 0.9))
 
-    def test_is_differentiated(self):
+    def test_largest_differentiated(self):
         weight = torch.nn.Parameter(torch.ones(3))
         x = torch.ones(3)
         (with_gradient,) = self.graphs_of(lambda: weight * 2)
         (without,) = self.graphs_of(lambda: (weight * 2).detach())
         (alone,) = self.graphs_of(lambda: x * 2)
-        self.assertEqual([_private.is_differentiated(m) for m in (with_gradient, without, alone)], [True, False, False])
+        self.assertEqual([_private.largest_differentiated(m) for m in (with_gradient, without, alone)], [3, 0, 0])
 
     def test_bound_sizes(self):
         sizes = []
