@@ -12,6 +12,7 @@ from ._errors import CairnWarning
 from ._memory import MemoryTrace
 from ._partition import Options, partition, prepare_within, schedule
 from ._rewrite import rewrite_module
+from ._updates import Early
 
 _last = None
 
@@ -100,7 +101,7 @@ class Backend:
             return module.forward
 
     def compile(self, module, example_inputs):
-        compiling = Compiling(self)
+        compiling = Compiling(self, example_inputs)
         return _private.aot_autograd(
             fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
             partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
@@ -115,8 +116,11 @@ class Backend:
 class Compiling:
     """One graph on its way through AOTAutograd."""
 
-    def __init__(self, owner):
+    def __init__(self, owner, inputs=()):
         self.owner = owner
+        self.inputs = inputs  # as they are while it is compiled
+        self.early = Early(owner.options.updates) if owner.options.updates is not None else None
+        self.updated = []  # positions of inputs that are parameters updated early
         self.leaves = []  # weak references to those that had a gradient when the forward pass last ran
         self.report = None
         self.measured = None
@@ -125,7 +129,10 @@ class Compiling:
         options = self.owner.options
         forward, backward, trace, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
-            static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline)
+            static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline, inputs=self.inputs,
+            early=self.early)
+        self.inputs = ()
+        self.updated = [op.update.position for op in trace.readers]
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
@@ -144,6 +151,8 @@ class Compiling:
             self.owner.ran.add(self.report.name)
             if not self.owner.options.accumulate:
                 self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
+            if self.updated:
+                self.early.take(args, self.updated)
             return run(args)
 
         return _private.called_boxed(call)
@@ -186,6 +195,7 @@ class Measured:
     def __init__(self, trace, solved, report, num_fwd_outputs, joint):
         self.trace, self.solved, self.report = trace, solved, report
         self.done = solved.measured is not None
+        self.passed_over = 1 if trace.updated else 0  # first runs: an optimizer makes its state then
         if self.done:
             report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
@@ -224,6 +234,9 @@ class Measured:
         return _private.called_boxed(call)
 
     def _forward(self, run, args):
+        if self.passed_over:
+            self.passed_over -= 1
+            return run(args)
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         self.forward_peak, self.forward_operation = trace.at_peak()

@@ -17,7 +17,7 @@ from ._memory import MemoryTrace
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
 _OVERHEAD_NS = 2000  # of one call of a kernel
-_CACHE_VERSION = 5
+_CACHE_VERSION = 6
 # An operation is timed until it has taken this long; the fastest call counts, as others only add what else the machine did.
 _MEASURE_NS = 10_000_000
 _CALLS_AT_LEAST, _CALLS = 3, 20
@@ -26,6 +26,8 @@ _CALLS_AT_LEAST, _CALLS = 3, 20
 def estimate(trace):
     """Sets the cost of every operation from what it reads, writes and computes. Scratch stays 0."""
     for op in trace.operations:
+        if op.update is not None:
+            op.cost = int(_OVERHEAD_NS + 4 * op.update.size / _BYTES_PER_NS.get(trace.device, 500.0))
         if op.node is None:
             continue
         moved = sum(s.size for s in op.outputs) + sum(s.size for s in op.reads)
@@ -71,6 +73,10 @@ class _Spec:
         self.text = f"{operation_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
         self.arguments = args, kwargs
 
+    def results(self):
+        """The tensors that the tracer says a call returns."""
+        return [leaf for leaf in pytree.tree_leaves(self.node.meta.get("val")) if isinstance(leaf, torch.Tensor)]
+
     def run(self):
         """A call, with arguments of its own: (function without arguments)."""
         args, kwargs = pytree.tree_map(_real, self.arguments)
@@ -102,13 +108,13 @@ def _real(value):
 
 def measurable(op):
     node = op.node
-    return node is not None and is_pure(node.target) and bool(op.outputs) and (not op.effect or is_random(node))
+    return op.update is not None or node is not None and is_pure(node.target) and bool(op.outputs) and (not op.effect or is_random(node))
 
 
 def calibrate(trace):
     """Sets cost and scratch of every operation as measured here, each distinct one once. Those that could not be measured
     keep their estimate: ``trace.estimated`` has them."""
-    running = [op for op in trace.operations if op.node is not None]
+    running = [op for op in trace.operations if op.node is not None or op.update is not None]
     if trace.device not in ("cpu", "cuda") or (trace.device == "cuda" and not torch.cuda.is_available()):
         trace.estimated = running
         return
@@ -118,7 +124,7 @@ def calibrate(trace):
     specs = {}
     for op in trace.operations:
         if measurable(op):
-            specs[op] = _Spec(op.node)
+            specs[op] = op.update or _Spec(op.node)
     missing = {}
     for op, spec in specs.items():
         entry = known.get(spec.text)
@@ -128,7 +134,9 @@ def calibrate(trace):
     if measured:
         known.update(measured)
         _cache.store(name, known)
-    trace.estimated = [op for op in running if op.outputs and not _take(op, known.get(specs[op].text) if op in specs else None)]
+    trace.estimated = [op for op in running if (op.outputs or op.update) and
+                       not _take(op, known.get(specs[op].text) if op in specs else None)]
+    trace.count_copied()
 
 
 _refused = set()  # texts of operations that could not be called in this process; another tries again
@@ -139,8 +147,8 @@ def _is_entry(entry):
     def is_size(value):
         return isinstance(value, int) and value >= 0
 
-    return (isinstance(entry, list) and len(entry) == 3 and is_size(entry[0]) and isinstance(entry[2], list) and
-            all(size is None or is_size(size) for size in entry[2]) and
+    return (isinstance(entry, list) and len(entry) == 4 and is_size(entry[0]) and isinstance(entry[2], list) and
+            all(size is None or is_size(size) for size in entry[2]) and isinstance(entry[3], list) and
             (entry[1] is None or isinstance(entry[1], list) and
              all(isinstance(peak, list) and len(peak) == 2 and is_size(peak[0]) and isinstance(peak[1], int)
                  for peak in entry[1])))
@@ -150,7 +158,7 @@ def description(trace):
     """A digest of which operations there are, with the shapes and numbers that they are called with."""
     digest = hashlib.sha256()
     for op in trace.operations:
-        digest.update((_Spec(op.node).text if op.node is not None else op.label).encode())
+        digest.update((op.update or _Spec(op.node)).text.encode() if op.update or op.node else op.label.encode())
     return digest.hexdigest()[:16]
 
 
@@ -162,6 +170,8 @@ def _take(op, entry):
     if entry[1] is None:
         return False
     _take_sizes(op, entry[2])
+    for storage, as_traced in zip(op.outputs, entry[3]):
+        storage.as_traced = bool(as_traced)
     op.scratch = _scratch(op, entry[1])
     return True
 
@@ -193,8 +203,8 @@ def _file_name(device):
 
 
 def _measure(missing, device):
-    """text -> [ns, peaks as _scratch takes them, bytes of each output]; nothing where it cannot be called, and no peaks where
-    a profiler that is active hides them."""
+    """text -> [ns, peaks as _scratch takes them, bytes of each output, whether each is laid out as traced]; nothing where it
+    cannot be called, and no peaks where a profiler that is active hides them."""
     found, outputs = {}, {}
     with _private.no_modes():
         trace = MemoryTrace(device) if MemoryTrace.available() else None
@@ -202,8 +212,8 @@ def _measure(missing, device):
             trace.__enter__()
         for position, (text, (spec, _)) in enumerate(missing.items()):
             try:
-                ns, outputs[f"cairn:{position}"] = _time(spec, f"cairn:{position}", device)
-                found[text] = [ns, None, []]
+                ns, outputs[f"cairn:{position}"], as_traced = _time(spec, f"cairn:{position}", device)
+                found[text] = [ns, None, [], as_traced]
             except Exception as error:  # whatever a kernel refuses: its estimate stands
                 if not _private.is_out_of_memory(error):  # there may be more another time
                     _refused.add(text)
@@ -212,12 +222,13 @@ def _measure(missing, device):
             peaks = _peaks(trace, outputs)
             for position, text in enumerate(missing):
                 if text in found:
-                    found[text][1:] = peaks.get(f"cairn:{position}", ([], []))
+                    found[text][1:3] = peaks.get(f"cairn:{position}", ([], []))
     return found
 
 
 def _time(spec, label, device):
-    """(ns of the fastest call, addresses of the storages that the labelled call returned)."""
+    """(ns of the fastest call, addresses of the storages that the labelled call returned, whether each is laid out as the
+    tracer says)."""
     call = spec.run()
     start = time.perf_counter_ns()
     call()  # what a first call sets up is no part of it
@@ -229,7 +240,10 @@ def _time(spec, label, device):
         _wait(device)
     best = time.perf_counter_ns() - begin
     tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-    addresses = list(dict.fromkeys(t.untyped_storage().data_ptr() for t in tensors))
+    traced = spec.results()
+    as_traced = {}
+    for i, tensor in enumerate(tensors):
+        as_traced.setdefault(tensor.untyped_storage().data_ptr(), len(traced) != len(tensors) or _laid_out(tensor, traced[i]))
     del result, tensors
     for total in range(2, _CALLS + 1):
         begin = time.perf_counter_ns()
@@ -239,7 +253,13 @@ def _time(spec, label, device):
         best = min(best, now - begin)
         if total >= _CALLS_AT_LEAST and now - start > _MEASURE_NS:
             break
-    return best, addresses
+    return best, list(as_traced), list(as_traced.values())
+
+
+def _laid_out(tensor, traced):
+    """Whether it has the strides that the tracer thought."""
+    return tensor.layout is not torch.strided or all(
+        size == 1 or stride == _private.hint(other) for size, stride, other in zip(tensor.shape, tensor.stride(), traced.stride()))
 
 
 def _wait(device):

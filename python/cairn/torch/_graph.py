@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 import cairn
 
 from . import _private, _random
+from ._updates import Update
 
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
 _WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
@@ -35,6 +36,7 @@ class Storage:
     keep: bool = False
     device: str = "cpu"
     allocated: int = 0  # what making it takes
+    as_traced: bool = True  # whether the kernel lays it out as the tracer thought
 
 
 @dataclasses.dataclass(eq=False)
@@ -52,6 +54,7 @@ class Operation:
     effect: bool = False  # it does something beside its outputs
     statistics: Optional["Operation"] = None  # of a batch norm: stands for its last outputs, which live longer
     state: Optional["Operation"] = None  # of a random one that may run again: saves the state that its generator has at first
+    update: Optional[Update] = None  # what runs instead of a node: an optimizer's update of one parameter
     cost: int = 0
     scratch: int = 0
 
@@ -75,6 +78,8 @@ class Trace:
         self.border = None
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
+        self.readers = {}  # Operation that updates a parameter -> those that read the parameter
+        self.updated = {}  # position among the outputs of a gradient that is not returned -> Operation that updates by it
         self.device = "cpu"  # the device that holds most bytes
         self.sizes = []  # of its storages, as the tracer has them: symbolic where sizes are
         self.estimated = []  # operations of which cost or scratch is not measured
@@ -82,6 +87,36 @@ class Trace:
 
     def is_view(self, node):
         return node in self.roots
+
+    def order(self):
+        """Of the graph, with each parameter updated as soon as that may be."""
+        ready = {}  # operation -> updates that may follow it
+        for update in self.readers:
+            before = [s.producer for s in update.reads] + list(update.after)
+            ready.setdefault(max(op.index for op in before), []).append(update.index)
+        order = []
+        for op in self.operations:
+            if op not in self.readers:
+                order += [op.index, *ready.get(op.index, ())]
+        return order
+
+    def in_time(self, steps):
+        """The steps, with no parameter updated before all that read it have run for the last time."""
+        last = {step: position for position, step in enumerate(steps)}
+        late = {}  # position -> updates to come after it
+        for update, readers in self.readers.items():
+            until = max((last[op.index] for op in readers), default=-1)
+            if until > last[update.index]:
+                late.setdefault(until, []).append(update.index)
+        moved = {index for updates in late.values() for index in updates}
+        return [s for position, step in enumerate(steps)
+                for s in ([] if step in moved else [step]) + late.get(position, [])]
+
+    def count_copied(self):
+        """Counts the gradients that torch copies, as they are laid out in another way than their parameters."""
+        for storage in [s for s in self.gradients if not s.as_traced]:
+            storage.size = storage.allocated
+            del self.gradients[storage]
 
     def build(self):
         """The Cairn graph. Node i is operation i."""
@@ -97,24 +132,25 @@ class Trace:
         for kind, size in self.resident.items():
             if size:
                 builder.add_resident(kind, size)
-        builder.set_order(list(range(len(self.operations))))
+        builder.set_order(self.order())
         return builder.build()
 
 
-def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accumulate=False, replay=False):
+def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accumulate=False, replay=False, updates=None):
     """Reads an FX graph of aten operations whose nodes carry fake values in ``meta["val"]``.
 
     ``forward_outputs``: how many of its outputs are the forward pass's; then it is a joint graph of forward and backward,
     with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns; ``accumulate``: it
     has gradients already, and adds the new ones to them. ``replay``: random operations may run again, from a saved state
-    of their generator.
+    of their generator. ``updates``: placeholder -> Update, of those that are updated once their gradient is there.
     """
-    return _Reader(graph, name, forward_outputs, set(parameters), accumulate, replay).read()
+    return _Reader(graph, name, forward_outputs, set(parameters), accumulate, replay, updates or {}).read()
 
 
 class _Reader:
-    def __init__(self, graph, name, forward_outputs, parameters, accumulate, replay):
+    def __init__(self, graph, name, forward_outputs, parameters, accumulate, replay, updates):
         self.graph = graph
+        self.updates = updates
         self.accumulate = accumulate
         self.replay = replay
         self.trace = Trace(name)
@@ -145,10 +181,12 @@ class _Reader:
                 self._add_call(node)
         if self.bytes_on:
             trace.device = max(self.bytes_on, key=self.bytes_on.get)
-        self._keep_outputs()
+        updated = self._updated_outputs()
+        self._keep_outputs(updated)
         self._order_writes()
         if trace.border is not None:
             self._order_effects_about_border()
+            self._add_updates(updated)
         return trace
 
     # --- Inputs
@@ -387,11 +425,67 @@ class _Reader:
                     mutated.add(node)
         return mutated
 
-    def _keep_outputs(self):
+    def _updated_outputs(self):
+        """Position among the outputs -> placeholder of the parameter whose gradient it is, of the gradients that are nothing
+        else and that are read by the parameter's update alone."""
+        trace, found, uses = self.trace, {}, {}
+        by_description = {node.meta.get("desc"): node for node in self.updates}
+        for position, leaf in enumerate(self.outputs):
+            if not isinstance(leaf, torch.fx.Node):
+                continue
+            storages = [s for s in pytree.tree_leaves(trace.structure.get(leaf)) if isinstance(s, Storage)]
+            for storage in storages:
+                uses[storage] = uses.get(storage, 0) + 1
+            description = self.descriptions[position] if position < len(self.descriptions) else None
+            if self.forward_outputs is None or position < self.forward_outputs or not _private.is_gradient(description):
+                continue
+            node = by_description.get(description.grad_of)
+            if node is not None and len(storages) == 1 and isinstance(storages[0].producer, Operation):
+                found[position] = node
+        holders = {}  # of resident storages, several parameters may share one
+        for node in self.graph.find_nodes(op="placeholder"):
+            for storage in pytree.tree_leaves(trace.structure.get(node)):
+                holders[storage] = holders.get(storage, 0) + 1
+
+        read = {storage for op in trace.operations for storage in op.reads}
+
+        def may(position, node):
+            storage = next(iter(pytree.tree_leaves(trace.structure[self.outputs[position]])))
+            own = trace.structure[node]
+            return (uses[storage] == 1 and storage not in read and storage.producer is not trace.border and
+                    isinstance(own, Storage) and
+                    holders[own] == 1 and own not in uses and not self._is_mutated(node))
+
+        return {position: node for position, node in found.items() if may(position, node)}
+
+    def _add_updates(self, updated):
+        """An update comes after all that reads its parameter, and after what reads what that makes, which might be made
+        again from the parameter otherwise. The others: see Trace.in_time."""
+        trace = self.trace
+        readers, consumers = {}, {}
+        for op in trace.operations:
+            for node in op.node.all_input_nodes if op.node is not None else ():
+                for storage in pytree.tree_leaves(trace.structure.get(node)):
+                    if isinstance(storage, Storage) and storage.producer is None:
+                        readers.setdefault(storage, {})[op] = None
+            for storage in op.reads:
+                consumers.setdefault(storage.producer, {})[op] = None
+        for position, node in updated.items():
+            update = self._operation(None, f"update {node.name}")
+            update.update = self.updates[node]
+            update.pinned = update.backward = True
+            self._read(update, self.outputs[position])
+            update.after[trace.border] = None
+            trace.readers[update] = readers.get(trace.structure[node], {})
+            for op in trace.readers[update]:
+                update.after.update({later: None for later in (op, *consumers.get(op, ())) if later.node is not None})
+            trace.updated[position] = update
+
+    def _keep_outputs(self, updated):
         trace = self.trace
         resident = 0
         for position, leaf in enumerate(self.outputs):
-            if not isinstance(leaf, torch.fx.Node):
+            if not isinstance(leaf, torch.fx.Node) or position in updated:
                 continue
             description = self.descriptions[position] if position < len(self.descriptions) else None
             forward = self.forward_outputs is not None and position < self.forward_outputs
@@ -403,18 +497,19 @@ class _Reader:
                 storage.keep = True
                 if storage.producer.node is not None:
                     storage.producer.pinned = True
-                if _private.is_gradient(description) and self._is_parameter(description.grad_of):
-                    if not forward and storage.producer is not trace.border:
+                parameter = self._parameter(description.grad_of) if _private.is_gradient(description) else None
+                if parameter is not None and not forward and storage.producer is not trace.border:
+                    resident += storage.size  # torch copies what several parameters share
+                    if is_kept_as_gradient(leaf.meta["val"], parameter.meta["val"]):
                         trace.gradients.setdefault(storage, storage.size)
-                        resident += storage.size  # torch copies what several parameters share
         trace.resident["gradient"] = resident
         if self.accumulate:
             trace.gradients = {}
         for storage in trace.gradients:
             storage.size = 0
 
-    def _is_parameter(self, description):
-        return any(n.meta.get("desc") == description for n in self.parameters)
+    def _parameter(self, description):
+        return next((n for n in self.parameters if n.meta.get("desc") == description), None)
 
     # --- Order
 
@@ -594,6 +689,19 @@ def _needed(graph):
             needed.add(node)
             needed.update(node.all_input_nodes)
     return needed
+
+
+def is_kept_as_gradient(gradient, parameter):
+    """Whether torch makes the gradient that a backward pass returns the parameter's, rather than a copy: it must be laid out
+    as the parameter, or contiguously where that has gaps."""
+    known = [(_private.hint(stride), _private.hint(size), _private.hint(ours))
+             for stride, size, ours in zip(parameter.stride(), parameter.shape, gradient.stride()) if _private.hint(size) != 1]
+    expected = 1
+    for stride, size, _ in sorted(known):
+        if stride != expected:
+            return gradient.is_contiguous()
+        expected *= size
+    return all(stride == ours for stride, _, ours in known)
 
 
 def _address(tensor):

@@ -2,11 +2,15 @@
 
 import dataclasses
 import time
+from typing import Optional
 
 import torch
 
+import cairn
+
 from . import _costs, _dropout, _private, _random, _report, _rewrite, _solve
 from ._graph import is_random, simplify, trace_graph
+from ._updates import Updates
 
 
 @dataclasses.dataclass
@@ -18,6 +22,7 @@ class Options:
     approximate: bool = False  # another compiler comes after
     accumulate: bool = False  # gradients of parameters count, beside those that are there
     replay: bool = False  # random operations may run again
+    updates: Optional[Updates] = None  # of the optimizers that are in the plan
 
 
 def prepare(graph, options, *, device=None, **reading):
@@ -45,7 +50,7 @@ def prepare_within(graph, options, *, largest=0, **reading):
     """As prepare, and with (budget in bytes, baseline): of the graph as it is, while what is returned is easier to fit
     where that is needed. ``largest``: the greatest peak of the graphs before, of which a share is a share, too."""
     trace, built, seconds = prepare(graph, options, **reading)
-    baseline = built.baseline
+    baseline = cairn.evaluate(built, range(built.node_count))  # optimizers run when all gradients are there
     goal = _solve.budget_bytes(options.budget, max(baseline.peak, largest))
     # Inductor knows no operations but torch's.
     if (goal is None or goal < baseline.peak) and not options.approximate:
@@ -61,7 +66,7 @@ def prepare_within(graph, options, *, largest=0, **reading):
 
 def schedule(trace, graph, options, seconds, goal, baseline):
     """(Solved, GraphReport)."""
-    solved = _solve.solve(graph, goal, options.limits, baseline, _costs.description(trace), trace.shared_name)
+    solved = _solve.solve(graph, goal, options.limits, baseline, _costs.description(trace), trace.shared_name, trace.in_time)
     if trace.estimated or not options.calibrate:  # what they take may differ another time
         solved.measured = None
     seconds["solve"] = solved.seconds
@@ -74,20 +79,27 @@ def schedule(trace, graph, options, seconds, goal, baseline):
         at_peak=[_report.item_of(s.producer, size=n) for s, n in items],
         peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
         approximate=options.approximate, estimated=[op.name for op in trace.estimated], source=solved.source,
-        seconds=seconds, saved=at_border)
+        seconds=seconds, saved=at_border, updated=len(trace.updated))
     return solved, report
 
 
-def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0):
-    """(forward module, backward module, Trace, Solved, GraphReport)."""
+def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), early=None):
+    """(forward module, backward module, Trace, Solved, GraphReport). ``inputs``: of the joint graph's forward pass, as far as
+    the caller has them; ``early``: runs updates of those that are parameters."""
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(static_indices or ())
     parameters = [n for i, n in enumerate(primals) if i in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
+    updates = {}
+    if early is not None:
+        given = [_private.input_position(n.meta.get("desc")) for n in primals]
+        known = options.updates.of_inputs([inputs[i] if i is not None and i < len(inputs) else None for i in given])
+        updates = {primals[i]: update for i, update in known.items()}
     trace, graph, seconds, goal, baseline = prepare_within(joint.graph, options, name=name, forward_outputs=num_fwd_outputs,
-                                                           parameters=parameters, largest=largest)
+                                                           parameters=parameters, largest=largest, updates=updates)
     solved, report = schedule(trace, graph, options, seconds, goal, baseline)
     begin = time.monotonic()
     forward, backward = _rewrite.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
-                                               static_indices=static_indices)
+                                               static_indices=static_indices,
+                                               update_function=early.function() if trace.updated else None)
     seconds["rewrite"] = time.monotonic() - begin
     return forward, backward, trace, solved, report

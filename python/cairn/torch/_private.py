@@ -15,7 +15,7 @@ from torch._dynamo import trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
 from torch._functorch import partitioners
-from torch._functorch._aot_autograd.descriptors import GradAOTOutput, InputMutationAOTOutput
+from torch._functorch._aot_autograd.descriptors import GradAOTOutput, InputMutationAOTOutput, PlainAOTInput
 from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.utils._ordered_set import OrderedSet
 from torch.utils._python_dispatch import _disable_current_modes
@@ -167,6 +167,11 @@ def output_descriptions(graph):
 
 def is_gradient(description):
     return isinstance(description, GradAOTOutput)
+
+
+def input_position(description):
+    """Which argument of the function that torch.compile captured it is; None where it is something else."""
+    return description.idx if isinstance(description, PlainAOTInput) else None
 
 
 def is_mutation(description):

@@ -52,6 +52,7 @@ class GraphReport:
     approximate: bool = False  # the peak: Inductor fuses and reorders
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
     saved: int = 0  # bytes between forward and backward
+    updated: int = 0  # parameters that are updated as soon as their gradients are there; those are in the budget
     measured: Optional[int] = None
     measured_before: bool = False  # by an earlier process, with the same schedule
     measured_forward: Optional[int] = None
@@ -73,6 +74,8 @@ class GraphReport:
             lines.append(f"  broken by   {self.broken_by}")
         resident = ", ".join(f"{kind}s {size_text(size)}" for kind, size in self.resident.items() if size)
         lines.append(f"  resident    {resident or 'nothing'}")
+        if self.updated:
+            lines.append(f"  updated     {self.updated} parameters, each as soon as its gradient is there, which is freed then")
         lines.append(f"  schedule    {self.source}, {self.seconds.get('solve', 0):.1f} s")
         if self.estimated:
             lines.append(f"  estimated   {len(self.estimated)} operations that could not be measured, scratch as nothing: "
@@ -93,7 +96,8 @@ class Report:
     """All graphs that were compiled since the backend was made. Budgets hold for each graph."""
 
     graphs: list = dataclasses.field(default_factory=list)
-    whole_step: Optional[int] = None  # of cairn.torch.step: most bytes beyond those before the second step, gradients included
+    optimizer_state: Optional[int] = None  # of cairn.torch.step: bytes of the optimizers that ran, which are resident
+    whole_step: Optional[int] = None  # of cairn.torch.step: most bytes beyond those before a later step, gradients included
     whole_step_at: str = ""  # the operation at which that was
 
     @property
@@ -116,6 +120,8 @@ class Report:
 
     def __str__(self):
         lines = [str(g) for g in self.graphs] or ["nothing was compiled"]
+        if self.optimizer_state is not None:
+            lines.append(f"optimizers keep {size_text(self.optimizer_state)} beside all that")
         if self.whole_step is not None:
             lines.append(f"the whole step, with new gradients and what optimizers take: {size_text(self.whole_step)} at most, at "
                          f"{self.whole_step_at}")

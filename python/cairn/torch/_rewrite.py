@@ -21,6 +21,9 @@ class Rewriter:
         self.runs = {}  # Operation -> how often it was written
         self.repeated = set()  # operations that run more than once
         self.states = {}  # random Operation that runs again -> what its generator was at first
+        self.update_function = None  # of a position among the inputs and its gradient; for a trace that has updates
+        self.updates = {}  # Operation that updates a parameter -> its node
+        self.positions = {update: position for position, update in trace.updated.items()}
         self.kept = []  # nodes that run whether or not what they make is read
         self.after_border = False
         self.first_side = None  # copies of the forward side
@@ -31,7 +34,7 @@ class Rewriter:
     def write(self, steps, forward_outputs=None):
         """The new graph; where there is a border, ``self.before`` has the nodes before it."""
         output = next(iter(reversed(self.source.nodes)))
-        leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
+        self.leaves = leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
         split = forward_outputs if forward_outputs is not None else 0
         results = [None] * len(leaves)
         self.repeated = {self.trace.operations[step] for step, times in collections.Counter(steps).items() if times > 1}
@@ -43,6 +46,8 @@ class Rewriter:
                 self.first_side = [n for n in self.graph.nodes if n.op != "placeholder"]
                 self.after_border = True
                 self._forget_views()
+            elif op.update is not None:
+                self._update(op)
             elif op.node is not None:
                 self._run(op)
         if self.trace.border is None and forward_outputs is not None:
@@ -50,7 +55,8 @@ class Rewriter:
             for i in range(split):
                 results[i] = self._value(leaves[i])
         for i in range(split, len(leaves)):
-            results[i] = self._value(leaves[i])
+            update = self.trace.updated.get(i)
+            results[i] = self._value(leaves[i]) if update is None else self.updates[update]
         new = self.graph.output(tuple(results))
         new.meta = copy.copy(output.meta)
         return self.graph
@@ -127,6 +133,13 @@ class Rewriter:
             _private.set_side(new, self.after_border)
         return new
 
+    def _update(self, op):
+        leaf = self.leaves[self.positions[op]]
+        new = self.graph.call_function(self.update_function, (op.update.position, self._value(leaf)))
+        new.meta = copy.copy(leaf.meta)
+        _private.set_side(new, True)
+        self.updates[op] = new
+
     def _keep(self, new):
         _private.set_side(new, self.after_border, only_there=self.trace.border is not None)
         self.kept.append(new)
@@ -175,9 +188,10 @@ def _is_part(trace, node):
     return node.target is operator.getitem and node.args[0] in trace.operation_of
 
 
-def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=()):
+def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), update_function=None):
     """(forward module, backward module) that run ``steps``."""
     rewriter = Rewriter(trace, joint.graph)
+    rewriter.update_function = update_function
     rewriter.split = num_fwd_outputs
     graph = rewriter.write(steps, num_fwd_outputs)
     tensors, numbers, opaque = rewriter.saved()

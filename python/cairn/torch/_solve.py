@@ -16,6 +16,7 @@ from ._errors import InfeasibleError
 _FORMAT = 1
 _WAIT_BEYOND_LIMIT_S = 120
 _WAIT_FOR_WORK_S = 1800  # how long a work limit takes is not known
+_TRIES = 3  # of searches, each below the former by what its steps take beyond the budget once they are in time
 
 
 @dataclasses.dataclass
@@ -83,20 +84,21 @@ def budget_bytes(budget, baseline_peak):
     return math.ceil(value / 100 * baseline_peak) if unit == "%" else math.ceil(value * units[unit])
 
 
-def solve(graph, goal, limits, baseline, description="", shared_name=None):
+def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list):
     """The cheapest schedule within ``goal`` bytes that is known; None: the least peak. ``baseline``: the Evaluation of the
     step without a budget. ``description``: of its operations, which a graph does not name. ``shared_name``: what ranks that have the same step, though other measured costs, call it.
+    ``in_time``: puts the steps of a schedule into an order that may run, where the graph does not say all.
     Throws InfeasibleError with the least budget that is known."""
     key = _digest(graph.fingerprint, goal, sorted(limits.arguments().items()), _private.kernel_settings(), description)
     begin = time.monotonic()
     if goal is not None and goal >= graph.baseline.peak:
-        return _solved(graph, list(map(int, graph.input_order)), goal, begin, "solved", key, "optimal", None, baseline)
+        return _solved(graph, in_time(list(map(int, graph.input_order))), goal, begin, "solved", key, "optimal", None, baseline)
     store = _private.collective_store() if shared_name is not None else None
     if store is None:
-        entry, source = _find(graph, goal, limits, key)
+        entry, source = _find(graph, goal, limits, key, in_time)
     else:
         shared = _digest(shared_name, sorted(limits.arguments().items()))
-        entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key)
+        entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key, in_time)
     solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry.get("lower_bound"),
                      baseline)
     solved.measured = entry.get("measured")
@@ -107,12 +109,12 @@ def _digest(*identity):
     return hashlib.sha256(json.dumps([_FORMAT, *identity]).encode()).hexdigest()[:24]
 
 
-def _find(graph, goal, limits, key):
+def _find(graph, goal, limits, key, in_time):
     name = f"schedule-{key}.json"
-    entry = _valid(graph, goal, _cache.load(name))
+    entry = _valid(graph, goal, _cache.load(name), in_time)
     if entry is not None:
         return entry, "cache"
-    entry = _search(graph, goal, limits)
+    entry = _search(graph, goal, limits, in_time)
     _cache.store(name, entry)
     return entry, "solved"
 
@@ -134,7 +136,7 @@ def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baselin
                   time.monotonic() - begin, source, key)
 
 
-def _valid(graph, goal, entry):
+def _valid(graph, goal, entry, in_time):
     """A stored schedule, if it is one of this graph within the budget."""
     def is_size(value):
         return isinstance(value, int) and not isinstance(value, bool) and value >= 0
@@ -146,17 +148,17 @@ def _valid(graph, goal, entry):
     if not all(entry.get(key) is None or is_size(entry[key]) for key in ("measured", "lower_bound")):
         return None
     evaluation = cairn.evaluate(graph, entry["steps"])
-    if not evaluation.valid or (goal is not None and evaluation.peak > goal):
+    if not evaluation.valid or (goal is not None and evaluation.peak > goal) or in_time(entry["steps"]) != entry["steps"]:
         return None
     return entry
 
 
-def _agree(store, name, graph, goal, limits, key):
+def _agree(store, name, graph, goal, limits, key, in_time):
     """One rank solves a step, the others that have the same receive its schedule. The first that asks solves, and not
     always rank 0: ranks may have different steps, and none must wait for one that never gets there."""
     if store.add(f"{name}/asked", 1) == 1:
         try:
-            entry, source = _find(graph, goal, limits, key)
+            entry, source = _find(graph, goal, limits, key, in_time)
         except InfeasibleError as error:
             store.set(name, json.dumps({"error": str(error), "lower_bound": error.lower_bound,
                                         "least_budget": error.least_budget}))
@@ -172,33 +174,44 @@ def _agree(store, name, graph, goal, limits, key):
         raise InfeasibleError(f"on the rank that solves: {entry['error']}", entry["lower_bound"], entry["least_budget"])
     if "steps" not in entry:
         raise cairn.Error(entry["error"])
-    if _valid(graph, goal, entry) is None:  # operations take more here
-        return _find(graph, goal, limits, key)
+    if _valid(graph, goal, entry, in_time) is None:  # operations take more here
+        return _find(graph, goal, limits, key, in_time)
     return {**entry, "measured": None}, "another rank"
 
 
-def _search(graph, goal, limits):
+def _search(graph, goal, limits, in_time):
+    """A schedule within the goal once its steps are in time."""
+    within = goal
+    for _ in range(_TRIES):
+        entry = _search_within(graph, within, limits)
+        entry["steps"] = in_time(entry["steps"])
+        excess = cairn.evaluate(graph, entry["steps"]).peak - goal if goal is not None else 0
+        if excess <= 0:
+            return entry
+        within -= excess
+    least = cairn.evaluate(graph, in_time(_search_within(graph, None, limits)["steps"])).peak
+    raise _cannot(graph, goal, entry["lower_bound"], least)
+
+
+def _search_within(graph, goal, limits):
     try:
-        if goal is None:
-            answer = cairn.solve(graph, "min", **limits.arguments())
-        else:
-            answer = cairn.solve(graph, goal, peak_only=True, **limits.arguments())
+        answer = cairn.solve(graph, "min" if goal is None else goal, peak_only=True, **limits.arguments())
     except (cairn.InfeasibleError, cairn.NotFoundError) as error:
         least = cairn.solve(graph, "min", peak_only=True, **limits.arguments())
         known = [b for b in (error.least_budget, least.peak) if b]
         if goal is not None and least.peak <= goal:
             answer = least
         else:
-            raise _cannot(graph, goal, error, min(known)) from None
+            raise _cannot(graph, goal, error.lower_bound, min(known)) from None
     return {"steps": [int(v) for v in answer.schedule.steps], "status": str(answer.status),
             "lower_bound": answer.lower_bound}
 
 
-def _cannot(graph, goal, error, least):
+def _cannot(graph, goal, lower_bound, least):
     from ._report import size_text
-    proved = f"; proved: no less than {size_text(error.lower_bound)}" if error.lower_bound else ""
+    proved = f"; proved: no less than {size_text(lower_bound)}" if lower_bound else ""
     return InfeasibleError(
         f"{graph.name}: budget {size_text(goal)} ({goal} bytes) of activations and scratch cannot be met: the least that "
         f"can is {size_text(least)} ({least} bytes){proved}; without a budget the step needs {size_text(graph.baseline.peak)}. "
         f"Parameters, their gradients and inputs ({size_text(graph.resident_bytes)}) are not part of it. A smaller batch "
-        "needs less.", error.lower_bound, least)
+        "needs less.", lower_bound, least)

@@ -1,18 +1,19 @@
 """A whole training step under one budget."""
 
+import contextlib
 import functools
 
 import torch
 
 import cairn
 
-from . import _private, _report
+from . import _private, _report, _updates
 from ._backend import backend, remember
 from ._memory import MemoryTrace
 
 
-def step(train_step, budget="min", *, compiler="eager", random="keep", accumulate=False, calibrate=True, measure=True,
-         fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
+def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="keep", accumulate=False, calibrate=True,
+         measure=True, fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
     """``train_step`` with forward, loss and backward planned as one graph, however it is written.
 
         def train_step(x, y):
@@ -29,7 +30,14 @@ def step(train_step, budget="min", *, compiler="eager", random="keep", accumulat
     each time, in its place. The step is what torch.compile makes of it: a change of modes, shapes, frozen parameters, or of
     numbers that it uses is compiled and planned anew.
 
-    The options are those of ``backend``. A step that is not one graph, because something in its forward pass cannot be
+    optimizer: one, or a list, to have in the plan: each parameter is updated within the backward pass, as soon as its gradient
+        is complete and nothing reads the parameter any more, and the gradient is freed. Gradients then count in the budget
+        rather than as resident, and need little of it. The step is written as ever, ``optimizer.step()`` included, and leaves
+        the same parameters bit for bit, but nothing may look at gradients: clipping them, scaling the loss, adding up
+        several backward passes, or changing a learning rate between ``backward()`` and ``step()`` raises InputError, after
+        the backward pass that updated. Optimizers that do not update each parameter for itself are refused at once.
+
+    The other options are those of ``backend``. A step that is not one graph, because something in its forward pass cannot be
     compiled, or that runs without any, is a CairnWarning.
     """
     if not callable(train_step):
@@ -37,6 +45,12 @@ def step(train_step, budget="min", *, compiler="eager", random="keep", accumulat
     made = backend(budget, compiler=compiler, random=random, accumulate=accumulate, calibrate=calibrate, measure=measure,
                    fallback=fallback, time_limit=time_limit, work_limit=work_limit, seed=seed, solver=solver)
     made.differentiated_only = True
+    if optimizer is not None:
+        if compiler != "eager":
+            raise cairn.InputError("optimizer: in the plan only with compiler='eager'")
+        if accumulate:
+            raise cairn.InputError("optimizer: in the plan gradients are freed, and cannot be accumulated")
+        made.options.updates = _updates.Updates(optimizer)
     return Step(train_step, made)
 
 
@@ -60,12 +74,12 @@ class Step:
         remember(self.report)
         self._backend.ran.clear()
         self._calls += 1
-        with _private.left_to_python:
-            # The first compiles, and its graphs are measured; optimizers have their state after it.
-            if self._calls == 2 and self._backend.options.measure and self.report.graphs and MemoryTrace.available():
-                result = self._measured(*args, **kwargs)
-            else:
-                result = self._run(*args, **kwargs)
+        updates = self._backend.options.updates
+        # The first compiles, and optimizers have their state after it; its graphs are measured then, or in the second.
+        measured = self._calls == (2 if updates is None else 3) and self._backend.options.measure
+        run = self._measured if measured and self.report.graphs and MemoryTrace.available() else self._run
+        with _private.left_to_python, updates or contextlib.nullcontext():
+            result = self._counted(*args, **kwargs) if self._calls == 1 else run(*args, **kwargs)
         ran = len(self._backend.ran)
         if ran == 0:
             self._backend.tell(
@@ -76,6 +90,13 @@ class Step:
             self._backend.tell(
                 f"this step ran {ran} graphs, each with the budget for itself: it has several losses or shapes, or something in "
                 "it cannot be compiled (TORCH_LOGS=graph_breaks names that)")
+        return result
+
+    def _counted(self, *args, **kwargs):
+        """The first step, after which optimizers have their state."""
+        with _updates.OptimizersThatStep() as ran:
+            result = self._run(*args, **kwargs)
+        self.report.optimizer_state = ran.state_bytes() if ran.optimizers else None
         return result
 
     def _measured(self, *args, **kwargs):

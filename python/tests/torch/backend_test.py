@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import tempfile
 import unittest
 import unittest.mock
@@ -11,6 +12,7 @@ import cairn
 import cairn.torch
 import harness
 import torch
+from cairn.torch._graph import is_kept_as_gradient
 
 WORK = 1_000_000
 
@@ -166,6 +168,54 @@ class Budgets(unittest.TestCase):
     def test_batch_norm_under_autocast(self):
         torch.manual_seed(0)
         self.check(harness.Amp(harness.cnn()[0]), harness.cnn()[1], ["70%", "min"])
+
+    def test_gradients_that_are_laid_out_otherwise_are_copied(self):
+        """By torch, when the backward pass has ended: those of convolutions whose input has its channels last."""
+        class Patches(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = torch.nn.LayerNorm(80)
+                self.convs = torch.nn.ModuleList([torch.nn.Conv2d(3, 80, 2, 2), torch.nn.Conv2d(80, 160, 2, 2)])
+
+            def forward(self, x):
+                x = self.norm(self.convs[0](x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+                return self.convs[1](x).square().mean()
+
+        torch.manual_seed(0)
+        model = Patches()
+        self.check(model, (torch.randn(2, 3, 16, 16),), ["100%", "min"])
+        self.assertGreaterEqual(cairn.torch.last_report().promised, 160 * 80 * 2 * 2 * 4)
+
+    def test_what_torch_keeps_as_a_gradient(self):
+        class Laid(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, parameter, gradient):
+                ctx.gradient = [gradient]
+                return parameter.sum()
+
+            @staticmethod
+            def backward(ctx, _):
+                return ctx.gradient.pop(), None
+
+        drawn = random.Random(0)
+        for _ in range(300):
+            shape = [drawn.choice((1, 2, 3)) for _ in range(drawn.randint(1, 4))]
+            order = drawn.sample(range(len(shape)), len(shape))
+            gap = drawn.choice((1, 1, 2))
+
+            def laid_out(order):
+                wide = torch.randn([shape[i] for i in order] + [gap])
+                return wide[..., 0].permute([order.index(i) for i in range(len(shape))])
+
+            parameter = laid_out(order).requires_grad_()
+            gradient = laid_out(drawn.choice((order, drawn.sample(order, len(order)), sorted(order)))).clone(
+                memory_format=drawn.choice((torch.preserve_format, torch.contiguous_format)))
+            expected = is_kept_as_gradient(gradient, parameter)
+            address = gradient.data_ptr()
+            loss = Laid.apply(parameter, gradient)
+            del gradient
+            loss.backward()
+            self.assertEqual(parameter.grad.data_ptr() == address, expected, (shape, order, gap))
 
     def test_a_plan_for_any_size_holds_up_to_its_own(self):
         torch.manual_seed(0)

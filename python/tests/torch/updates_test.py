@@ -1,0 +1,407 @@
+"""Optimizers in the plan: the parameters that a step leaves without Cairn, gradients within the budget, and what is refused."""
+
+import copy
+import os
+import random
+import unittest
+import warnings
+
+import cairn
+import cairn.torch
+import harness
+import random_models
+import torch
+from cairn.torch import _graph
+
+WORK = 1_000_000
+MODELS = int(os.environ.get("CAIRN_TORCH_MODELS", "24")) // 3
+
+
+class Net(torch.nn.Module):
+    """Two branches that are multiplied, a weight that is used twice, two parameters with one gradient, and one parameter that
+    nothing reads."""
+
+    def __init__(self, width=32):
+        super().__init__()
+        self.query, self.key = torch.nn.Linear(width, width), torch.nn.Linear(width, width, bias=False)
+        self.twice = torch.nn.Linear(width, width)
+        self.scale = torch.nn.Parameter(torch.ones(()))
+        self.left, self.right = torch.nn.Parameter(torch.ones(64, width)), torch.nn.Parameter(torch.ones(64, width))
+        self.unused = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        x = torch.relu(self.twice(x) + (self.left + self.right))
+        return self.twice(self.query(x).tanh() * self.key(x).sigmoid() * self.scale)
+
+
+def net(optimizer):
+    model = Net()
+    x, y = torch.randn(64, 32), torch.randn(64, 32)
+
+    def loss_of(x, y):
+        return (model(x) - y).square().mean()
+
+    return model, optimizer(model), loss_of, (x, y)
+
+
+def plain(model, optimizer, loss_of, inputs):
+    optimizer.zero_grad()
+    loss = loss_of(*inputs)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def adam(model):
+    return torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+
+def momentum(model):
+    return torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
+
+
+class Updated(unittest.TestCase):
+    def trained(self, make, budget, body=plain, steps=4, planned=True, between=lambda optimizer, number: None):
+        """(losses, the model's state, what the optimizer keeps, report), after a few steps."""
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, optimizer, loss_of, inputs = make()
+
+        def run(*inputs):
+            return body(model, optimizer, loss_of, inputs)
+
+        if budget is not None:
+            run = cairn.torch.step(run, budget, optimizer=optimizer if planned else None, fallback=False, work_limit=WORK)
+        torch.manual_seed(3)
+        losses = []
+        for number in range(steps):
+            between(optimizer, number)
+            losses.append(run(*inputs))
+        kept = [v for _, state in sorted(optimizer.state_dict()["state"].items()) for _, v in sorted(state.items())]
+        return losses, list(model.state_dict().values()), kept, cairn.torch.last_report()
+
+    def check(self, make, budgets=("90%", "min"), **options):
+        """The same as without Cairn, bit for bit, and as much memory as promised. Returns the last report."""
+        reference = self.trained(make, None, **options)
+        for budget in budgets:
+            with self.subTest(budget=budget), warnings.catch_warnings():
+                warnings.simplefilter("error", cairn.torch.CairnWarning)
+                *found, report = self.trained(make, budget, **options)
+                for what, one, other in zip(("losses", "state", "optimizer"), reference, found):
+                    self.assertEqual(len(one), len(other), what)
+                    self.assertTrue(all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(one, other)), what)
+                self.assertGreater(report.graphs[0].updated, 0)
+                measured = [g for g in report.graphs if g.measured is not None]
+                self.assertGreater(len(measured), 0)
+                for graph in measured:
+                    self.assertLessEqual(graph.measured, graph.promised)
+                    self.assertGreaterEqual(graph.measured, 0.97 * graph.promised)
+        return report
+
+    def test_optimizers_of_torch(self):
+        kinds = [adam, momentum, lambda m: torch.optim.RMSprop(m.parameters(), centered=True),
+                 lambda m: torch.optim.Adagrad(m.parameters()), lambda m: torch.optim.Adam(m.parameters(), amsgrad=True),
+                 lambda m: torch.optim.NAdam(m.parameters()), lambda m: torch.optim.Adafactor(m.parameters()),
+                 lambda m: torch.optim.AdamW(m.parameters(), foreach=True),
+                 lambda m: torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.5, nesterov=True, maximize=True, weight_decay=0.1)]
+        for kind in kinds:
+            with self.subTest(type(kind(Net())).__name__):
+                report = self.check(lambda: net(kind), ("min",))
+                self.assertEqual(report.graphs[0].updated, 6)
+
+    def test_a_transformer(self):
+        def make():
+            model, inputs = harness.gpt()
+            return model, adam(model), model, inputs
+
+        without = self.trained(make, "min", planned=False)[3].graphs[0]
+        graph = self.check(make, ("90%", "60%", "min")).graphs[0]
+        self.assertEqual(graph.resident["gradient"], 0)
+        self.assertEqual(without.updated, 0)
+        self.assertLess(graph.promised, without.promised + without.resident["gradient"] // 2)
+        self.assertIn("as soon as its gradient is there", str(graph))
+
+    def test_batch_norm(self):
+        def make():
+            model, inputs = harness.cnn()
+            return model, momentum(model), model, inputs
+
+        self.check(make)
+
+    def test_the_whole_step_is_what_is_promised(self):
+        report = self.trained(lambda: net(adam), "min")[3]
+        self.assertEqual(report.graphs[0].resident["gradient"], 2 * 64 * 32 * 4)
+        self.assertLessEqual(report.whole_step, report.promised + 2 * 64 * 32 * 4)
+        state = sum(2 * p.numel() * 4 + 4 for p in Net().parameters() if p.numel() != 3)
+        self.assertEqual(report.optimizer_state, state)
+
+    def test_groups_schedules_and_two_optimizers(self):
+        def make():
+            model, _, loss_of, inputs = net(momentum)
+            weights = [p for p in model.parameters() if p.ndim > 1]
+            optimizers = [torch.optim.AdamW([{"params": weights[:2]}, {"params": weights[2:], "weight_decay": 0.0}], lr=1e-2),
+                          torch.optim.SGD([p for p in model.parameters() if p.ndim < 2], lr=1e-2, momentum=0.9)]
+            schedules = [torch.optim.lr_scheduler.StepLR(o, 1, 0.7) for o in optimizers]
+            optimizers[0].register_step_pre_hook(lambda *_: called.append(1))
+            return model, Several(optimizers, schedules), loss_of, inputs
+
+        class Several(list):
+            def __init__(self, optimizers, schedules):
+                super().__init__(optimizers)
+                self.schedules = schedules
+
+            def state_dict(self):
+                return {"state": {(i, k): v for i, o in enumerate(self) for k, v in o.state_dict()["state"].items()}}
+
+        def body(model, optimizers, loss_of, inputs):
+            model.zero_grad()
+            loss = loss_of(*inputs)
+            loss.backward()
+            for optimizer, schedule in zip(optimizers, optimizers.schedules):
+                optimizer.step()
+                schedule.step()
+            return loss.detach()
+
+        called = []
+        self.check(make, body=body)
+        self.assertEqual(len(called), 3 * 4)  # once a step: without Cairn and with two budgets
+
+    def test_what_is_left_to_the_optimizer(self):
+        """Parameters with hooks, and those with a gradient already."""
+        def halve(parameter):
+            parameter.grad.mul_(0.5)
+
+        def make():
+            model, optimizer, loss_of, inputs = net(adam)
+            model.query.weight.register_post_accumulate_grad_hook(halve)
+            model.key.weight.register_hook(lambda g: g * 2)
+            return model, optimizer, loss_of, inputs
+
+        self.assertEqual(self.check(make, ("min",)).graphs[0].updated, 4)
+
+        def left(optimizer, number):
+            if number == 2:
+                optimizer.param_groups[0]["params"][0].grad = torch.ones(())  # the scale's
+
+        def body(model, optimizer, loss_of, inputs):
+            loss = loss_of(*inputs)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.detach()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # the gradients accumulate
+            one = self.trained(lambda: net(adam), None, body, between=left)
+            other = self.trained(lambda: net(adam), "min", body, between=left)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
+
+    def test_the_learning_rate_may_change_between_steps(self):
+        def change(optimizer, number):
+            optimizer.param_groups[0]["lr"] = 0.1 / (number + 1)
+
+        self.check(lambda: net(adam), between=change)
+
+    def test_an_optimizer_that_has_state_already(self):
+        def make():
+            model, optimizer, loss_of, inputs = net(adam)
+            plain(model, optimizer, loss_of, inputs)
+            optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+            return model, optimizer, loss_of, inputs
+
+        self.check(make)
+
+    def test_random_modules(self):
+        tried = 0
+        for seed in range(10 * MODELS):
+            model = random_models.RandomModel(seed)
+            if tried == MODELS or any("Break" in type(p).__name__ for p in model.parts) or not list(model.parameters()):
+                continue
+
+            def make():
+                model = random_models.RandomModel(seed)
+                return (model, (adam, momentum)[seed % 2](model), lambda *i: random_models.loss_of(model(*i)),
+                        model.inputs())
+
+            with self.subTest(seed=seed), warnings.catch_warnings():
+                warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                try:
+                    reference = self.trained(make, "100%", planned=False, steps=2)
+                except RuntimeError:  # what torch itself cannot
+                    continue
+                found = self.trained(make, "min", steps=2)
+                if len(found[3].graphs) > 1:
+                    continue
+                self.assertEqual([torch.equal(a, b) for a, b in zip(reference[1], found[1])], [True] * len(found[1]))
+                tried += 1
+        self.assertEqual(tried, MODELS)
+
+
+class Refused(unittest.TestCase):
+    def refused(self, words, body=plain, make=lambda: net(adam), steps=1):
+        torch._dynamo.reset()
+        model, optimizer, loss_of, inputs = make()
+        step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        with self.assertRaisesRegex(cairn.InputError, words):
+            for _ in range(steps):
+                step(*inputs)
+        marks = [p.grad for p in model.parameters() if p.grad is not None and p.grad.isnan().any()]
+        self.assertEqual(marks, [])
+        return model
+
+    def body(self, between):
+        def body(model, optimizer, loss_of, inputs):
+            loss = loss_of(*inputs)
+            loss.backward()
+            between(model, optimizer)
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.detach()
+
+        return body
+
+    def test_clipping(self):
+        torch._dynamo.reset()
+        for clip in (lambda m, _: torch.nn.utils.clip_grad_norm_(m.parameters(), 1.0),
+                     lambda m, _: torch.nn.utils.clip_grad_value_(m.parameters(), 1.0)):
+            model, optimizer, loss_of, inputs = net(adam)
+            body = self.body(clip)
+            step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+            with self.assertRaisesRegex((cairn.InputError, RuntimeError), "was changed between|single memory location"):
+                step(*inputs)
+            self.assertTrue(all(p.isfinite().all() for p in model.parameters()))
+
+    def test_gradients_that_are_replaced(self):
+        def halve(model, optimizer):
+            model.key.weight.grad = model.key.weight.grad * 0.5
+
+        self.refused("was changed between", self.body(halve))
+
+    def test_a_scaler(self):
+        scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+
+        def body(model, optimizer, loss_of, inputs):
+            loss = loss_of(*inputs)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            return loss.detach()
+
+        torch._dynamo.reset()
+        model, optimizer, loss_of, inputs = net(adam)
+        step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        with self.assertRaisesRegex((cairn.InputError, RuntimeError), "not called in this step|was changed|single memory"):
+            step(*inputs)
+
+    def test_micro_batches(self):
+        def body(model, optimizer, loss_of, inputs):
+            loss = loss_of(*inputs)
+            loss.backward()
+            return loss.detach()
+
+        self.refused("was not called in this step", body)
+
+    def test_a_learning_rate_that_changes_in_between(self):
+        def change(model, optimizer):
+            optimizer.param_groups[0]["lr"] *= 0.5
+
+        self.refused("settings", self.body(change))
+
+    def test_closures(self):
+        def body(model, optimizer, loss_of, inputs):
+            def closure():
+                loss = loss_of(*inputs)
+                loss.backward()
+                return loss
+
+            return optimizer.step(closure).detach()
+
+        self.refused("closure", body)
+        with self.assertRaisesRegex(cairn.InputError, "LBFGS cannot update one parameter at a time"):
+            cairn.torch.step(plain, optimizer=torch.optim.LBFGS(Net().parameters()))
+
+    def test_two_backward_passes(self):
+        def body(model, optimizer, loss_of, inputs):
+            loss_of(*inputs).backward()
+            loss = loss_of(inputs[0] * 2, inputs[1])
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        self.refused("second gradient", body)
+
+    def test_another_optimizer_of_the_same_parameters(self):
+        other = []
+
+        def body(model, optimizer, loss_of, inputs):
+            other[:] = other or [torch.optim.SGD(model.parameters(), lr=0.1)]
+            loss = loss_of(*inputs)
+            loss.backward()
+            other[0].step()
+            optimizer.step()
+            return loss.detach()
+
+        self.refused("SGD has parameters of an optimizer that is in the plan", body)
+
+    def test_coupled_optimizers(self):
+        class CommonNorm(torch.optim.SGD):
+            def step(self, closure=None):
+                grads = [p.grad for g in self.param_groups for p in g["params"] if p.grad is not None]
+                torch.nn.utils.clip_grads_with_norm_([p for g in self.param_groups for p in g["params"]], 1.0,
+                                                     torch.nn.utils.get_total_norm(grads))
+                super().step(closure)
+
+        class Counting(torch.optim.SGD):
+            def step(self, closure=None):
+                self.param_groups[0]["lr"] *= 0.5
+                super().step(closure)
+
+        for kind in (CommonNorm, Counting):
+            with self.assertRaisesRegex(cairn.InputError, f"{kind.__name__} does not update each parameter for itself"):
+                cairn.torch.step(plain, optimizer=kind(Net().parameters(), lr=0.1))
+
+    def test_arguments(self):
+        optimizer = adam(Net())
+        for options, words in (({"optimizer": 3}, "torch.optim.Optimizer"), ({"optimizer": [3]}, "torch.optim.Optimizer"),
+                               ({"optimizer": optimizer, "compiler": "inductor"}, "eager"),
+                               ({"optimizer": optimizer, "accumulate": True}, "accumulated")):
+            with self.assertRaisesRegex(cairn.InputError, words):
+                cairn.torch.step(plain, **options)
+
+    def test_a_check_draws_no_random_numbers_and_changes_nothing(self):
+        torch.manual_seed(0)
+        model = Net()
+        optimizer = adam(model)
+        before = [p.detach().clone() for p in model.parameters()], torch.get_rng_state()
+        cairn.torch.step(plain, optimizer=optimizer)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(before[0], model.parameters())))
+        self.assertTrue(torch.equal(before[1], torch.get_rng_state()))
+        self.assertEqual(len(optimizer.state), 0)
+
+
+class InTime(unittest.TestCase):
+    def test_no_update_before_the_last_that_reads_its_parameter(self):
+        """On random steps, from the definition."""
+        drawn = random.Random(0)
+        for _ in range(2000):
+            trace = _graph.Trace("random")
+            readers = [_graph.Operation(i, None) for i in range(drawn.randint(1, 6))]
+            updates = [_graph.Operation(len(readers) + i, None) for i in range(drawn.randint(1, 3))]
+            trace.readers = {u: drawn.sample(readers, drawn.randint(0, len(readers))) for u in updates}
+            steps = [r.index for r in readers] + [drawn.choice(readers).index for _ in range(drawn.randint(0, 8))]
+            for update in updates:
+                steps.insert(drawn.randint(0, len(steps)), update.index)
+            found = trace.in_time(steps)
+            self.assertEqual(sorted(found), sorted(steps))
+            kept = {r.index for r in readers}
+            self.assertEqual([s for s in found if s in kept], [s for s in steps if s in kept])
+            for update, read in trace.readers.items():
+                last = max((i for i, s in enumerate(found) if s in {r.index for r in read}), default=-1)
+                self.assertGreater(found.index(update.index), last)
+                before = steps[:steps.index(update.index)]
+                if all(steps.count(r.index) == before.count(r.index) for r in read):  # it was in time
+                    self.assertEqual([s for s in found[:found.index(update.index)] if s in kept], [s for s in before if s in kept])
+
+
+if __name__ == "__main__":
+    unittest.main()
