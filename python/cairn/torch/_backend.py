@@ -162,6 +162,10 @@ class Compiling:
 
         def call(args):
             self._note_accumulated()
+            if _private.keeps_graph():
+                self.owner.tell(
+                    f"{self.report.name}: backward(retain_graph=True), or create_graph=True, leaves what was saved between forward "
+                    "and backward, which the promise takes to be freed as it is read: this step's peak is not measured")
             return run(args)
 
         return _private.called_boxed(call)
@@ -259,7 +263,7 @@ class Measured:
         return {g.untyped_storage().data_ptr() for g in gradients if isinstance(g, torch.Tensor)}
 
     def _backward(self, run, args, names):
-        if self.forward_peak is None:
+        if self.forward_peak is None or _private.keeps_graph():
             return run(args)
         held = _bytes_of(a for a, n in zip(args, names) if not n.startswith("primals"))
         held += self.outputs_held

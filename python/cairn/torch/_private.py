@@ -267,6 +267,11 @@ def fake_mode_of(values):
     return None
 
 
+def keeps_graph():
+    """Whether the backward pass that runs was asked to leave what is saved for it (retain_graph, create_graph)."""
+    return torch._C._autograd._get_current_graph_task_keep_graph()
+
+
 # --- Measuring
 
 def kernel_settings():

@@ -10,6 +10,8 @@ from torch.utils import _pytree as pytree
 
 import cairn
 
+from . import _private
+
 _ROUNDS = 2  # of updates that are compared: the first one makes the optimizer's state
 
 
@@ -56,7 +58,7 @@ class Updates:
             _refuse_coupled(optimizer)
         self._active = False
         self._owners = {}  # id(parameter) -> (optimizer, group); of a parameter of two optimizers: None
-        self._updated = {}  # id(parameter) -> (parameter, mark)
+        self._updated = {}  # id(parameter) -> (parameter, mark, the parameter's version)
         self._settings = {}  # id(group) -> (group, its settings when the first of its parameters was updated)
         self._marks = {}  # (dtype, device) -> (a scalar that is not a number, its version)
 
@@ -82,6 +84,9 @@ class Updates:
     # --- While a step runs
 
     def __enter__(self):
+        if _private.collective_store() is not None:
+            raise cairn.InputError("optimizer: with several ranks gradients are exchanged before the optimizer's step; plan the step "
+                                   "without optimizer=")
         self._active = True
         self._find_owners()
         for optimizer in self.optimizers:
@@ -90,14 +95,17 @@ class Updates:
                     if (p.dtype, p.device) not in self._marks:
                         scalar = torch.full((), torch.nan, dtype=p.dtype, device=p.device)
                         self._marks[p.dtype, p.device] = scalar, scalar._version
-        self._hook = register_optimizer_step_pre_hook(self._before_step)
+        # Those of the optimizers come after whatever else is called before they step.
+        self._hooks = [register_optimizer_step_pre_hook(self._before_any_step),
+                       *(optimizer.register_step_pre_hook(self._before_step) for optimizer in self.optimizers)]
         return self
 
     def __exit__(self, kind, error, where):
         self._active = False
-        self._hook.remove()
+        for hook in self._hooks:
+            hook.remove()
         left = len(self._updated)
-        for parameter, _ in self._updated.values():
+        for parameter, *_ in self._updated.values():
             parameter.grad = None
         self._updated.clear()
         self._settings.clear()
@@ -120,25 +128,26 @@ class Updates:
         del gradient
         _step(_alone(optimizer, group, [parameter], optimizer.state))
         parameter.grad = mark = self._marks[parameter.dtype, parameter.device][0].expand_as(parameter)
-        self._updated[id(parameter)] = parameter, mark
+        self._updated[id(parameter)] = parameter, mark, parameter._version
         return None
+
+    def _before_any_step(self, optimizer, args, kwargs):
+        own = isinstance(optimizer.param_groups, _OneGroup) or any(optimizer is own for own in self.optimizers)
+        if not own and any(id(p) in self._updated for group in optimizer.param_groups for p in group["params"]):
+            raise cairn.InputError(f"optimizer: {type(optimizer).__name__} has parameters of an optimizer that is in the plan")
 
     def _before_step(self, optimizer, args, kwargs):
         """Whether gradients were left alone since; then the optimizer finds none of those parameters to update."""
-        if isinstance(optimizer.param_groups, _OneGroup):
-            return
-        mine = [p for group in optimizer.param_groups for p in group["params"] if id(p) in self._updated]
-        planned = any(optimizer is own for own in self.optimizers)
-        if mine and not planned:
-            raise cairn.InputError(f"optimizer: {type(optimizer).__name__} has parameters of an optimizer that is in the plan")
-        if planned and any(a is not None for a in (*args[1:], *kwargs.values())):  # the first is the optimizer
+        if any(a is not None for a in (*args[1:], *kwargs.values())):  # the first is the optimizer
             raise cairn.InputError("optimizer: one that is called with a closure cannot be in the plan; plan the closure")
+        mine = [p for group in optimizer.param_groups for p in group["params"] if id(p) in self._updated]
         for p in mine:
-            _, mark = self._updated[id(p)]
+            _, mark, updated = self._updated[id(p)]
             scalar, version = self._marks[p.dtype, p.device]
-            if p.grad is not mark or scalar._version != version:
+            if p.grad is not mark or scalar._version != version or p._version != updated:
+                what = "value" if p._version != updated else "gradient"
                 raise cairn.InputError(
-                    f"optimizer: the gradient of a parameter of shape {list(p.shape)} was changed between backward() and the "
+                    f"optimizer: the {what} of a parameter of shape {list(p.shape)} was changed between backward() and the "
                     "optimizer's step (clipping, a scaler, another backward pass), when it had been updated already; plan this "
                     "step without optimizer=")
         for group in optimizer.param_groups:
@@ -245,8 +254,8 @@ def _states(optimizer, replaced):
 
 
 def _refuse_coupled(optimizer):
-    """Updates copies of small parameters of each group together and one by one: only if that is the same, bit for bit, may
-    each be updated when its gradient is there."""
+    """Updates copies of small parameters of each group together, and one by one before a step without gradients: only if that
+    is the same, bit for bit, may each be updated when its gradient is there."""
     generator = torch.Generator().manual_seed(0)
     kind = type(optimizer).__name__
     for group in optimizer.param_groups:
@@ -255,18 +264,21 @@ def _refuse_coupled(optimizer):
             raise cairn.InputError(f"optimizer: {kind} has a sparse parameter, which cannot be in the plan")
         copies = [[_like(p, p.detach()) for p in chosen] for _ in range(2)]
         states = [_states(optimizer, dict(zip(chosen, new))) for new in copies]
-        settings = dict(_settings(group))
+        settings = [_settings(group), _settings(group)]  # a step may change them, if only as one that finds no gradients does
         try:
             for _ in range(_ROUNDS if chosen else 0):
                 for together, apart in zip(*copies):
                     gradient = torch.randn(together.shape, generator=generator).mul_(10).to(together)
                     together.grad, apart.grad = gradient.clone(), gradient.clone()
-                one = _alone(optimizer, group, copies[0], states[0])
+                one = _alone(optimizer, settings[0], copies[0], states[0])
                 _step(one)
-                changed = not _same(settings, _settings(one.param_groups[0]))
                 for parameter in copies[1]:
-                    _step(_alone(optimizer, group, [parameter], states[1]))
-                if changed or not all(torch.equal(a, b) for a, b in zip(*copies)):
+                    _step(_alone(optimizer, settings[1], [parameter], states[1]))
+                    parameter.grad = None
+                last = _alone(optimizer, settings[1], copies[1], states[1])
+                _step(last)
+                settings = [_settings(stepped.param_groups[0]) for stepped in (one, last)]
+                if not _same(*settings) or not all(torch.equal(a, b) for a, b in zip(*copies)):
                     raise cairn.InputError(
                         f"optimizer: {kind} does not update each parameter for itself (a common norm, a step of its own kind?), "
                         "so that it cannot be in the plan; its step runs as ever without optimizer=")

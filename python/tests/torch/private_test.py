@@ -232,6 +232,45 @@ class Execution(unittest.TestCase):
             self.assertTrue(torch.equal(model(torch.randn(1, 2)), torch.ones(1, 2)))
         self.assertIs(model.weight, before)
 
+    def test_keeps_graph(self):
+        found = []
+
+        class Asks(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, gradient):
+                found.append(_private.keeps_graph())
+                return gradient * 2
+
+        x = torch.ones(2, requires_grad=True)
+        Asks.apply(x).sum().backward()
+        Asks.apply(x).sum().backward(retain_graph=True)
+        torch.autograd.grad(Asks.apply(x).sum(), x, create_graph=True)
+        self.assertEqual(found, [False, True, True])
+
+    def test_input_position(self):
+        given = [n.meta.get("desc") for n in self.traced().graph.nodes if n.op == "placeholder"]
+        self.assertEqual([_private.input_position(d) for d in given], [0, 1, None])
+
+    def traced(self):
+        """A joint graph of two inputs and a tangent."""
+        found = []
+
+        def partition(joint, inputs, **options):
+            found.append(joint)
+            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
+
+        def compiler(module, inputs):
+            return _private.boxed(module)
+
+        torch._dynamo.reset()
+        backend = _private.aot_autograd(fw_compiler=compiler, bw_compiler=compiler, partition_fn=partition)
+        torch.compile(lambda x, y: (x * y).sum(), backend=backend)(torch.ones(2, requires_grad=True), torch.ones(2))
+        return found[0]
+
     def test_hint(self):
         self.assertEqual(_private.hint(7), 7)
         sizes = []

@@ -4,6 +4,7 @@ import copy
 import os
 import random
 import unittest
+import unittest.mock
 import warnings
 
 import cairn
@@ -11,7 +12,7 @@ import cairn.torch
 import harness
 import random_models
 import torch
-from cairn.torch import _graph
+from cairn.torch import _graph, _private
 
 WORK = 1_000_000
 MODELS = int(os.environ.get("CAIRN_TORCH_MODELS", "24")) // 3
@@ -211,6 +212,17 @@ class Updated(unittest.TestCase):
 
         self.check(make)
 
+    def test_an_optimizer_that_counts(self):
+        class Counting(torch.optim.SGD):
+            count = 0
+
+            def step(self, closure=None):
+                self.count += 1
+                self.param_groups[0]["lr"] *= 0.5 ** self.count
+                super().step(closure)
+
+        self.check(lambda: net(lambda model: Counting(model.parameters(), lr=0.5)))
+
     def test_random_modules(self):
         tried = 0
         for seed in range(10 * MODELS):
@@ -276,6 +288,25 @@ class Refused(unittest.TestCase):
             model.key.weight.grad = model.key.weight.grad * 0.5
 
         self.refused("was changed between", self.body(halve))
+
+    def test_clipping_before_the_step(self):
+        def make():
+            model, optimizer, loss_of, inputs = net(adam)
+            optimizer.register_step_pre_hook(lambda *_: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
+            return model, optimizer, loss_of, inputs
+
+        torch._dynamo.reset()
+        model, optimizer, loss_of, inputs = make()
+        step = cairn.torch.step(lambda *i: plain(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        with self.assertRaisesRegex((cairn.InputError, RuntimeError), "was changed between|single memory location"):
+            step(*inputs)
+
+    def test_parameters_that_are_written_in_between(self):
+        def decay(model, optimizer):
+            with torch.no_grad():
+                model.key.weight.mul_(0.9)
+
+        self.refused("the value of a parameter", self.body(decay))
 
     def test_a_scaler(self):
         scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
@@ -351,14 +382,19 @@ class Refused(unittest.TestCase):
                                                      torch.nn.utils.get_total_norm(grads))
                 super().step(closure)
 
-        class Counting(torch.optim.SGD):
+        class OfWhatItSaw(torch.optim.SGD):
             def step(self, closure=None):
-                self.param_groups[0]["lr"] *= 0.5
                 super().step(closure)
+                group = self.param_groups[0]
+                group["lr"] *= 0.5 ** sum(p.grad is not None for p in group["params"])
 
-        for kind in (CommonNorm, Counting):
+        for kind in (CommonNorm, OfWhatItSaw):
             with self.assertRaisesRegex(cairn.InputError, f"{kind.__name__} does not update each parameter for itself"):
                 cairn.torch.step(plain, optimizer=kind(Net().parameters(), lr=0.1))
+
+    def test_several_ranks(self):
+        with unittest.mock.patch.object(_private, "collective_store", return_value=object()):
+            self.refused("several ranks")
 
     def test_arguments(self):
         optimizer = adam(Net())
