@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
     --full) export CAIRN_TORCH_MODELS=200 ;;
     --few)
       export CAIRN_TORCH_MODELS=6
-      few='private_test memory_test backend_test step_test distributed_test random_test'
+      few='private_test memory_test backend_test step_test updates_test distributed_test random_test'
       ;;
     --install) install_only=1 ;;
     --torch | --env)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the wheel from what is committed, installs it into a fresh virtual environment, and runs the package's tests
-# there, far from the tree. Prints the seconds that `pip install .` takes, the wheel's size and the time of the import.
+# there, far from the tree. Prints the seconds to build and install, as `pip install .` does both, the wheel's size and the time
+# of the import.
 # Some minutes: the library is compiled once more, as the wheel has it.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,11 +15,10 @@ seconds() { date +%s.%N; }
 minus() { python3 -c "print(f'{$1 - $2:.1f}')"; }
 
 begin=$(seconds)
-env/bin/pip install --quiet --disable-pip-version-check "$work/clone[networkx]"
-echo "pip install .: $(minus "$(seconds)" "$begin") s"
-# The objects are there: this only packs them.
-env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$work/wheels" "$work/clone"
-echo "wheel: $(du -k wheels/*.whl | cut -f 1) KiB, $(basename wheels/*.whl)"
+env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir wheels "$work/clone"
+wheel=$(echo "$work"/wheels/*.whl)
+env/bin/pip install --quiet --disable-pip-version-check "$wheel[networkx]"
+echo "built and installed in $(minus "$(seconds)" "$begin") s: $(basename "$wheel"), $(du -k "$wheel" | cut -f 1) KiB"
 env/bin/python -c 'import numpy'  # warm
 begin=$(seconds)
 env/bin/python -c 'import cairn'

@@ -13,7 +13,7 @@ import cairn
 from . import _cache, _private
 from ._errors import InfeasibleError
 
-_FORMAT = 1
+_FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
 _WAIT_FOR_WORK_S = 1800  # how long a work limit takes is not known
 _TRIES = 3  # of searches, each below the former by what its steps take beyond the budget once they are in time
