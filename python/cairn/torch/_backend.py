@@ -12,7 +12,6 @@ from ._errors import CairnWarning
 from ._memory import MemoryTrace
 from ._partition import Options, partition, prepare_within, schedule
 from ._rewrite import rewrite_module
-from ._updates import Early
 
 _last = None
 
@@ -119,8 +118,6 @@ class Compiling:
     def __init__(self, owner, inputs=()):
         self.owner = owner
         self.inputs = inputs  # as they are while it is compiled
-        self.early = Early(owner.options.updates) if owner.options.updates is not None else None
-        self.updated = []  # positions of inputs that are parameters updated early
         self.leaves = []  # weak references to those that had a gradient when the forward pass last ran
         self.report = None
         self.measured = None
@@ -129,10 +126,8 @@ class Compiling:
         options = self.owner.options
         forward, backward, trace, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
-            static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline, inputs=self.inputs,
-            early=self.early)
+            static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline, inputs=self.inputs)
         self.inputs = ()
-        self.updated = [op.update.position for op in trace.readers]
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
@@ -151,8 +146,6 @@ class Compiling:
             self.owner.ran.add(self.report.name)
             if not self.owner.options.accumulate:
                 self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
-            if self.updated:
-                self.early.take(args, self.updated)
             return run(args)
 
         return _private.called_boxed(call)

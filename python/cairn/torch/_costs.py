@@ -125,6 +125,7 @@ def calibrate(trace):
     for op in trace.operations:
         if measurable(op):
             specs[op] = op.update or _Spec(op.node)
+    passing = {op.update.text for op in trace.readers if not op.update.lasts}
     missing = {}
     for op, spec in specs.items():
         entry = known.get(spec.text)
@@ -133,10 +134,9 @@ def calibrate(trace):
     measured = _measure(missing, trace.device) if missing else {}
     if measured:
         known.update(measured)
-        _cache.store(name, known)
+        _cache.store(name, {text: entry for text, entry in known.items() if text not in passing})
     trace.estimated = [op for op in running if (op.outputs or op.update) and
                        not _take(op, known.get(specs[op].text) if op in specs else None)]
-    trace.count_copied()
 
 
 _refused = set()  # texts of operations that could not be called in this process; another tries again

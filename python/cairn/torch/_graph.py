@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 import cairn
 
 from . import _private, _random
-from ._updates import Update
+from ._updates import Update, is_kept_as_gradient
 
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
 _WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
@@ -113,10 +113,13 @@ class Trace:
                 for s in ([] if step in moved else [step]) + late.get(position, [])]
 
     def count_copied(self):
-        """Counts the gradients that torch copies, as they are laid out in another way than their parameters."""
+        """Counts the gradients that are copied, as they are laid out in another way than their parameters."""
         for storage in [s for s in self.gradients if not s.as_traced]:
             storage.size = storage.allocated
             del self.gradients[storage]
+        for op in self.readers:
+            if op.update.copies or not all(s.as_traced for s in op.reads):
+                op.scratch += op.update.size
 
     def build(self):
         """The Cairn graph. Node i is operation i."""
@@ -473,6 +476,8 @@ class _Reader:
         for position, node in updated.items():
             update = self._operation(None, f"update {node.name}")
             update.update = self.updates[node]
+            update.update.placeholder = node
+            update.update.copies = not is_kept_as_gradient(self.outputs[position].meta["val"], node.meta["val"])
             update.pinned = update.backward = True
             self._read(update, self.outputs[position])
             update.after[trace.border] = None
@@ -689,19 +694,6 @@ def _needed(graph):
             needed.add(node)
             needed.update(node.all_input_nodes)
     return needed
-
-
-def is_kept_as_gradient(gradient, parameter):
-    """Whether torch makes the gradient that a backward pass returns the parameter's, rather than a copy: it must be laid out
-    as the parameter, or contiguously where that has gaps."""
-    known = [(_private.hint(stride), _private.hint(size), _private.hint(ours))
-             for stride, size, ours in zip(parameter.stride(), parameter.shape, gradient.stride()) if _private.hint(size) != 1]
-    expected = 1
-    for stride, size, _ in sorted(known):
-        if stride != expected:
-            return gradient.is_contiguous()
-        expected *= size
-    return all(stride == ours for stride, _, ours in known)
 
 
 def _address(tensor):

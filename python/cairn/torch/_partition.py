@@ -40,6 +40,7 @@ def prepare(graph, options, *, device=None, **reading):
         begin = time.monotonic()
         _costs.calibrate(trace)
         seconds["calibrate"] = time.monotonic() - begin
+    trace.count_copied()
     begin = time.monotonic()
     built = trace.build()
     seconds["build"] = time.monotonic() - begin
@@ -67,7 +68,8 @@ def prepare_within(graph, options, *, largest=0, **reading):
 def schedule(trace, graph, options, seconds, goal, baseline):
     """(Solved, GraphReport)."""
     solved = _solve.solve(graph, goal, options.limits, baseline, _costs.description(trace), trace.shared_name, trace.in_time)
-    if trace.estimated or not options.calibrate:  # what they take may differ another time
+    if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
+        # What operations take may differ another time.
         solved.measured = None
     seconds["solve"] = solved.seconds
     step, _, items, at_border = _report.live_at_peak(trace, solved.steps)
@@ -83,14 +85,14 @@ def schedule(trace, graph, options, seconds, goal, baseline):
     return solved, report
 
 
-def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), early=None):
-    """(forward module, backward module, Trace, Solved, GraphReport). ``inputs``: of the joint graph's forward pass, as far as
-    the caller has them; ``early``: runs updates of those that are parameters."""
+def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=()):
+    """(forward module, backward module, Trace, Solved, GraphReport). ``inputs``: of the function that torch.compile captured,
+    as they are now; parameters among them may be updated early."""
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(static_indices or ())
     parameters = [n for i, n in enumerate(primals) if i in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
     updates = {}
-    if early is not None:
+    if options.updates is not None:
         given = [_private.input_position(n.meta.get("desc")) for n in primals]
         known = options.updates.of_inputs([inputs[i] if i is not None and i < len(inputs) else None for i in given])
         updates = {primals[i]: update for i, update in known.items()}
@@ -100,6 +102,6 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     begin = time.monotonic()
     forward, backward = _rewrite.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
                                                static_indices=static_indices,
-                                               update_function=early.function() if trace.updated else None)
+                                               update_function=options.updates.function() if trace.updated else None)
     seconds["rewrite"] = time.monotonic() - begin
     return forward, backward, trace, solved, report

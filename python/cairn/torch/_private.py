@@ -17,6 +17,7 @@ from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestar
 from torch._functorch import partitioners
 from torch._functorch._aot_autograd.descriptors import GradAOTOutput, InputMutationAOTOutput, PlainAOTInput
 from torch.fx.experimental import proxy_tensor, symbolic_shapes
+from torch.optim import optimizer
 from torch.utils._ordered_set import OrderedSet
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -253,6 +254,24 @@ def no_modes():
             yield
 
 
+def no_autocast():
+    return torch._C._DisableAutocast()
+
+
+@contextlib.contextmanager
+def no_optimizer_hooks():
+    """Without those that are called when any optimizer steps."""
+    kept = [(hooks, list(hooks.items())) for hooks in (optimizer._global_optimizer_pre_hooks,
+                                                       optimizer._global_optimizer_post_hooks)]
+    for hooks, _ in kept:
+        hooks.clear()
+    try:
+        yield
+    finally:
+        for hooks, items in kept:
+            hooks.update(items)
+
+
 def called_boxed(function):
     """The function of one list of arguments as one that may empty it, and that torch.compile leaves alone."""
     function._boxed_call = True
@@ -265,6 +284,14 @@ def fake_mode_of(values):
         if isinstance(value, torch._subclasses.FakeTensor):
             return value.fake_mode
     return None
+
+
+def accumulates(leaf):
+    """Within a backward pass: whether it adds to the gradient of this leaf."""
+    try:
+        return torch._C._will_engine_execute_node(torch.autograd.graph.get_gradient_edge(leaf).node)
+    except RuntimeError:  # the gradient is handed to a caller
+        return False
 
 
 def keeps_graph():

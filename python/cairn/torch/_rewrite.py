@@ -21,7 +21,7 @@ class Rewriter:
         self.runs = {}  # Operation -> how often it was written
         self.repeated = set()  # operations that run more than once
         self.states = {}  # random Operation that runs again -> what its generator was at first
-        self.update_function = None  # of a position among the inputs and its gradient; for a trace that has updates
+        self.update_function = None  # of a parameter and its gradient; for a trace that has updates
         self.updates = {}  # Operation that updates a parameter -> its node
         self.positions = {update: position for position, update in trace.updated.items()}
         self.kept = []  # nodes that run whether or not what they make is read
@@ -135,7 +135,7 @@ class Rewriter:
 
     def _update(self, op):
         leaf = self.leaves[self.positions[op]]
-        new = self.graph.call_function(self.update_function, (op.update.position, self._value(leaf)))
+        new = self.graph.call_function(self.update_function, (self._value(op.update.placeholder), self._value(leaf)))
         new.meta = copy.copy(leaf.meta)
         _private.set_side(new, True)
         self.updates[op] = new

@@ -188,9 +188,13 @@ def _search(graph, goal, limits, in_time):
         excess = cairn.evaluate(graph, entry["steps"]).peak - goal if goal is not None else 0
         if excess <= 0:
             return entry
-        within -= excess
-    least = cairn.evaluate(graph, in_time(_search_within(graph, None, limits)["steps"])).peak
-    raise _cannot(graph, goal, entry["lower_bound"], least)
+        within = max(1, within - excess)
+    least = _search_within(graph, None, limits)
+    least["steps"] = in_time(least["steps"])
+    peak = cairn.evaluate(graph, least["steps"]).peak
+    if peak <= goal:
+        return least
+    raise _cannot(graph, goal, entry["lower_bound"], peak)
 
 
 def _search_within(graph, goal, limits):

@@ -51,6 +51,7 @@ def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="
         if accumulate:
             raise cairn.InputError("optimizer: in the plan gradients are freed, and cannot be accumulated")
         made.options.updates = _updates.Updates(optimizer)
+        made.options.updates.tell = made.tell
     return Step(train_step, made)
 
 

@@ -2,7 +2,7 @@
 
 import collections
 import copy
-import weakref
+import warnings
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -11,30 +11,38 @@ from torch.utils import _pytree as pytree
 import cairn
 
 from . import _private
+from ._errors import CairnWarning
 
-_ROUNDS = 2  # of updates that are compared: the first one makes the optimizer's state
+_SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # of the gradients in the rounds of updates that are compared
+_OWN = ("param_groups", "state", "step", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # of each optimizer
 
 
 class Update:
     """That of one parameter, as an operation of a compiled graph."""
 
-    def __init__(self, position, parameter, optimizer, group):
-        self.position = position  # among the graph's inputs
+    placeholder = None  # of the parameter, in the graph that was traced
+    copies = False  # whether the gradient is laid out otherwise, as far as the tracer knows
+
+    def __init__(self, parameter, owner):
+        kind = type(owner.optimizer)
         self.size = parameter.numel() * parameter.element_size()
-        self._made_from = parameter, optimizer, group
-        kind = type(optimizer)
-        settings = sorted((k, repr(v)) for k, v in _settings(group).items() if k != "lr")
+        self.lasts = kind.__module__.startswith("torch.")  # what it takes is the same in another process
+        settings = sorted((k, repr(v)) for k, v in _settings(owner.group).items() if k != "lr")
         self.text = (f"update {kind.__module__}.{kind.__qualname__} {settings} {parameter.dtype}{list(parameter.shape)}"
                      f"{list(parameter.stride())}{parameter.device.type}")
+        self._made_from = parameter, owner
 
     def results(self):
         return []
 
     def run(self):
-        """An update of a parameter like this one, which exists already: (function without arguments)."""
-        parameter, optimizer, group = self._made_from
-        new = _like(parameter)
-        one = _alone(optimizer, group, [new], _states(optimizer, {parameter: new}))
+        """An update of a parameter like this one, whose gradient exists already: (function without arguments)."""
+        parameter, owner = self._made_from
+        new = torch.nn.Parameter(_laid_out_as(parameter))
+        with torch.no_grad():
+            new.fill_(0.5)
+        base = _copy(owner.optimizer, [(owner.group, {parameter: new})])
+        one = _alone(base, Owner(base, base.param_groups[0], 0), new)
 
         def call():
             _step(one)
@@ -42,6 +50,18 @@ class Update:
         new.grad = torch.full_like(new, 1e-3)
         call()  # makes the state
         return call
+
+
+class Owner:
+    """The optimizer that has a parameter, the group, and the parameter's place in that."""
+
+    def __init__(self, optimizer, group, index):
+        self.optimizer, self.group, self.index = optimizer, group, index
+
+    def is_current(self, parameter):
+        """A state that is loaded replaces the groups."""
+        return (any(group is self.group for group in self.optimizer.param_groups) and
+                self.index < len(self.group["params"]) and self.group["params"][self.index] is parameter)
 
 
 class Updates:
@@ -53,28 +73,38 @@ class Updates:
     def __init__(self, optimizers):
         self.optimizers = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
         for optimizer in self.optimizers:
-            if not isinstance(optimizer, torch.optim.Optimizer):
+            if not isinstance(optimizer, torch.optim.Optimizer) or not hasattr(optimizer, "_optimizer_step_pre_hooks"):
                 raise cairn.InputError(f"optimizer: a torch.optim.Optimizer, or a list of them, not {optimizer!r}")
             _refuse_coupled(optimizer)
+        self.tell = lambda text: warnings.warn(text, CairnWarning, stacklevel=2)
         self._active = False
-        self._owners = {}  # id(parameter) -> (optimizer, group); of a parameter of two optimizers: None
+        self._owners = {}  # id(parameter) -> Owner; of a parameter of two optimizers: None
         self._updated = {}  # id(parameter) -> (parameter, mark, the parameter's version)
-        self._settings = {}  # id(group) -> (group, its settings when the first of its parameters was updated)
+        self._settings = {}  # id(group) -> (Owner, the group's settings when the first of its parameters was updated)
         self._marks = {}  # (dtype, device) -> (a scalar that is not a number, its version)
+        self._hooks = {}  # id(optimizer) -> handle
 
     # --- While a graph is compiled
 
     def of_inputs(self, inputs):
         """Position -> Update, of those of a graph's inputs that may be updated as soon as there is a gradient."""
         self._find_owners()
-        return {i: Update(i, p, *self._owners[id(p)]) for i, p in enumerate(inputs) if self._may_update(p)}
+        with _private.no_modes():
+            return {i: Update(p, self._owners[id(p)]) for i, p in enumerate(inputs) if self._may_update(p)}
+
+    def function(self):
+        """What a compiled graph calls."""
+        def update_parameter(parameter, gradient):
+            return self.update(parameter, gradient)
+
+        return update_parameter
 
     def _find_owners(self):
         self._owners = {}
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                for p in group["params"]:
-                    self._owners[id(p)] = None if id(p) in self._owners else (optimizer, group)
+                for i, p in enumerate(group["params"]):
+                    self._owners[id(p)] = None if id(p) in self._owners else Owner(optimizer, group, i)
 
     def _may_update(self, p):
         return (isinstance(p, torch.Tensor) and type(p) in (torch.Tensor, torch.nn.Parameter) and p.is_leaf and p.requires_grad
@@ -87,32 +117,45 @@ class Updates:
         if _private.collective_store() is not None:
             raise cairn.InputError("optimizer: with several ranks gradients are exchanged before the optimizer's step; plan the step "
                                    "without optimizer=")
-        self._active = True
         self._find_owners()
+        self._marks = {}
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 for p in group["params"]:
-                    if (p.dtype, p.device) not in self._marks:
+                    if p.requires_grad and (p.dtype, p.device) not in self._marks:
                         scalar = torch.full((), torch.nan, dtype=p.dtype, device=p.device)
                         self._marks[p.dtype, p.device] = scalar, scalar._version
-        # Those of the optimizers come after whatever else is called before they step.
-        self._hooks = [register_optimizer_step_pre_hook(self._before_any_step),
-                       *(optimizer.register_step_pre_hook(self._before_step) for optimizer in self.optimizers)]
+        self._hooks = {id(o): o.register_step_pre_hook(self._before_step) for o in self.optimizers}
+        self._hooks[None] = register_optimizer_step_pre_hook(self._before_any_step)
+        self._active = True
         return self
 
     def __exit__(self, kind, error, where):
         self._active = False
-        for hook in self._hooks:
+        for hook in self._hooks.values():
             hook.remove()
         left = len(self._updated)
         for parameter, *_ in self._updated.values():
             parameter.grad = None
         self._updated.clear()
         self._settings.clear()
-        if left and kind is None:
+        if not left:
+            return
+        if kind is None:
             raise cairn.InputError(
                 f"optimizer: step() of the optimizer was not called in this step, though {left} parameters are updated as soon as "
                 "their gradients are there (a scaler that skipped it? micro batches?); plan this step without optimizer=")
+        if issubclass(kind, RuntimeError) and "single memory location" in str(error):
+            raise cairn.InputError(
+                "optimizer: gradients were written between backward() and the optimizer's step (clipping, a scaler, zeroing), when "
+                f"{left} parameters had been updated already; plan this step without optimizer=") from error
+        if issubclass(kind, RuntimeError) and "modified by an inplace operation" in str(error):
+            raise cairn.InputError(
+                "optimizer: a parameter was updated when its gradient from one graph of this step was there, while another part of "
+                "the step still reads it; plan this step without optimizer=") from error
+        if not issubclass(kind, cairn.Error):
+            self.tell(f"this step ended with {kind.__name__} when {left} parameters had been updated already, as the optimizer is in "
+                      "the plan")
 
     def update(self, parameter, gradient):
         """Updates the parameter, and returns None; where that must be left to the optimizer's own step, the gradient."""
@@ -120,27 +163,45 @@ class Updates:
             raise cairn.InputError(
                 f"optimizer: a parameter of shape {list(parameter.shape)} gets a second gradient after it was updated, as with "
                 "several backward passes in a step; plan this step without optimizer=")
-        if not self._active or parameter.grad is not None or not self._may_update(parameter):
+        if not self._active:
             return gradient
-        optimizer, group = self._owners[id(parameter)]
-        self._settings.setdefault(id(group), (group, _settings(group)))
+        owner = self._owners.get(id(parameter))
+        if owner is not None and not owner.is_current(parameter):
+            self._find_owners()
+            owner = self._owners.get(id(parameter))
+        if not _private.accumulates(parameter):  # what is asked for is other gradients
+            return gradient
+        if parameter.grad is not None or not self._may_update(parameter):
+            self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
+                      "hook or a gradient now, or another optimizer: that gradient is not within what is promised")
+            return gradient
+        self._settings.setdefault(id(owner.group), (owner, _settings(owner.group)))
+        if not is_kept_as_gradient(gradient, parameter):
+            gradient = _laid_out_as(parameter).copy_(gradient)
         parameter.grad = gradient
         del gradient
-        _step(_alone(optimizer, group, [parameter], optimizer.state))
+        with _private.no_autocast():
+            _step(_alone(owner.optimizer, owner, parameter))
+        torch.autograd.graph.increment_version(parameter)  # whoever has saved it must not read it now
         parameter.grad = mark = self._marks[parameter.dtype, parameter.device][0].expand_as(parameter)
         self._updated[id(parameter)] = parameter, mark, parameter._version
         return None
 
     def _before_any_step(self, optimizer, args, kwargs):
-        own = isinstance(optimizer.param_groups, _OneGroup) or any(optimizer is own for own in self.optimizers)
-        if not own and any(id(p) in self._updated for group in optimizer.param_groups for p in group["params"]):
+        if any(optimizer is own for own in self.optimizers):
+            return
+        if any(id(p) in self._updated for group in optimizer.param_groups for p in group["params"]):
             raise cairn.InputError(f"optimizer: {type(optimizer).__name__} has parameters of an optimizer that is in the plan")
 
     def _before_step(self, optimizer, args, kwargs):
-        """Whether gradients were left alone since; then the optimizer finds none of those parameters to update."""
+        """Whether all was left alone since; then the optimizer finds none of those parameters to update."""
+        name = type(optimizer).__name__
         if any(a is not None for a in (*args[1:], *kwargs.values())):  # the first is the optimizer
             raise cairn.InputError("optimizer: one that is called with a closure cannot be in the plan; plan the closure")
-        mine = [p for group in optimizer.param_groups for p in group["params"] if id(p) in self._updated]
+        if next(reversed(optimizer._optimizer_step_pre_hooks)) != self._hooks[id(optimizer)].id:
+            raise cairn.InputError(f"optimizer: {name} got a hook within the step; register it before, or plan this step without "
+                                   "optimizer=")
+        mine = [p for p, *_ in self._updated.values() if (owner := self._owners.get(id(p))) and owner.optimizer is optimizer]
         for p in mine:
             _, mark, updated = self._updated[id(p)]
             scalar, version = self._marks[p.dtype, p.device]
@@ -150,34 +211,19 @@ class Updates:
                     f"optimizer: the {what} of a parameter of shape {list(p.shape)} was changed between backward() and the "
                     "optimizer's step (clipping, a scaler, another backward pass), when it had been updated already; plan this "
                     "step without optimizer=")
-        for group in optimizer.param_groups:
-            _, before = self._settings.pop(id(group), (None, None))
-            if before is not None and not _same(before, _settings(group)):
+        for owner, before in [known for known in self._settings.values() if known[0].optimizer is optimizer]:
+            if not any(group is owner.group for group in optimizer.param_groups) or not _same(before, _settings(owner.group)):
                 raise cairn.InputError(
-                    "optimizer: its settings (the learning rate, say) were changed between backward() and its step, when parameters "
-                    "had been updated already; change them before or after, or plan this step without optimizer=")
+                    "optimizer: its settings (the learning rate, say) or its state were changed between backward() and its step, when "
+                    "parameters had been updated already; change them before or after, or plan this step without optimizer=")
+            del self._settings[id(owner.group)]
+        if mine and not type(optimizer).__module__.startswith("torch.") and any(
+                torch.is_autocast_enabled(kind) for kind in {p.device.type for p in mine}):
+            raise cairn.InputError(f"optimizer: {name} steps under autocast, and its parameters have been updated without; call step() "
+                                   "outside of autocast, or plan this step without optimizer=")
         for p in mine:
             p.grad = None
             del self._updated[id(p)]
-
-
-class Early:
-    """The updates of one compiled graph, as its backward pass calls them."""
-
-    def __init__(self, updates):
-        self.updates = updates
-        self.leaves = {}  # position -> weak reference to the parameter that the last forward pass was given
-
-    def take(self, inputs, positions):
-        self.leaves = {i: weakref.ref(inputs[i]) for i in positions}
-
-    def function(self):
-        """Of a position and its gradient: None, or the gradient."""
-        def update_parameter(position, gradient):
-            parameter = self.leaves[position]()
-            return gradient if parameter is None else self.updates.update(parameter, gradient)
-
-        return update_parameter
 
 
 class OptimizersThatStep:
@@ -192,7 +238,7 @@ class OptimizersThatStep:
         self._hook.remove()
 
     def _after_step(self, optimizer, args, kwargs):
-        if not isinstance(optimizer.param_groups, _OneGroup) and all(o is not optimizer for o in self.optimizers):
+        if all(o is not optimizer for o in self.optimizers):
             self.optimizers.append(optimizer)
 
     def state_bytes(self):
@@ -206,84 +252,133 @@ class OptimizersThatStep:
         return sum(sizes.values())
 
 
+def is_kept_as_gradient(gradient, parameter):
+    """Whether torch makes the gradient that a backward pass returns the parameter's, rather than a copy: it must be laid out
+    as the parameter, or contiguously where that has gaps."""
+    known = _strides(parameter)
+    return gradient.is_contiguous() if known is None else known == [
+        (_private.hint(stride), size) for stride, (_, size) in zip(
+            (s for s, n in zip(gradient.stride(), gradient.shape) if _private.hint(n) != 1), known)]
+
+
+def _strides(tensor):
+    """(stride, size) of each dimension that has several elements; None where there are gaps or overlaps."""
+    known = [(_private.hint(stride), _private.hint(size)) for stride, size in zip(tensor.stride(), tensor.shape)
+             if _private.hint(size) != 1]
+    expected = 1
+    for stride, size in sorted(known):
+        if stride != expected:
+            return None
+        expected *= size
+    return known
+
+
+def _laid_out_as(parameter):
+    """A new tensor, as torch lays out the copy of a gradient."""
+    strides = parameter.stride() if _strides(parameter) is not None else torch.empty(parameter.shape, device="meta").stride()
+    return torch.empty_strided(parameter.shape, strides, dtype=parameter.dtype, device=parameter.device)
+
+
+# --- Optimizers of one parameter
+
 def _settings(group):
-    return {k: v for k, v in group.items() if k != "params"}
+    """Of a group, as they are now."""
+    return {k: v.detach().clone() if isinstance(v, torch.Tensor) else copy.deepcopy(v)
+            for k, v in group.items() if k not in ("params", "param_names")}
 
 
 def _same(before, after):
     def equal(a, b):
-        return a is b or (not isinstance(a, torch.Tensor) and not isinstance(b, torch.Tensor) and bool(a == b))
+        if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
+            return isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and torch.equal(a, b)
+        return bool(a == b)
 
     return before.keys() == after.keys() and all(equal(before[k], after[k]) for k in before)
 
 
-class _OneGroup(list):
-    """By which an optimizer that is not the caller's is known."""
-
-
-def _alone(optimizer, group, parameters, state):
-    """The optimizer as if it had these parameters of one group and no others."""
+def _new(optimizer, attributes, groups, state):
     one = object.__new__(type(optimizer))
-    one.__dict__.update(optimizer.__dict__)
+    one.__dict__.update(attributes)
     one.__dict__.pop("step", None)  # a schedule's, which counts
-    one.param_groups = _OneGroup([{**group, "params": parameters}])
-    one.state = state
+    one.param_groups, one.state = groups, state
     one._optimizer_step_pre_hooks = collections.OrderedDict()
     one._optimizer_step_post_hooks = collections.OrderedDict()
     return one
 
 
+def _alone(optimizer, owner, parameter):
+    """The optimizer as if it had this parameter and no others."""
+    group = {**owner.group, "params": [parameter]}
+    if "param_names" in group:
+        group["param_names"] = [group["param_names"][owner.index]]
+    return _new(optimizer, optimizer.__dict__, [group], optimizer.state)
+
+
+def _copy(optimizer, chosen):
+    """The optimizer with copies of these parameters: of each group {parameter: its copy}. It shares nothing with the other."""
+    memo = {id(p): p for group in optimizer.param_groups for p in group["params"]}
+    attributes = copy.deepcopy({k: v for k, v in optimizer.__dict__.items() if k not in _OWN}, memo)
+    groups, state = [], collections.defaultdict(dict)
+    for group, copies in chosen:
+        groups.append({**_settings(group), "params": list(copies.values())})
+        if "param_names" in group:
+            groups[-1]["param_names"] = [n for n, p in zip(group["param_names"], group["params"])
+                                         if any(p is old for old in copies)]
+        for old, new in copies.items():
+            if old in optimizer.state:
+                state[new] = copy.deepcopy(optimizer.state[old], dict(memo))
+    return _new(optimizer, attributes, groups, state)
+
+
 def _step(one):
-    type(one).step(one)
-
-
-def _like(parameter, values=None):
-    new = torch.empty_strided(parameter.shape, parameter.stride(), dtype=parameter.dtype, device=parameter.device)
-    with torch.no_grad():
-        new.fill_(0.5) if values is None else new.copy_(values)
-    return torch.nn.Parameter(new)
-
-
-def _states(optimizer, replaced):
-    """What the optimizer keeps of parameters, copied for others that replace them."""
-    state = collections.defaultdict(dict)
-    for old, new in replaced.items():
-        if old in optimizer.state:
-            state[new] = copy.deepcopy(optimizer.state[old])
-    return state
+    with _private.no_optimizer_hooks():
+        type(one).step(one)
 
 
 def _refuse_coupled(optimizer):
-    """Updates copies of small parameters of each group together, and one by one before a step without gradients: only if that
-    is the same, bit for bit, may each be updated when its gradient is there."""
+    """Updates copies of two small parameters of each group together, and one by one before a step without gradients: only if
+    that is the same, bit for bit, may each be updated when its gradient is there. In the last round a gradient is infinite."""
+    name = type(optimizer).__name__
     generator = torch.Generator().manual_seed(0)
-    kind = type(optimizer).__name__
-    for group in optimizer.param_groups:
-        chosen = sorted((p for p in group["params"] if p.requires_grad and p.numel()), key=torch.Tensor.numel)[:2]
-        if any(p.layout is not torch.strided for p in chosen):
-            raise cairn.InputError(f"optimizer: {kind} has a sparse parameter, which cannot be in the plan")
-        copies = [[_like(p, p.detach()) for p in chosen] for _ in range(2)]
-        states = [_states(optimizer, dict(zip(chosen, new))) for new in copies]
-        settings = [_settings(group), _settings(group)]  # a step may change them, if only as one that finds no gradients does
-        try:
-            for _ in range(_ROUNDS if chosen else 0):
-                for together, apart in zip(*copies):
-                    gradient = torch.randn(together.shape, generator=generator).mul_(10).to(together)
-                    together.grad, apart.grad = gradient.clone(), gradient.clone()
-                one = _alone(optimizer, settings[0], copies[0], states[0])
-                _step(one)
-                for parameter in copies[1]:
-                    _step(_alone(optimizer, settings[1], [parameter], states[1]))
-                    parameter.grad = None
-                last = _alone(optimizer, settings[1], copies[1], states[1])
-                _step(last)
-                settings = [_settings(stepped.param_groups[0]) for stepped in (one, last)]
-                if not _same(*settings) or not all(torch.equal(a, b) for a, b in zip(*copies)):
-                    raise cairn.InputError(
-                        f"optimizer: {kind} does not update each parameter for itself (a common norm, a step of its own kind?), "
-                        "so that it cannot be in the plan; its step runs as ever without optimizer=")
-        except cairn.Error:
-            raise
-        except Exception as error:  # a closure that is missing, for one
-            raise cairn.InputError(f"optimizer: {kind} cannot update one parameter at a time: {type(error).__name__}: "
-                                   f"{' '.join(str(error).split())}") from error
+    chosen = [(group, sorted((p for p in group["params"] if p.requires_grad and p.numel()), key=torch.Tensor.numel)[:2])
+              for group in optimizer.param_groups]
+    if any(p.layout is not torch.strided for _, parameters in chosen for p in parameters):
+        raise cairn.InputError(f"optimizer: {name} has a sparse parameter, which cannot be in the plan")
+
+    def copied():
+        return _copy(optimizer, [(group, {p: torch.nn.Parameter(_laid_out_as(p).copy_(p.detach())) for p in parameters})
+                                 for group, parameters in chosen])
+
+    def parameters(one):
+        return [p for group in one.param_groups for p in group["params"]]
+
+    try:
+        together, apart = copied(), copied()
+        for number, scale in enumerate(_SCALES if parameters(together) else ()):
+            for i, (p, q) in enumerate(zip(parameters(together), parameters(apart))):
+                p.grad = _laid_out_as(p).copy_(torch.randn(p.shape, generator=generator).mul_(scale))
+                if i == 0 and number + 1 == len(_SCALES):
+                    p.grad[(0,) * p.ndim] = torch.inf
+                q.grad = p.grad.clone()
+            _step(together)
+            gradients = [q.grad for q in parameters(apart)]
+            for q in parameters(apart):
+                q.grad = None
+            for group in list(apart.param_groups):
+                for i, q in enumerate(group["params"]):
+                    q.grad = gradients.pop(0)
+                    _step(_alone(apart, Owner(apart, group, i), q))
+                    q.grad = None
+            _step(apart)
+            same = all(torch.equal(p.isnan(), q.isnan()) and torch.equal(p.nan_to_num(), q.nan_to_num())
+                       for p, q in zip(parameters(together), parameters(apart)))
+            settings = [[_settings(group) for group in one.param_groups] for one in (together, apart)]
+            if not same or not all(map(_same, *settings)) or not all(isinstance(k, torch.Tensor) for k in apart.state):
+                raise cairn.InputError(
+                    f"optimizer: {name} does not update each parameter for itself (a common norm, a counter of its own?), so that it "
+                    "cannot be in the plan; its step runs as ever without optimizer=")
+    except cairn.Error:
+        raise
+    except Exception as error:  # a closure that is missing, for one
+        raise cairn.InputError(f"optimizer: {name} cannot update one parameter at a time: {type(error).__name__}: "
+                               f"{' '.join(str(error).split())}") from error

@@ -12,7 +12,7 @@ import cairn
 import cairn.torch
 import harness
 import torch
-from cairn.torch._graph import is_kept_as_gradient
+from cairn.torch._updates import is_kept_as_gradient
 
 WORK = 1_000_000
 
