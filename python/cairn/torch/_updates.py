@@ -74,7 +74,7 @@ class Updates:
         self.optimizers = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
         for optimizer in self.optimizers:
             if not isinstance(optimizer, torch.optim.Optimizer) or not hasattr(optimizer, "_optimizer_step_pre_hooks"):
-                raise cairn.InputError(f"optimizer: a torch.optim.Optimizer, or a list of them, not {optimizer!r}")
+                raise cairn.InputError(f"optimizer: a torch.optim.Optimizer, or a list of them, not {type(optimizer).__name__}")
             _refuse_coupled(optimizer)
         self.tell = lambda text: warnings.warn(text, CairnWarning, stacklevel=2)
         self._active = False
