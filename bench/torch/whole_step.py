@@ -98,7 +98,7 @@ def measure(model, given, tell):
 def markdown(data):
     lines = [f"{data['optimizer']}, budget {data['budget']}; torch {data['machine']['torch']}, "
              f"{rows.threads(data['machine'])}, {data['machine']['cpu']}.", "",
-             "| | parameters MiB | as it is MiB | up to the gradients MiB | step | optimizer in the plan MiB | promised | step | "
+             "| | gradients MiB | as it is MiB | up to the gradients MiB | step | optimizer in the plan MiB | promised | step | "
              "of as it is | same |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
     for model, found in data["models"].items():
         eager, step, planned = (found[name] for name in WAYS)
