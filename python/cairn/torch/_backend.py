@@ -101,9 +101,12 @@ class Backend:
 
     def compile(self, module, example_inputs):
         compiling = Compiling(self, example_inputs)
-        return _private.aot_autograd(
-            fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
-            partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
+        try:
+            return _private.aot_autograd(
+                fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
+                partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
+        finally:
+            compiling.inputs = ()
 
     def tell(self, text):
         """A warning, once however many graphs have the same reason for it."""
@@ -127,7 +130,6 @@ class Compiling:
         forward, backward, trace, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
             static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline, inputs=self.inputs)
-        self.inputs = ()
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)

@@ -108,7 +108,8 @@ def _real(value):
 
 def measurable(op):
     node = op.node
-    return op.update is not None or node is not None and is_pure(node.target) and bool(op.outputs) and (not op.effect or is_random(node))
+    return op.update is not None or (node is not None and is_pure(node.target) and bool(op.outputs) and
+                                     (not op.effect or is_random(node)))
 
 
 def calibrate(trace):

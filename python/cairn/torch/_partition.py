@@ -98,6 +98,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         updates = {primals[i]: update for i, update in known.items()}
     trace, graph, seconds, goal, baseline = prepare_within(joint.graph, options, name=name, forward_outputs=num_fwd_outputs,
                                                            parameters=parameters, largest=largest, updates=updates)
+    for update in updates.values():
+        update.let_go()
     solved, report = schedule(trace, graph, options, seconds, goal, baseline)
     begin = time.monotonic()
     forward, backward = _rewrite.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,

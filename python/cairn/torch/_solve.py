@@ -86,8 +86,9 @@ def budget_bytes(budget, baseline_peak):
 
 def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list):
     """The cheapest schedule within ``goal`` bytes that is known; None: the least peak. ``baseline``: the Evaluation of the
-    step without a budget. ``description``: of its operations, which a graph does not name. ``shared_name``: what ranks that have the same step, though other measured costs, call it.
-    ``in_time``: puts the steps of a schedule into an order that may run, where the graph does not say all.
+    step without a budget. ``description``: of its operations, which a graph does not name. ``shared_name``: what ranks that have
+    the same step, though other measured costs, call it. ``in_time``: puts the steps of a schedule into an order that may run,
+    where the graph does not say all.
     Throws InfeasibleError with the least budget that is known."""
     key = _digest(graph.fingerprint, goal, sorted(limits.arguments().items()), _private.kernel_settings(), description)
     begin = time.monotonic()

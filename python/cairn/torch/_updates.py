@@ -32,6 +32,10 @@ class Update:
                      f"{list(parameter.stride())}{parameter.device.type}")
         self._made_from = parameter, owner
 
+    def let_go(self):
+        """Of the parameter, which may be replaced one day, and of its optimizer."""
+        self._made_from = None
+
     def results(self):
         return []
 
