@@ -5,8 +5,8 @@ usage: whole_step.py [MODEL ...] [--budget B] [--optimizer adamw|sgd] [--rounds 
 
 A step is zero_grad, forward, loss, backward, and the optimizer's step. Peak: the most bytes alive in the fourth step, in which
 no gradient is left of the third, beside parameters, the optimizer's state and inputs: gradients count, and what the optimizer
-takes for itself. Step: by turns in one process, the median over the rounds of the time
-over that of the step as it is. Same: parameters, buffers and loss after four steps, bit for bit those of the step as it is.
+takes for itself. Step: by turns in one process, the median over the rounds of the time over that of the step as it is. Same:
+parameters, buffers and loss after four steps, bit for bit those of the step as it is.
 Each way is "min", the least that is found, unless --budget says otherwise.
 """
 
@@ -22,8 +22,8 @@ import models
 import rows
 import table
 
-WAYS = {"eager": "as it is", "step": "Cairn, up to the gradients", "optimizer": "Cairn, the optimizer in the plan"}
-STEPS = 4  # before what is compared
+WAYS = "eager", "step", "optimizer"  # as it is, planned up to the gradients, with the optimizer in the plan
+STEPS = 4  # the last of which is measured
 
 
 class Way:

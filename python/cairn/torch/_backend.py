@@ -9,7 +9,7 @@ import cairn
 
 from . import _private, _report, _solve
 from ._errors import CairnWarning
-from ._memory import MemoryTrace
+from ._memory import MemoryTrace, bytes_of
 from ._partition import Options, partition, prepare_within, schedule
 from ._rewrite import rewrite_module
 
@@ -242,7 +242,7 @@ class Measured:
         self.report.measured_forward = self.forward_peak
         results, saved = list(result)[:self.split], list(result)[self.split:]
         kept = [results[i] for i in self.kept_positions]
-        self.outputs_held = _bytes_of([*saved, *kept]) - _bytes_of(saved)
+        self.outputs_held = bytes_of([*saved, *kept]) - bytes_of(saved)
         self.outputs = {t.untyped_storage().data_ptr() for t in kept if isinstance(t, torch.Tensor)}
         return result
 
@@ -260,7 +260,7 @@ class Measured:
     def _backward(self, run, args, names):
         if self.forward_peak is None or _private.keeps_graph():
             return run(args)
-        held = _bytes_of(a for a, n in zip(args, names) if not n.startswith("primals"))
+        held = bytes_of(a for a, n in zip(args, names) if not n.startswith("primals"))
         held += self.outputs_held
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
@@ -286,13 +286,3 @@ class Measured:
                 f"{self.report.name}: promised a peak of {_report.size_text(self.report.promised)}, measured "
                 f"{_report.size_text(peak)} at {operation} ({peak - self.report.promised} bytes more){advice}",
                 CairnWarning, stacklevel=2)
-
-
-def _bytes_of(tensors):
-    """Bytes of the distinct storages."""
-    sizes = {}
-    for tensor in tensors:
-        if isinstance(tensor, torch.Tensor) and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
-            storage = tensor.untyped_storage()
-            sizes[storage.data_ptr()] = storage.nbytes()
-    return sum(sizes.values())

@@ -87,3 +87,13 @@ def measure_peak(function, device="cpu"):
     with MemoryTrace(device) as trace:
         result = function()
     return result, max(trace.peak, 0), trace.end
+
+
+def bytes_of(tensors):
+    """Of the distinct storages of those that are tensors."""
+    sizes = {}
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+            storage = tensor.untyped_storage()
+            sizes[storage.data_ptr()] = storage.nbytes()
+    return sum(sizes.values())

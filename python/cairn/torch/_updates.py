@@ -12,6 +12,7 @@ import cairn
 
 from . import _private
 from ._errors import CairnWarning
+from ._memory import bytes_of
 
 _SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # of the gradients in the rounds of updates that are compared
 _OWN = ("param_groups", "state", "step", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # of each optimizer
@@ -179,7 +180,8 @@ class Updates:
             self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
                       "hook or a gradient now, or another optimizer: that gradient is not within what is promised")
             return gradient
-        self._settings.setdefault(id(owner.group), (owner, _settings(owner.group)))
+        if id(owner.group) not in self._settings:
+            self._settings[id(owner.group)] = owner, _settings(owner.group)
         if not is_kept_as_gradient(gradient, parameter):
             gradient = _laid_out_as(parameter).copy_(gradient)
         parameter.grad = gradient
@@ -247,13 +249,8 @@ class OptimizersThatStep:
 
     def state_bytes(self):
         """Of the distinct tensors in their states."""
-        sizes = {}
-        for optimizer in self.optimizers:
-            for state in optimizer.state.values():
-                for leaf in pytree.tree_leaves(state):
-                    if isinstance(leaf, torch.Tensor):
-                        sizes[leaf.untyped_storage()._cdata] = leaf.untyped_storage().nbytes()
-        return sum(sizes.values())
+        return bytes_of(leaf for optimizer in self.optimizers for state in optimizer.state.values()
+                        for leaf in pytree.tree_leaves(state))
 
 
 def is_kept_as_gradient(gradient, parameter):
@@ -359,15 +356,13 @@ def _refuse_coupled(optimizer):
     try:
         together, apart = copied(), copied()
         for number, scale in enumerate(_SCALES if parameters(together) else ()):
-            for i, (p, q) in enumerate(zip(parameters(together), parameters(apart))):
+            gradients = []
+            for p in parameters(together):
                 p.grad = _laid_out_as(p).copy_(torch.randn(p.shape, generator=generator).mul_(scale))
-                if i == 0 and number + 1 == len(_SCALES):
+                if not gradients and number + 1 == len(_SCALES):
                     p.grad[(0,) * p.ndim] = torch.inf
-                q.grad = p.grad.clone()
+                gradients.append(p.grad.clone())
             _step(together)
-            gradients = [q.grad for q in parameters(apart)]
-            for q in parameters(apart):
-                q.grad = None
             for group in list(apart.param_groups):
                 for i, q in enumerate(group["params"]):
                     q.grad = gradients.pop(0)
