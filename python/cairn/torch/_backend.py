@@ -7,7 +7,7 @@ import torch
 
 import cairn
 
-from . import _private, _report, _solve
+from . import _inputs, _private, _report, _solve
 from ._errors import CairnWarning
 from ._memory import MemoryTrace, bytes_of
 from ._partition import Options, partition, prepare_within, schedule
@@ -26,7 +26,7 @@ def remember(report):
     _last = report
 
 
-def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, calibrate=True, measure=True, fallback=True,
+def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", accumulate=False, calibrate=True, measure=True, fallback=True,
             time_limit=10.0, work_limit=None, seed=0, solver="auto"):
     """A backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
@@ -39,6 +39,8 @@ def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, 
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
     random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
         them as well, from a saved state of their generator, with the same numbers. For compiler="eager".
+    inputs: "checked": what reads an input that shares memory with numpy, another process or an unrelated tensor runs once, in the
+        forward pass, as that memory may be written before the backward pass; or "stable": nobody does that.
     accumulate: gradients are added to those of earlier steps: the new ones, which torch makes beside them, count in the budget.
     calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
         scratch. Without, scratch counts as nothing and promises may be broken by it.
@@ -52,6 +54,8 @@ def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, 
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
     if random not in ("keep", "replay"):
         raise cairn.InputError(f"random: 'keep' or 'replay', not {random!r}")
+    if inputs not in ("checked", "stable"):
+        raise cairn.InputError(f"inputs: 'checked' or 'stable', not {inputs!r}")
     if random == "replay" and compiler == "inductor":
         raise cairn.InputError("random: 'replay' is for compiler='eager'; Inductor draws from seeds of its own")
     _solve.budget_bytes(budget, 1)  # bad text is told here
@@ -59,7 +63,7 @@ def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, 
         raise cairn.InputError(f"solver: there is no {solver!r}; cairn.solvers() lists them")
     limits = _solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
-                      accumulate=accumulate, replay=random == "replay")
+                      accumulate=accumulate, replay=random == "replay", stable=inputs == "stable")
     if compiler == "inductor":
         from ._inductor import InductorBackend
         return InductorBackend(options, fallback)
@@ -136,16 +140,23 @@ class Compiling:
         return forward, backward
 
     def forward(self, module, inputs):
-        return self.run_forward(_private.boxed(module))
+        return self.run_forward(_private.boxed(module), module)
 
     def backward(self, module, inputs):
         return self.run_backward(_private.boxed(module), module)
 
-    def run_forward(self, run):
+    def run_forward(self, run, module):
         run = self.measured.forward(run) if self.measured is not None else run
+        read_again = _inputs.positions(module, self.report.read_again)
 
         def call(args):
             self.owner.ran.add(self.report.name)
+            copied = _inputs.copy_shared(args, read_again) if read_again else 0
+            if copied:
+                self.owner.tell(
+                    f"{self.report.name}: an input shares memory with something else now, which it did not when the plan was made: a copy "
+                    f"is kept until it was last read, {_report.size_text(copied)} beside what is promised; inputs='stable' if nobody "
+                    "writes it before the backward pass has ended")
             if not self.owner.options.accumulate:
                 self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
             return run(args)

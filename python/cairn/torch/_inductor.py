@@ -17,4 +17,4 @@ class _InductorCompiling(Compiling):
         """The compiled function, measured when it first runs. A graph without backward is Inductor's alone."""
         if self.report is None or is_inference:
             return run
-        return self.run_backward(run, module) if is_backward else self.run_forward(run)
+        return self.run_backward(run, module) if is_backward else self.run_forward(run, module)

@@ -299,6 +299,39 @@ def keeps_graph():
     return torch._C._autograd._get_current_graph_task_keep_graph()
 
 
+# --- Memory of inputs
+
+def is_plain(tensor):
+    """Whether it is a tensor with strides in a storage of its own, and not of a class that wraps others."""
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+
+
+def owns_its_memory(tensor):
+    """Whether torch allocated its storage for itself. One that numpy, a file or another process has, too, cannot be resized."""
+    storage = tensor.untyped_storage()
+    return storage.resizable() and not (tensor.device.type == "cpu" and storage.is_shared())
+
+
+def tensors_of_storage(tensor):
+    """How many tensors there are in its storage."""
+    storage = tensor.untyped_storage()
+    return torch._C._storage_Use_Count(storage._cdata) - 1  # the storage's own object in Python
+
+
+def holders(tensor):
+    """How many hold the tensor itself: its object in Python, its views, and other libraries by way of DLPack."""
+    return tensor._use_count()
+
+
+def copy_of_input(tensor):
+    """A copy with the same strides, in a storage of its own."""
+    size = sum(t * (n - 1) for n, t in zip(tensor.shape, tensor.stride())) + 1 if tensor.numel() else 0
+    storage = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
+    source = torch.as_strided(tensor.detach(), (size,), (1,), tensor.storage_offset())
+    storage.copy_(source)
+    return torch.as_strided(storage, tensor.shape, tensor.stride(), 0).requires_grad_(tensor.requires_grad)
+
+
 # --- Measuring
 
 def kernel_settings():
