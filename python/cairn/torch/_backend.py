@@ -125,12 +125,14 @@ class Compiling:
     def __init__(self, owner, inputs=()):
         self.owner = owner
         self.inputs = inputs  # as they are while it is compiled
+        self.results = frozenset()  # addresses of results of the last forward pass that the backward pass is given, too
+        self.split = None  # how many results the forward pass has
         self.leaves = []  # weak references to those that had a gradient when the forward pass last ran
         self.report = None
         self.measured = None
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
-        options = self.owner.options
+        options, self.split = self.owner.options, num_fwd_outputs
         forward, backward, trace, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
             static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline, inputs=self.inputs)
@@ -157,6 +159,10 @@ class Compiling:
                     f"{self.report.name}: an input shares memory with something else now, which it did not when the plan was made: a copy "
                     f"is kept until it was last read, {_report.size_text(copied)} beside what is promised; inputs='stable' if nobody "
                     "writes it before the backward pass has ended")
+            if self.report.results_read_again:
+                result = run(args)
+                self.results = _inputs.results_saved(result, self.split)
+                return result
             if not self.owner.options.accumulate:
                 self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
             return run(args)
@@ -168,6 +174,11 @@ class Compiling:
 
         def call(args):
             self._note_accumulated()
+            if self.results and _inputs.handed_on(args, self.results):
+                self.owner.tell(
+                    f"{self.report.name}: a result of the forward pass was handed to numpy or another process, and the backward pass "
+                    "computes from it again: if it was written there, gradients are wrong; hand on a copy, or inputs='stable' if nobody "
+                    "writes it")
             if _private.keeps_graph():
                 self.owner.tell(
                     f"{self.report.name}: backward(retain_graph=True), or create_graph=True, leaves what was saved between forward "

@@ -85,15 +85,17 @@ class Trace:
         return node in self.roots
 
     def read_again(self, steps):
-        """Names of the inputs that operations of the forward pass read when that has ended."""
+        """(names of the inputs, whether there are results of the forward pass) that operations of the forward pass read when that
+        has ended, and the caller may have written."""
         if self.border is None:
-            return []
+            return [], False
         late = {self.operations[step] for step in steps[steps.index(self.border.index):]}
-        storages = {leaf for op in late if op.index < self.border.index and op.node is not None
-                    for argument in op.node.all_input_nodes for leaf in pytree.tree_leaves(self.structure.get(argument))
-                    if isinstance(leaf, Storage) and leaf.producer is None}
+        read = {leaf for op in late if op.index < self.border.index and op.node is not None
+                for argument in op.node.all_input_nodes for leaf in pytree.tree_leaves(self.structure.get(argument))
+                if isinstance(leaf, Storage)}
+        inputs = {storage for storage in read if storage.producer is None}
         return [node.name for node, value in self.structure.items() if node.op == "placeholder"
-                and storages.intersection(pytree.tree_leaves(value))]
+                and inputs.intersection(pytree.tree_leaves(value))], any(storage.keep for storage in read - inputs)
 
     def order(self):
         """Of the graph, with each parameter updated as soon as that may be."""

@@ -45,3 +45,16 @@ def copy_shared(args, positions):
         args[positions[k]] = new = _private.copy_of_input(args[positions[k]])
         size += new.untyped_storage().nbytes()
     return size
+
+
+def results_saved(values, split):
+    """Addresses of storages that are among both the results of a forward pass, the first ``split`` values, and what it saves."""
+    results, saved = ({t.untyped_storage().data_ptr() for t in part if isinstance(t, torch.Tensor) and _private.is_plain(t)}
+                      for part in (values[:split], values[split:]))
+    return frozenset(results & saved)
+
+
+def handed_on(args, addresses):
+    """Whether one of those storages, among these arguments, is somebody else's, too, by now."""
+    return any(isinstance(t, torch.Tensor) and _private.is_plain(t) and t.untyped_storage().data_ptr() in addresses
+               and not _private.owns_its_memory(t) for t in args)

@@ -114,5 +114,6 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     report.shared_inputs = [n.name for n in shared]
     if not options.stable:
         names = {n.name for n in parameters}
-        report.read_again = [name for name in trace.read_again(solved.steps) if name not in names]
+        read_again, report.results_read_again = trace.read_again(solved.steps)
+        report.read_again = [name for name in read_again if name not in names]
     return forward, backward, trace, solved, report

@@ -314,6 +314,30 @@ class InputsThatAreWritten(unittest.TestCase):
         self.assertEqual(cairn.torch.last_report().graphs[0].shared_inputs, [])
         self.assertNotEqual(cairn.torch.last_report().graphs[0].read_again, [])
 
+    def test_a_result_that_is_written_by_numpy_is_told(self):
+        class Returned(Images):
+            """Its derivative is computed from a result that is there whatever the plan is."""
+
+            def forward(self, x):
+                y = self.layers[0](x.float())
+                z = y
+                for layer in self.layers[1:]:
+                    z = layer(torch.tanh(y).sin() + z)
+                return z.square().mean(), y
+
+        torch.manual_seed(0)
+        model, x = Returned(), torch.rand(64, 64)
+        for use, told in ((lambda y: None, False), (lambda y: y.detach().numpy(), True)):
+            torch._dynamo.reset()
+            loss, y = torch.compile(model, backend=backend("min", measure=False))(x)
+            self.assertTrue(cairn.torch.last_report().graphs[0].results_read_again)
+            kept = use(y)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", cairn.torch.CairnWarning)
+                loss.backward()
+            self.assertEqual(any("handed to numpy" in str(w.message) for w in caught), told)
+            del kept
+
     def test_a_write_that_torch_knows_of_is_an_error(self):
         torch.manual_seed(0)
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
