@@ -1,5 +1,6 @@
 """The front door: a backend of torch.compile that keeps a budget of memory."""
 
+import functools
 import warnings
 import weakref
 
@@ -8,7 +9,8 @@ import torch
 import cairn
 
 from . import _inputs, _private, _report, _solve
-from ._errors import CairnWarning
+from ._errors import CairnWarning, handed_on
+from ._fallback import run_guarded
 from ._memory import MemoryTrace, bytes_of
 from ._partition import Options, partition, prepare_within, schedule
 from ._rewrite import rewrite_module
@@ -80,28 +82,90 @@ class Backend:
         self.told = set()
         self.ran = set()  # differentiated graphs that have run, by number; whoever wants to know empties it
         self.differentiated_only = False  # other graphs run as they are
+        self.frames = set()  # numbers of the functions that were compiled
         self.__name__ = "cairn"
+        _private.tell_of_limits(self)
 
-    def __call__(self, module, example_inputs):
+    def reset(self):
+        """Called by torch._dynamo.reset."""
+        self.frames.clear()
+
+    def gave_up(self, frame, limit, value, function):
+        """Called when torch.compile makes no more variants of a function."""
+        if frame in self.frames:
+            self.tell(f"{function} runs without a budget where it is called in another way than before, as torch.compile has made "
+                      f"{value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more, dynamic=True needs fewer "
+                      "(TORCH_LOGS=recompiles says what differs)")
+
+    def __call__(self, module, example_inputs, **given):
         remember(self.report)
-        if self.differentiated_only:
-            largest = _private.largest_differentiated(module)
-            if largest == 0:
-                return module.forward
-            if largest > 1:
-                self.tell(f"the loss of this step is computed outside of the graph, which ends in {largest:,} elements: what that "
-                          "takes is not in the budget (TORCH_LOGS=graph_breaks names what cannot be compiled)")
-        _private.bound_sizes(module)
+        self.frames.add(_private.compiled_frame())
+        known = len(self.report.graphs)
         try:
-            return self.compile(module, example_inputs)
-        except (cairn.Error, _private.ShortenTraceback, *_private.RESTARTS):
+            self.take(**given)
+            if self.differentiated_only and not self.is_differentiated(module):
+                return module.forward
+            unbounded = _private.bound_sizes(module)
+            run = self.compile(module, example_inputs)
+            run = self.watched(run, unbounded) if unbounded else run
+            added = self.report.graphs[known:]
+            return run_guarded(run, module, functools.partial(self.first_run_failed, added)) if self.fallback else run
+        except _private.RESTARTS:
             raise
+        except cairn.Error as error:
+            if not _private.suppresses_errors():
+                raise handed_on(error) from None
+            reason = error
         except Exception as error:
             if not self.fallback:
                 raise
-            self.tell(f"this graph runs without a budget, as it cannot be scheduled: {type(error).__name__}: "
-                      f"{str(error).splitlines()[0] if str(error) else ''}")
-            return module.forward
+            reason = error
+        return self.without_budget(module, reason, known)
+
+    def take(self, mode=None, options=None, name=None, **others):
+        """What torch.compile was given beside the backend; ``name`` is for torch's own logs."""
+        if mode not in (None, "default"):
+            raise cairn.InputError(f"mode: {mode!r} chooses kernels of Inductor, which compiler='eager' does not have; leave it out "
+                                   "(backend(..., compiler='inductor') takes those without CUDA graphs)")
+        if options:
+            raise cairn.InputError(f"options: {', '.join(map(repr, options))} would be of Inductor, which compiler='eager' does not "
+                                   "have; those of Cairn are arguments of cairn.torch.backend()")
+        if others:
+            raise cairn.InputError(f"torch.compile: Cairn does not know what {', '.join(others)} asks of a backend")
+
+    def is_differentiated(self, module):
+        """Whether torch.compile will make a backward pass of it."""
+        largest = _private.largest_differentiated(module)
+        if largest > 1:
+            self.tell(f"the loss of this step is computed outside of the graph, which ends in {largest:,} elements: what that "
+                      "takes is not in the budget (TORCH_LOGS=graph_breaks names what cannot be compiled)")
+        return largest > 0
+
+    def watched(self, run, unbounded):
+        """``run``, with a warning when the first of these sizes is larger than it was planned for."""
+        def call(*args):
+            for position, dimension, planned in list(unbounded):
+                size = args[position] if dimension is None else args[position].shape[dimension]
+                if size > planned:
+                    unbounded.clear()
+                    self.tell(f"a size that is marked dynamic is {size} now, and the plan is for up to {planned}: more than promised "
+                              "may be taken; torch._dynamo.mark_dynamic(..., max=) has it planned for the largest")
+            return run(*args)
+
+        return call
+
+    def without_budget(self, module, reason, known):
+        """The module as it is, with a warning. ``known``: how many graphs the report had before."""
+        del self.report.graphs[known:]
+        text = " ".join(str(reason).split("\n", 1)[0].split())
+        self.tell(f"this graph runs without a budget, as it cannot be scheduled: {type(reason).__name__}: {text}")
+        return module.forward
+
+    def first_run_failed(self, graphs, reason):
+        """Called when the schedules of these graphs could not be run, although their module could."""
+        self.report.graphs[:] = [graph for graph in self.report.graphs if all(graph is not failed for failed in graphs)]
+        self.ran.difference_update(graph.name for graph in graphs)
+        self.tell(f"{', '.join(graph.name for graph in graphs)} runs without a budget, as its schedule could not be run: {reason}")
 
     def compile(self, module, example_inputs):
         compiling = Compiling(self, example_inputs)

@@ -30,10 +30,14 @@ class MemoryTrace:
         self._profiler = torch.profiler.profile(activities=activities, profile_memory=True)
         with _private.quiet_profiler():
             self._profiler.__enter__()
+        _private.quiet_allocator.__enter__()
         return self
 
     def __exit__(self, *error):
-        self._profiler.__exit__(*error)
+        try:
+            self._profiler.__exit__(*error)
+        finally:
+            _private.quiet_allocator.__exit__()
         if error[0] is None:
             for time, size, address, device, name in _private.allocations(self._profiler):
                 if size == 0:

@@ -97,6 +97,57 @@ class FrontEnd(unittest.TestCase):
             compiled.append(len(sizes))
         self.assertEqual(compiled, [1, 1, 2, 2, 2])
 
+    def test_bound_sizes_leaves_marked_ones_alone(self):
+        found = []
+
+        def backend(module, _):
+            found.append(_private.bound_sizes(module))
+            example = module.graph.find_nodes(op="placeholder")[-1].meta["example_value"]
+            found.append(_private.hint(example.shape[0] * 2))
+            return module.forward
+
+        double = torch.compile(lambda x: x * 2, backend=backend)
+        torch._dynamo.reset()
+        for size in (8, 5, 9):
+            x = torch.ones(size)
+            torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
+            double(x)
+        self.assertEqual(found, [[], 128])
+
+    def test_tell_of_limits(self):
+        class Listener:
+            def gave_up(self, frame, limit, value, function):
+                seen.append((frame, limit, value, function.split()[0]))
+
+        frames, seen, listener = set(), [], Listener()
+
+        def backend(module, _):
+            frames.add(_private.compiled_frame())
+            return module.forward
+
+        self.assertIsNone(_private.compiled_frame())
+        torch._dynamo.reset()
+        _private.tell_of_limits(listener)
+        double = torch.compile(lambda x: x * 2, backend=backend, dynamic=False)
+        with torch._dynamo.config.patch(recompile_limit=2), self.assertLogs("torch._dynamo.convert_frame", "WARNING"):
+            for size in (1, 2, 3, 4):
+                double(torch.ones(size))
+        self.assertEqual(seen, [(frames.pop(), "recompile_limit", 2, "'<lambda>'")])
+        self.assertEqual(frames, set())
+
+    def test_settings_of_errors(self):
+        self.assertEqual((_private.suppresses_errors(), _private.shows_frames()), (False, False))
+        with torch._dynamo.config.patch(suppress_errors=True, verbose=True):
+            self.assertEqual((_private.suppresses_errors(), _private.shows_frames()), (True, True))
+
+    def test_inductor_config(self):
+        self.assertEqual(_private.inductor_config(None, None), {})
+        self.assertEqual(_private.inductor_config("default", {"max-fusion-size": 4}), {"max_fusion_size": 4})
+        self.assertTrue(_private.inductor_config("reduce-overhead", None)["triton.cudagraphs"])
+        for mode, options in (("fastest", None), (None, {"no_such": 1}), (None, {"max_fusion_size": "4"})):
+            with self.assertRaises(RuntimeError):
+                _private.inductor_config(mode, options)
+
     def test_pin_sizes(self):
         pinned = []
 
@@ -219,6 +270,12 @@ class Execution(unittest.TestCase):
         self.assertNotIsInstance(real, torch._subclasses.FakeTensor)
         self.assertTrue(torch.equal(state, torch.random.get_rng_state()))
 
+    def test_generator_states(self):
+        states = _private.generator_states()
+        expected = torch.rand(3)
+        _private.set_generator_states(states)
+        self.assertTrue(torch.equal(torch.rand(3), expected))
+
     def test_fake_like(self):
         parameter = torch.nn.Parameter(torch.randn(4, 6).t())
         mode, (fake, again) = _private.fake_like([parameter, parameter])
@@ -324,6 +381,20 @@ class Measuring(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                               env={k: v for k, v in os.environ.items() if k != "KINETO_LOG_LEVEL"})
         self.assertEqual((done.stdout, done.stderr), ("4000\n", ""))
+
+    def test_quiet_allocator(self):
+        program = ("import torch; from cairn.torch import _private; kept = [torch.ones(1000), torch.ones(1000)]\n"
+                   "with _private.quiet_allocator, _private.quiet_profiler():\n"
+                   "    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True):\n"
+                   "        torch.ones(1); kept.clear()\n"
+                   "print(_private.quiet_allocator.entered, _private._log_level().value)")
+        environment = {k: v for k, v in os.environ.items() if k not in ("KINETO_LOG_LEVEL", "TORCH_CPP_LOG_LEVEL")}
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                              env=environment)
+        self.assertEqual((done.stdout, done.stderr), ("0 1\n", ""))
+        loud = program.replace("with _private.quiet_allocator, ", "with ")
+        done = subprocess.run([sys.executable, "-c", loud], capture_output=True, text=True, env=environment)
+        self.assertIn("Memory block of unknown size", done.stderr)
 
     def test_kernel_settings(self):
         before = _private.kernel_settings()
