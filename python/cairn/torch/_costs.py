@@ -13,7 +13,7 @@ from torch.utils.flop_counter import flop_registry
 
 from . import _cache, _layouts, _private
 from ._operators import is_described, is_random, operator_name
-from ._memory import MemoryTrace
+from ._memory import MemoryTrace, is_unsplit
 
 # Bytes and operations a ns of a device of each kind. Only ratios matter: they say what is cheap to run again.
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
@@ -219,7 +219,7 @@ def _take_sizes(op, sizes):
     outputs = op.outputs + (op.statistics.outputs if op.statistics is not None else [])
     if len(sizes) == len(outputs):
         for storage, size in zip(outputs, sizes):
-            if size is not None and storage.allocated:
+            if size is not None and storage.allocated and not is_unsplit(size, storage.allocated, storage.device):
                 storage.allocated = size
                 storage.size = size if storage.size else 0
 
@@ -259,6 +259,8 @@ class _Measured:
 
     def __exit__(self, *error):
         self._stack.__exit__(*error)
+        if self._tries and self.device == "cuda":
+            torch.cuda.empty_cache()  # blocks of these sizes would lie about in what the model allocates from
         if error[0] is None and self._trace is not None:
             peaks = _peaks(self._trace, self._outputs)
             for text, label in self.new.items():

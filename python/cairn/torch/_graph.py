@@ -16,6 +16,7 @@ import cairn
 
 from . import _operators, _private, _random
 from ._layouts import Layouts
+from ._nondeterministic import repeats_bitwise
 from ._updates import Update, is_kept_as_gradient
 
 _WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
@@ -75,7 +76,8 @@ class Trace:
         self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
         self.readers = {}  # Operation that updates a parameter -> those that read the parameter
         self.updated = {}  # position among the outputs of a gradient that is not returned -> Operation that updates by it
-        self.device = "cpu"  # the device that holds most bytes
+        self.device = "cpu"  # the device that holds most bytes, whose budget it is
+        self.elsewhere = {}  # other device -> bytes there, which do not count
         self.sizes = []  # of its storages, as the tracer has them: symbolic where sizes are
         self.estimated = []  # operations of which cost or scratch is not measured
         self.layouts = Layouts()  # those that kernels give; unknown before they are measured
@@ -172,6 +174,7 @@ class _Reader:
         self.forward_outputs = forward_outputs
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage
+        self.kinds = {}  # resident Storage -> what it is
         self.last_placed = None  # of the operations that draw or act, whose order stays
         self.bytes_on = {}
         output = next(iter(reversed(graph.nodes)))
@@ -194,8 +197,7 @@ class _Reader:
                 self._add_input(node)
             elif node.op == "call_function" and node in self.live:
                 self._add_call(node)
-        if self.bytes_on:
-            trace.device = max(self.bytes_on, key=self.bytes_on.get)
+        self._choose_device()
         updated = self._updated_outputs()
         self._keep_outputs(updated)
         self._order_writes()
@@ -203,6 +205,26 @@ class _Reader:
             self._order_effects_about_border()
             self._add_updates(updated)
         return trace
+
+    def _choose_device(self):
+        """The device whose budget it is; storages on others count as nothing."""
+        trace = self.trace
+        devices = sorted(self.bytes_on)
+        others = [device for device in devices if device not in ("cpu", "meta")]
+        if len(others) > 1:
+            raise NotImplementedError(f"a graph has tensors on {' and '.join(others)}, and a budget is of one")
+        if not devices:
+            return
+        trace.device = max(devices, key=self.bytes_on.get).split(":")[0]
+        trace.elsewhere = {d: size for d, size in self.bytes_on.items() if size and d.split(":")[0] != trace.device}
+        trace.resident = {}
+        for storage, kind in self.kinds.items():
+            if storage.device == trace.device:
+                trace.resident[kind] = trace.resident.get(kind, 0) + storage.size
+        for op in trace.operations:
+            for storage in op.outputs:
+                if storage.device != trace.device:
+                    storage.size = storage.allocated = 0
 
     # --- Inputs
 
@@ -218,8 +240,7 @@ class _Reader:
             key = _address(leaf)
             if key not in self.of_input:
                 self.of_input[key] = storage = self._storage(leaf)
-                kind = "parameter" if node in self.parameters else "input"
-                self.trace.resident[kind] = self.trace.resident.get(kind, 0) + storage.size
+                self.kinds[storage] = "parameter" if node in self.parameters else "input"
             return self.of_input[key]
 
         self.trace.structure[node] = pytree.tree_map(resident, value)
@@ -233,7 +254,7 @@ class _Reader:
         device = tensor.device.type
         if device == "cuda":  # its allocator hands out multiples
             size = -(-size // 512) * 512
-        self.bytes_on[device] = self.bytes_on.get(device, 0) + size
+        self.bytes_on[str(tensor.device)] = self.bytes_on.get(str(tensor.device), 0) + size
         return Storage(size, device=device, allocated=size)
 
     # --- The border
@@ -352,7 +373,7 @@ class _Reader:
         if waits:  # until then a collective may read what it was given
             for storage in list(op.reads):
                 op.reads.update(storage.producer.reads)
-        op.pinned = op.effect or not tensors
+        op.pinned = op.effect or not tensors or not repeats_bitwise(node)
         if any(self._is_mutated(a) for a in node.all_input_nodes):
             # When the forward pass has ended it would read what is written then.
             op.pinned = op.pinned or statistics is None

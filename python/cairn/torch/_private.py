@@ -448,13 +448,38 @@ def copy_of_input(tensor):
 
 # --- Measuring
 
+_KERNEL_ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+                       "DISABLE_ADDMM_CUDA_LT", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "MKL_CBWR",
+                       "TORCH_CUDNN_V8_API_DISABLED", "CUDNN_CONV_WSCAP_DBG")
+
+
+def _switch(owner, name):
+    """A setting, whether it is a value or a function that returns it; None where there is none, or where torch refuses to say, as
+    it does of an old one when a newer one that covers the same has been set."""
+    try:
+        value = getattr(owner, name, None)
+        return value() if callable(value) else value
+    except RuntimeError:
+        return None
+
+
 def kernel_settings():
     """What decides, beside the arguments of an operation, which kernel runs: versions, and switches that users may turn."""
-    switches = [torch.__version__, torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision(),
-                torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark,
-                torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32,
-                torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.mem_efficient_sdp_enabled(),
-                torch.backends.cuda.math_sdp_enabled(), torch.get_num_threads(), torch.backends.cpu.get_cpu_capability()]
+    backends = torch.backends
+    switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability()]
+    switches += [_switch(torch, name) for name in ("are_deterministic_algorithms_enabled", "get_float32_matmul_precision")]
+    switches += [_switch(backends.cuda, name) for name in (
+        "flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled",
+        "fp16_bf16_reduction_math_sdp_allowed", "preferred_linalg_library", "preferred_blas_library")]
+    switches += [_switch(backends.cuda.matmul, name) for name in (
+        "allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction", "allow_fp16_accumulation")]
+    switches += [_switch(backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic", "allow_tf32")]
+    switches += [_switch(backends.mkldnn, name) for name in ("enabled", "deterministic")]
+    switches += [_switch(part, "fp32_precision") for backend in (backends, backends.cuda, backends.cudnn, backends.mkldnn)
+                 for part in (backend, *(getattr(backend, name, None) for name in ("matmul", "conv", "rnn")))]
+    switches += [os.environ.get(name) for name in _KERNEL_ENVIRONMENT]
+    if torch.cuda.is_available():
+        switches += [torch.version.cuda, backends.cudnn.version()]
     return " ".join(map(str, switches))
 
 
@@ -515,6 +540,20 @@ def _log_level():
         except (OSError, ValueError):
             pass
     return None
+
+
+def splits_all_blocks():
+    """Whether CUDA's caching allocator was told to give blocks that are no larger than was asked for, in multiples of 512."""
+    given = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or ""
+    return "expandable_segments:true" in given.lower().replace(" ", "")
+
+
+def make_workspaces():
+    """Has cuBLAS make, for this thread and stream, the workspaces that it keeps from then on: those of a product, and of one with
+    a bias. A backward pass runs on a thread of its own."""
+    with no_modes():
+        ones = torch.ones(16, 16, device="cuda")
+        torch.addmm(ones[0], ones, torch.mm(ones, ones))
 
 
 def allocations(profiler):

@@ -51,6 +51,7 @@ class GraphReport:
     seconds: dict
     approximate: bool = False  # the peak: Inductor fuses and reorders
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
+    elsewhere: dict = dataclasses.field(default_factory=dict)  # other device -> bytes there, which are in no budget
     saved: int = 0  # bytes between forward and backward
     updated: int = 0  # parameters that are updated as soon as their gradients are there; those are in the budget
     measured: Optional[int] = None
@@ -77,6 +78,9 @@ class GraphReport:
             lines.append(f"  broken by   {self.broken_by}")
         resident = ", ".join(f"{kind}s {size_text(size)}" for kind, size in self.resident.items() if size)
         lines.append(f"  resident    {resident or 'nothing'}")
+        if self.elsewhere:
+            lines.append(f"  elsewhere   {', '.join(f'{size_text(n)} on {d}' for d, n in self.elsewhere.items())}, which is not in "
+                         "the budget")
         if self.updated:
             lines.append(f"  updated     {self.updated} parameters, each as soon as its gradient is there, which is freed then")
         if self.shared_inputs:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 import torch
 from cairn.torch import _private
@@ -398,9 +399,50 @@ class Measuring(unittest.TestCase):
 
     def test_kernel_settings(self):
         before = _private.kernel_settings()
-        with torch.backends.mkldnn.flags(enabled=False):
+        matmul = torch.backends.cuda.matmul
+        changes = [(torch.backends.mkldnn, "enabled", False), (torch.backends.cudnn, "deterministic", True),
+                   (matmul, "allow_fp16_reduced_precision_reduction", False),
+                   (matmul, "allow_bf16_reduced_precision_reduction", False), (matmul, "allow_fp16_accumulation", True)]
+        for owner, name, value in changes:
+            with self.subTest(name):
+                kept = getattr(owner, name)
+                setattr(owner, name, value)
+                try:
+                    self.assertNotEqual(_private.kernel_settings(), before)
+                finally:
+                    setattr(owner, name, kept)
+        cuda = torch.backends.cuda
+        for turn, now in ((cuda.enable_cudnn_sdp, cuda.cudnn_sdp_enabled()),
+                          (cuda.allow_fp16_bf16_reduction_math_sdp, cuda.fp16_bf16_reduction_math_sdp_allowed())):
+            turn(not now)
             self.assertNotEqual(_private.kernel_settings(), before)
+            turn(now)
+        for name in ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE"):
+            with unittest.mock.patch.dict(os.environ, {name: ":4096:8"}):
+                self.assertNotEqual(_private.kernel_settings(), before)
         self.assertEqual(_private.kernel_settings(), before)
+
+    def test_kernel_settings_where_old_and_new_ones_are_mixed(self):
+        """Torch refuses to say what an old switch is when a new one has been set."""
+        program = ("import torch; from cairn.torch import _private; before = _private.kernel_settings(); "
+                   "torch.backends.cuda.matmul.fp32_precision = 'tf32'; torch.backends.mkldnn.matmul.fp32_precision = 'bf16'; "
+                   "print(_private.kernel_settings() != before)")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual(done.stdout, "True\n", done.stderr)
+
+    def test_splits_all_blocks(self):
+        for name, text, expected in (("PYTORCH_ALLOC_CONF", "expandable_segments:True", True), ("PYTORCH_ALLOC_CONF", "", False),
+                                     ("PYTORCH_CUDA_ALLOC_CONF", "backend:native, expandable_segments: True", True),
+                                     ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:False", False)):
+            with unittest.mock.patch.dict(os.environ, {name: text}):
+                self.assertEqual(_private.splits_all_blocks(), expected)
+
+    @unittest.skipUnless(torch.cuda.is_available(), "there is no GPU")
+    def test_make_workspaces(self):
+        _private.make_workspaces()
+        before = torch.cuda.memory_allocated()
+        _private.make_workspaces()
+        self.assertEqual(torch.cuda.memory_allocated(), before)
 
     def test_is_out_of_memory(self):
         with self.assertRaises(RuntimeError) as raised:
