@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 import cairn
 
-from . import _operators, _private, _random
+from . import _operators, _policies, _private, _random
 from ._layouts import Layouts
 from ._nondeterministic import repeats_bitwise
 from ._updates import Update, is_kept_as_gradient
@@ -183,7 +183,7 @@ class _Reader:
         self.live = _operators.needed(graph)
         self.tangents = [n for n in graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
         self.forward_leaves = self.outputs[:forward_outputs] if forward_outputs is not None else []
-        self.mutated = self._mutated_inputs()
+        self.mutated = set(_private.mutated_inputs(graph))  # and their storages, as they are read
         self.shared = set(shared)  # and the storages of these inputs
         self.read_before_writes = []  # operations that read what is, or may be, written when the forward pass has ended
 
@@ -203,6 +203,7 @@ class _Reader:
         self._order_writes()
         if trace.border is not None:
             self._order_effects_about_border()
+            self._order_recomputed()
             self._add_updates(updated)
         return trace
 
@@ -373,7 +374,7 @@ class _Reader:
         if waits:  # until then a collective may read what it was given
             for storage in list(op.reads):
                 op.reads.update(storage.producer.reads)
-        op.pinned = op.effect or not tensors or not repeats_bitwise(node)
+        op.pinned = op.effect or not tensors or not repeats_bitwise(node) or _policies.must_save(node)
         if any(self._is_mutated(a) for a in node.all_input_nodes):
             # When the forward pass has ended it would read what is written then.
             op.pinned = op.pinned or statistics is None
@@ -449,20 +450,6 @@ class _Reader:
 
     def _is_mutated(self, node):
         return self._stands_in(node, self.mutated)
-
-    def _mutated_inputs(self):
-        """Placeholders that are written; their storages come to them as they are read."""
-        by_description = {}
-        for node in self.graph.nodes:
-            if node.op == "placeholder" and node.meta.get("desc") is not None:
-                by_description[node.meta["desc"]] = node
-        mutated = set()
-        for description in self.descriptions:
-            if _private.is_mutation(description):
-                node = by_description.get(description.mutated_input)
-                if node is not None:
-                    mutated.add(node)
-        return mutated
 
     def _updated_outputs(self):
         """Position among the outputs -> placeholder of the parameter whose gradient it is, of the gradients that are nothing
@@ -580,6 +567,19 @@ class _Reader:
             return False
         return any(storage is leaf for a in op.node.all_input_nodes
                    for leaf in pytree.tree_leaves(self.trace.structure.get(a)))
+
+    def _order_recomputed(self):
+        """What must be computed again in the backward pass is, and no run of the forward pass is held for it: not even to run again
+        from it what reads it there."""
+        for op in self.trace.operations:
+            run = _policies.run_of(op.node) if op.node is not None else None
+            if run is _policies.LATE and op.index > self.trace.border.index:
+                op.after[self.trace.border] = None
+            elif run is None and any(s.producer.node is not None and _policies.run_of(s.producer.node) is _policies.EARLY
+                                     for s in op.reads):
+                op.pinned = True
+                if op.index < self.trace.border.index:
+                    self.trace.border.after[op] = None
 
     def _order_effects_about_border(self):
         border = self.trace.border

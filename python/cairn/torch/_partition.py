@@ -8,7 +8,7 @@ import torch
 
 import cairn
 
-from . import _costs, _dropout, _inputs, _private, _random, _report, _rewrite, _solve
+from . import _costs, _dropout, _inputs, _policies, _private, _random, _report, _rewrite, _solve
 from ._graph import trace_graph
 from ._operators import is_random, simplify
 from ._updates import Updates
@@ -100,6 +100,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         updates = {primals[i]: update for i, update in options.updates.of_inputs(given).items()}
     of_module, unseen = set(parameters), set(_inputs.shared(given))
     shared = [] if options.stable else [n for i, n in enumerate(primals) if n not in of_module and i in unseen]
+    _policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
     trace, graph, seconds, goal, baseline = prepare_within(
         joint.graph, options, name=name, forward_outputs=num_fwd_outputs, parameters=parameters, largest=largest, updates=updates,
         shared=shared)

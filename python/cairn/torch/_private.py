@@ -250,11 +250,27 @@ def set_side(node, backward, only_there=False):
         node.meta["partitioner_tag"] = _BACKWARD if backward else _FORWARD
 
 
+def checkpoint_policy(node):
+    """The name of the policy that selective activation checkpointing has for a node, as "MUST_SAVE"; None where it has none."""
+    return getattr(node.meta.get("recompute"), "name", None)
+
+
+def outputs(graph):
+    """What a graph returns, in order: nodes and other values."""
+    return torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(graph.nodes))).args)
+
+
 def output_descriptions(graph):
     """What each output of a joint graph is, in order; None for one that is not described."""
     output = next(iter(reversed(graph.nodes)))
     count = len(torch.utils._pytree.arg_tree_leaves(*output.args))
     return list(output.meta.get("desc") or [None] * count)
+
+
+def mutated_inputs(graph):
+    """Placeholders of a joint graph that are written when the forward pass has ended."""
+    written = {d.mutated_input for d in output_descriptions(graph) if is_mutation(d)}
+    return [node for node in graph.find_nodes(op="placeholder") if node.meta.get("desc") in written]
 
 
 def is_gradient(description):

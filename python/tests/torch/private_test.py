@@ -207,21 +207,39 @@ class Graphs(unittest.TestCase):
         self.assertEqual([_private.is_gradient(d) for d in descriptions], [False, True])
         self.assertFalse(any(_private.is_mutation(d) for d in descriptions))
 
+    def test_checkpoint_policy(self):
+        policies = []
+
+        def partition(joint, inputs, **options):
+            policies.extend(_private.checkpoint_policy(n) for n in joint.graph.nodes if n.op == "call_function")
+            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
+
+        torch._dynamo.reset()
+        backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition)
+        checkpoint = torch.utils.checkpoint.checkpoint
+        torch.compile(lambda x: checkpoint(torch.sin, x, use_reentrant=False).sum(), backend=backend)(
+            torch.ones(3, requires_grad=True)).backward()
+        self.assertEqual((policies[0], policies[-1]), ("PREFER_RECOMPUTE", None))
+
+    def test_outputs(self):
+        self.assertEqual([leaf.op for leaf in _private.outputs(self.graph)], ["call_function"] * 2)
+
     def test_mutations(self):
         class Count(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.register_buffer("n", torch.zeros(3))
+                self.register_buffer("n", torch.zeros(1))
                 self.w = torch.nn.Parameter(torch.ones(3))
 
             def forward(self):
                 self.n.add_(1)
                 return (self.w * 2).sum()
 
-        seen = []
+        seen, written = [], []
 
         def partition(joint, inputs, **options):
             seen.extend(_private.is_mutation(d) for d in _private.output_descriptions(joint.graph))
+            written.extend(node.meta["val"].shape for node in _private.mutated_inputs(joint.graph))
             return torch._functorch.partitioners.default_partition(joint, inputs, **options)
 
         torch._dynamo.reset()
@@ -229,6 +247,7 @@ class Graphs(unittest.TestCase):
                                         keep_inference_input_mutations=False)
         torch.compile(Count(), backend=backend)().backward()
         self.assertEqual(seen.count(True), 1)
+        self.assertEqual(written, [(1,)])
 
     def test_extract(self):
         saved = [n for n in self.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
