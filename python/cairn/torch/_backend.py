@@ -36,7 +36,7 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
     for bit those of the graph without a budget.
 
-    budget: bytes, or text: "8GiB", "60%" (of what the graph, or a larger one before it, needs without a budget), "min". Of
+    budget: bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one before it, needs without a budget), "min". Of
         each compiled graph.
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
     random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
@@ -47,7 +47,8 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
         scratch. Without, scratch counts as nothing and promises may be broken by it.
     measure: compare the first step's peak with the promise; a broken promise is a CairnWarning.
-    fallback: run a graph that cannot be scheduled as it is, with a CairnWarning, rather than raise.
+    fallback: run a graph that cannot be scheduled, or whose schedule fails when its forward pass is first called, as it is, with a
+        CairnWarning, rather than raise.
     time_limit, work_limit, seed, solver: of the search, as cairn.solve's.
 
     A budget that cannot be met raises InfeasibleError before the first step, with ``least_budget``.
