@@ -36,8 +36,8 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
     for bit those of the graph without a budget.
 
-    budget: bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one before it, needs without a budget), "min". Of
-        each compiled graph.
+    budget: bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one before it, needs without a budget),
+        "min". Of each compiled graph.
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
     random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
         them as well, from a saved state of their generator, with the same numbers. For compiler="eager".
@@ -47,8 +47,8 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
         scratch. Without, scratch counts as nothing and promises may be broken by it.
     measure: compare the first step's peak with the promise; a broken promise is a CairnWarning.
-    fallback: run a graph that cannot be scheduled, or whose schedule fails when its forward pass is first called, as it is, with a
-        CairnWarning, rather than raise.
+    fallback: run a graph that cannot be scheduled, or whose schedule fails when its forward pass is first called, as it is,
+        with a CairnWarning, rather than raise.
     time_limit, work_limit, seed, solver: of the search, as cairn.solve's.
 
     A budget that cannot be met raises InfeasibleError before the first step, with ``least_budget``.
@@ -94,9 +94,9 @@ class Backend:
     def gave_up(self, frame, limit, value, function):
         """Called when torch.compile makes no more variants of a function."""
         if frame in self.frames:
-            self.tell(f"{function} runs without a budget where it is called in another way than before, as torch.compile has made "
-                      f"{value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more, dynamic=True needs fewer "
-                      "(TORCH_LOGS=recompiles says what differs)")
+            self.tell(f"{function} runs without a budget where it is called in another way than before, as torch.compile has "
+                      f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more, dynamic=True "
+                      "needs fewer (TORCH_LOGS=recompiles says what differs)")
 
     def __call__(self, module, example_inputs, **given):
         remember(self.report)
@@ -126,11 +126,11 @@ class Backend:
     def take(self, mode=None, options=None, name=None, **others):
         """What torch.compile was given beside the backend; ``name`` is for torch's own logs."""
         if mode not in (None, "default"):
-            raise cairn.InputError(f"mode: {mode!r} chooses kernels of Inductor, which compiler='eager' does not have; leave it out "
-                                   "(backend(..., compiler='inductor') takes those without CUDA graphs)")
+            raise cairn.InputError(f"mode: {mode!r} chooses kernels of Inductor, which compiler='eager' does not have; leave "
+                                   "it out (backend(..., compiler='inductor') takes those without CUDA graphs)")
         if options:
-            raise cairn.InputError(f"options: {', '.join(map(repr, options))} would be of Inductor, which compiler='eager' does not "
-                                   "have; those of Cairn are arguments of cairn.torch.backend()")
+            raise cairn.InputError(f"options: {', '.join(map(repr, options))} would be of Inductor, which compiler='eager' "
+                                   "does not have; those of Cairn are arguments of cairn.torch.backend()")
         if others:
             raise cairn.InputError(f"torch.compile: Cairn does not know what {', '.join(others)} asks of a backend")
 
@@ -149,8 +149,8 @@ class Backend:
                 size = args[position] if dimension is None else args[position].shape[dimension]
                 if size > planned:
                     unbounded.clear()
-                    self.tell(f"a size that is marked dynamic is {size} now, and the plan is for up to {planned}: more than promised "
-                              "may be taken; torch._dynamo.mark_dynamic(..., max=) has it planned for the largest")
+                    self.tell(f"a size that is marked dynamic is {size} now, and the plan is for up to {planned}: more than "
+                              "promised may be taken; torch._dynamo.mark_dynamic(..., max=) has it planned for the largest")
             return run(*args)
 
         return call
@@ -166,7 +166,8 @@ class Backend:
         """Called when the schedules of these graphs could not be run, although their module could."""
         self.report.graphs[:] = [graph for graph in self.report.graphs if all(graph is not failed for failed in graphs)]
         self.ran.difference_update(graph.name for graph in graphs)
-        self.tell(f"{', '.join(graph.name for graph in graphs)} runs without a budget, as its schedule could not be run: {reason}")
+        names = ", ".join(graph.name for graph in graphs)
+        self.tell(f"{names} runs without a budget, as its schedule could not be run: {reason}")
 
     def compile(self, module, example_inputs):
         compiling = Compiling(self, example_inputs)

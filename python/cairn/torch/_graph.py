@@ -569,8 +569,8 @@ class _Reader:
                    for leaf in pytree.tree_leaves(self.trace.structure.get(a)))
 
     def _order_recomputed(self):
-        """What must be computed again in the backward pass is, and no run of the forward pass is held for it: not even to run again
-        from it what reads it there."""
+        """What must be computed again in the backward pass is, and no run of the forward pass is held for it: not even to run
+        again from it what reads it there."""
         for op in self.trace.operations:
             run = _policies.run_of(op.node) if op.node is not None else None
             if run is _policies.LATE and op.index > self.trace.border.index:

@@ -21,7 +21,7 @@ class InductorBackend(Backend):
             raise cairn.InputError(f"{what} records CUDA graphs, which keep all memory of a step, so that no budget can hold; "
                                    "mode='max-autotune-no-cudagraphs' tunes kernels without")
         if "custom_partitioner_fn" in config:
-            raise cairn.InputError("options: 'custom_partitioner_fn' is how Cairn hands its schedule to Inductor; leave it out")
+            raise cairn.InputError("options: 'custom_partitioner_fn' is how Cairn hands schedules to Inductor; leave it out")
         self.config = config
 
     def compile(self, module, example_inputs):

@@ -103,8 +103,8 @@ class MemoryTrace:
 
 
 def is_unsplit(size, wanted, device):
-    """Whether a block of ``size`` bytes is what the allocator of a GPU gives for ``wanted``: above 1 MiB it leaves up to 1 MiB in
-    the block."""
+    """Whether a block of ``size`` bytes is what the allocator of a GPU gives for ``wanted``: above 1 MiB it leaves up to 1 MiB
+    in the block."""
     return device == "cuda" and _UNSPLIT < wanted < size <= wanted + _UNSPLIT
 
 

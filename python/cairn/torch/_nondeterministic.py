@@ -1,7 +1,7 @@
 """Operators whose kernels give other bits when they run again with the same arguments.
 
-The table is that of torch.use_deterministic_algorithms (its documentation, and what its kernels alert of), which switches those
-kernels for others, or refuses them. Most add up by atomics, in whatever order threads arrive.
+The table is that of torch.use_deterministic_algorithms (its documentation, and what its kernels alert of), which switches
+those kernels for others, or refuses them. Most add up by atomics, in whatever order threads arrive.
 """
 
 import torch
@@ -18,11 +18,13 @@ _BY_ATOMICS = frozenset(f"aten::{name}" for name in (
     # counts
     "bincount", "histc", "_histogramdd_from_bin_cts", "_histogramdd_from_bin_tensors",
     # pooling, resampling, padding
-    "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward", "avg_pool3d_backward", "_adaptive_avg_pool2d_backward",
-    "_adaptive_avg_pool3d_backward", "adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward",
+    "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward", "avg_pool3d_backward",
+    "_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward", "adaptive_max_pool2d_backward",
+    "adaptive_max_pool3d_backward",
     "fractional_max_pool2d_backward", "fractional_max_pool3d_backward", "max_unpool2d", "max_unpool3d",
-    "upsample_linear1d_backward", "upsample_bilinear2d_backward", "_upsample_bilinear2d_aa_backward", "upsample_bicubic2d_backward",
-    "_upsample_bicubic2d_aa_backward", "_upsample_lanczos2d_aa_backward", "upsample_trilinear3d_backward",
+    "upsample_linear1d_backward", "upsample_bilinear2d_backward", "_upsample_bilinear2d_aa_backward",
+    "upsample_bicubic2d_backward", "_upsample_bicubic2d_aa_backward", "_upsample_lanczos2d_aa_backward",
+    "upsample_trilinear3d_backward",
     "grid_sampler_2d_backward", "grid_sampler_3d_backward",
     "reflection_pad1d_backward", "reflection_pad2d_backward", "reflection_pad3d_backward",
     "replication_pad1d_backward", "replication_pad2d_backward", "replication_pad3d_backward",

@@ -76,8 +76,8 @@ def schedule(trace, graph, options, seconds, goal, baseline):
     seconds["solve"] = solved.seconds
     step, _, items, at_border = _report.live_at_peak(trace, solved.steps)
     report = _report.GraphReport(
-        name=trace.name, device=trace.device, elsewhere=trace.elsewhere, operations=len(trace.operations), budget=solved.budget,
-        baseline=solved.baseline_peak, promised=solved.peak, lower_bound=solved.lower_bound,
+        name=trace.name, device=trace.device, elsewhere=trace.elsewhere, operations=len(trace.operations),
+        budget=solved.budget, baseline=solved.baseline_peak, promised=solved.peak, lower_bound=solved.lower_bound,
         cost_increase=solved.cost_increase, resident=dict(trace.resident),
         recomputed=_report.recomputed_items(trace, solved.steps),
         at_peak=[_report.item_of(s.producer, size=n) for s, n in items],

@@ -27,8 +27,8 @@ def run_of(node):
 
 def split_recomputed(graph, forward_outputs, shared=()):
     """Splits what must be computed again in the backward pass, in a joint graph, in place. Returns how many copies it made.
-    Random operations, others that must run once, what reads inputs that may be written in between (``shared``, and those that the
-    graph writes), and results of the forward pass, which the caller holds, stay as they are."""
+    Random operations, others that must run once, what reads inputs that may be written in between (``shared``, and those that
+    the graph writes), and results of the forward pass, which the caller holds, stay as they are."""
     again = _run_again(graph, set(_private.outputs(graph)[:forward_outputs]), {*shared, *_private.mutated_inputs(graph)})
     if not any(_private.checkpoint_policy(node) == "MUST_RECOMPUTE" for node in again):
         return 0

@@ -105,8 +105,8 @@ _limits = _LimitFilter()
 
 
 def tell_of_limits(listener):
-    """Calls ``listener.gave_up(frame, limit, value, function)`` when torch.compile has made so many variants of a function that
-    it runs others as they are: the limit's name in torch._dynamo.config and its value, and the function as text."""
+    """Calls ``listener.gave_up(frame, limit, value, function)`` when torch.compile has made so many variants of a function
+    that it runs others as they are: the limit's name in torch._dynamo.config and its value, and the function as text."""
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_limits)
     _limits.listeners.add(listener)
 
@@ -167,7 +167,8 @@ def _marked_ranges(shape_env):
         if isinstance(tracked.fake, torch.Tensor):
             for size, constraint in zip(tracked.fake.shape, constraints):
                 if isinstance(size, torch.SymInt) and isinstance(constraint, symbolic_shapes.StrictMinMaxConstraint):
-                    ranges.update((symbol, constraint.vr) for symbol in size.node.expr.free_symbols if symbol == size.node.expr)
+                    if size.node.expr.is_symbol:
+                        ranges[size.node.expr] = constraint.vr
     return ranges
 
 
@@ -251,7 +252,7 @@ def set_side(node, backward, only_there=False):
 
 
 def checkpoint_policy(node):
-    """The name of the policy that selective activation checkpointing has for a node, as "MUST_SAVE"; None where it has none."""
+    """The name of the policy that selective checkpointing has for a node, as "MUST_SAVE"; None where it has none."""
     return getattr(node.meta.get("recompute"), "name", None)
 
 
@@ -464,14 +465,15 @@ def copy_of_input(tensor):
 
 # --- Measuring
 
-_KERNEL_ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-                       "DISABLE_ADDMM_CUDA_LT", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "MKL_CBWR",
-                       "TORCH_CUDNN_V8_API_DISABLED", "CUDNN_CONV_WSCAP_DBG")
+_KERNEL_ENVIRONMENT = (
+    "CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "DISABLE_ADDMM_CUDA_LT", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "MKL_CBWR", "TORCH_CUDNN_V8_API_DISABLED",
+    "CUDNN_CONV_WSCAP_DBG")
 
 
 def _switch(owner, name):
-    """A setting, whether it is a value or a function that returns it; None where there is none, or where torch refuses to say, as
-    it does of an old one when a newer one that covers the same has been set."""
+    """A setting, whether it is a value or a function that returns it; None where there is none, or where torch refuses to say,
+    as it does of an old one when a newer one that covers the same has been set."""
     try:
         value = getattr(owner, name, None)
         return value() if callable(value) else value
@@ -488,7 +490,8 @@ def kernel_settings():
         "flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled",
         "fp16_bf16_reduction_math_sdp_allowed", "preferred_linalg_library", "preferred_blas_library")]
     switches += [_switch(backends.cuda.matmul, name) for name in (
-        "allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction", "allow_fp16_accumulation")]
+        "allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction",
+        "allow_fp16_accumulation")]
     switches += [_switch(backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic", "allow_tf32")]
     switches += [_switch(backends.mkldnn, name) for name in ("enabled", "deterministic")]
     switches += [_switch(part, "fp32_precision") for backend in (backends, backends.cuda, backends.cudnn, backends.mkldnn)
@@ -565,8 +568,8 @@ def splits_all_blocks():
 
 
 def make_workspaces():
-    """Has cuBLAS make, for this thread and stream, the workspaces that it keeps from then on: those of a product, and of one with
-    a bias. A backward pass runs on a thread of its own."""
+    """Has cuBLAS make, for this thread and stream, the workspaces that it keeps from then on: those of a product, and of one
+    with a bias. A backward pass runs on a thread of its own."""
     with no_modes():
         ones = torch.ones(16, 16, device="cuda")
         torch.addmm(ones[0], ones, torch.mm(ones, ones))

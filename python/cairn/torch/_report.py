@@ -79,8 +79,8 @@ class GraphReport:
         resident = ", ".join(f"{kind}s {size_text(size)}" for kind, size in self.resident.items() if size)
         lines.append(f"  resident    {resident or 'nothing'}")
         if self.elsewhere:
-            lines.append(f"  elsewhere   {', '.join(f'{size_text(n)} on {d}' for d, n in self.elsewhere.items())}, which is not in "
-                         "the budget")
+            elsewhere = ", ".join(f"{size_text(size)} on {device}" for device, size in self.elsewhere.items())
+            lines.append(f"  elsewhere   {elsewhere}, which is not in the budget")
         if self.updated:
             lines.append(f"  updated     {self.updated} parameters, each as soon as its gradient is there, which is freed then")
         if self.shared_inputs:

@@ -74,11 +74,11 @@ def budget_bytes(budget, baseline_peak):
             try:
                 return _cairn.parse_bytes(text, "budget")
             except cairn.InputError:
-                raise cairn.InputError(f"budget: {budget!r} is neither bytes as '8GiB' or '8 GB', a share of what the model needs "
-                                       "as '60%', nor 'min'") from None
+                raise cairn.InputError(f"budget: {budget!r} is neither bytes as '8GiB' or '8 GB', a share of what the model "
+                                       "needs as '60%', nor 'min'") from None
         share = fractions.Fraction(share[1])
         if share > 100:
-            raise cairn.InputError(f"budget: {budget!r} is more than the model needs without a budget; a share is at most '100%'")
+            raise cairn.InputError(f"budget: {budget!r} is more than the model needs without one; a share is at most '100%'")
         if share == 0:
             raise cairn.InputError(f"budget: {budget!r} is not above 0")
         return math.ceil(share * baseline_peak / 100)

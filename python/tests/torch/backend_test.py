@@ -406,8 +406,9 @@ class BadInput(unittest.TestCase):
             cairn.torch.step(3, "60%")
 
     def test_budgets_are_read_as_the_command_reads_them(self):
-        for text, size in (("8G", 8 * 10**9), ("8g", 8 * 10**9), ("8gib", 8 * 2**30), ("8 GB", 8 * 10**9), ("1e3MiB", 1000 * 2**20),
-                           ("1.5 KiB", 1536), (8e9, 8 * 10**9), ("60%", 60), ("60 %", 60), ("0.5%", 1), ("100%", 100), ("min", None)):
+        for text, size in (("8G", 8 * 10**9), ("8g", 8 * 10**9), ("8gib", 8 * 2**30), ("8 GB", 8 * 10**9), (8e9, 8 * 10**9),
+                           ("1e3MiB", 1000 * 2**20), ("1.5 KiB", 1536), ("60%", 60), ("60 %", 60), ("0.5%", 1), ("100%", 100),
+                           ("min", None)):
             with self.subTest(text):
                 self.assertEqual(cairn.torch._solve.budget_bytes(text, 100), size)
 

@@ -450,7 +450,8 @@ class Measuring(unittest.TestCase):
         self.assertEqual(done.stdout, "True\n", done.stderr)
 
     def test_splits_all_blocks(self):
-        for name, text, expected in (("PYTORCH_ALLOC_CONF", "expandable_segments:True", True), ("PYTORCH_ALLOC_CONF", "", False),
+        for name, text, expected in (("PYTORCH_ALLOC_CONF", "expandable_segments:True", True),
+                                     ("PYTORCH_ALLOC_CONF", "", False),
                                      ("PYTORCH_CUDA_ALLOC_CONF", "backend:native, expandable_segments: True", True),
                                      ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:False", False)):
             with unittest.mock.patch.dict(os.environ, {name: text}):
