@@ -12,6 +12,7 @@ from ._errors import CairnWarning
 from ._memory import MemoryTrace, bytes_of
 from ._partition import Options, partition, prepare_within, schedule
 from ._rewrite import rewrite_module
+from ._share import Share, tell_of_least
 
 _last = None
 
@@ -34,8 +35,9 @@ def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, 
     kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
     for bit those of the graph without a budget.
 
-    budget: bytes, or text: "8GiB", "60%" (of what the graph, or a larger one before it, needs without a budget), "min". Of
-        each compiled graph.
+    budget: bytes, or text: "8GiB", "60%" (of what the graph, or a larger one that trains before it, needs without a budget),
+        "min". Of each compiled graph. A share is no error for a graph without a backward pass, nor for a tiny one: those take
+        their least.
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
     random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
         them as well, from a saved state of their generator, with the same numbers. For compiler="eager".
@@ -46,7 +48,8 @@ def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, 
     fallback: run a graph that cannot be scheduled as it is, with a CairnWarning, rather than raise.
     time_limit, work_limit, seed, solver: of the search, as cairn.solve's.
 
-    A budget that cannot be met raises InfeasibleError before the first step, with ``least_budget``.
+    A budget that cannot be met raises InfeasibleError before the first step, with ``least_budget``; a share of a graph that
+    was compiled in evaluation mode, or that does not end in its loss, when its backward pass begins.
     """
     if compiler not in ("eager", "inductor"):
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
@@ -124,12 +127,16 @@ class Compiling:
         self.leaves = []  # weak references to those that had a gradient when the forward pass last ran
         self.report = None
         self.measured = None
+        self.share = None  # a _share.Share, of a graph that has a backward pass
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         options = self.owner.options
+        self.share = Share(self.owner, joint)
         forward, backward, trace, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
-            static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline, inputs=self.inputs)
+            static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
+            or_least=self.share.or_least)
+        self.share.planned(self.report, solved.unmet)
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
@@ -156,6 +163,7 @@ class Compiling:
         run = self.measured.backward(run, module) if self.measured is not None else run
 
         def call(args):
+            self.share.backward_begins()
             self._note_accumulated()
             if _private.keeps_graph():
                 self.owner.tell(
@@ -180,7 +188,9 @@ class Compiling:
         options = self.owner.options
         trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name,
                                                                largest=self.owner.report.baseline)
-        solved, report = schedule(trace, graph, options, seconds, goal, baseline)
+        solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least=_solve.is_share(options.budget))
+        if solved.unmet is not None:
+            tell_of_least(self.owner, report, "it has no backward pass")
         self.owner.report.graphs.append(report)
         run = _private.boxed(rewrite_module(module, trace, solved.steps))
         if not self.owner.options.measure:

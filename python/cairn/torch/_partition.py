@@ -65,9 +65,10 @@ def prepare_within(graph, options, *, largest=0, **reading):
     return trace, built, seconds, goal, baseline
 
 
-def schedule(trace, graph, options, seconds, goal, baseline):
-    """(Solved, GraphReport)."""
-    solved = _solve.solve(graph, goal, options.limits, baseline, _costs.description(trace), trace.shared_name, trace.in_time)
+def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
+    """(Solved, GraphReport). ``or_least``: where the goal is not met, of the least peak that is known."""
+    solved = _solve.solve(graph, goal, options.limits, baseline, _costs.description(trace), trace.shared_name, trace.in_time,
+                          or_least)
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
         # What operations take may differ another time.
         solved.measured = None
@@ -85,9 +86,10 @@ def schedule(trace, graph, options, seconds, goal, baseline):
     return solved, report
 
 
-def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=()):
+def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False):
     """(forward module, backward module, Trace, Solved, GraphReport). ``inputs``: of the function that torch.compile captured,
-    as they are now; parameters among them may be updated early."""
+    as they are now; parameters among them may be updated early. ``or_least``: whether one with such a peak without a budget
+    takes the least that is known where the goal is not met."""
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(static_indices or ())
     parameters = [n for i, n in enumerate(primals) if i in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
@@ -100,7 +102,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
                                                            parameters=parameters, largest=largest, updates=updates)
     for update in updates.values():
         update.let_go()
-    solved, report = schedule(trace, graph, options, seconds, goal, baseline)
+    solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least(baseline.peak))
     begin = time.monotonic()
     forward, backward = _rewrite.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
                                                static_indices=static_indices,

@@ -11,7 +11,7 @@ import pathlib
 import threading
 
 import torch
-from torch._dynamo import trace_rules
+from torch._dynamo import symbolic_convert, trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
 from torch._functorch import partitioners
@@ -80,6 +80,16 @@ def largest_differentiated(module):
     values = [leaf.meta.get("example_value") for leaf in torch.utils._pytree.arg_tree_leaves(*output.args)
               if isinstance(leaf, torch.fx.Node)]
     return max((max(1, hint(v.numel())) for v in values if isinstance(v, torch.Tensor) and v.requires_grad), default=0)
+
+
+def evaluates():
+    """Whether torch.compile captures a function now that has modules at hand, all of them in evaluation mode."""
+    try:
+        values = symbolic_convert.InstructionTranslator.current_tx().f_locals.values()
+    except AttributeError:  # it captures nothing
+        return False
+    modules = [v for v in values if isinstance(v, torch.nn.Module)]
+    return bool(modules) and not any(m.training for m in modules)
 
 
 def bound_sizes(module):

@@ -52,11 +52,17 @@ class GraphReport:
     approximate: bool = False  # the peak: Inductor fuses and reorders
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
     saved: int = 0  # bytes between forward and backward
+    trains: bool = False  # it has a backward pass, and was not compiled for an evaluation
     updated: int = 0  # parameters that are updated as soon as their gradients are there; those are in the budget
     measured: Optional[int] = None
     measured_before: bool = False  # by an earlier process, with the same schedule
     measured_forward: Optional[int] = None
     broken_by: str = ""  # the operation at which the promise was broken
+
+    @property
+    def met(self):
+        """Whether the promise is within the budget: a share is not met by every small graph, nor in every evaluation."""
+        return self.budget is None or self.promised <= self.budget
 
     @property
     def kept(self):
@@ -66,7 +72,8 @@ class GraphReport:
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
         lines = [f"{self.name}: {self.operations} operations on {self.device}",
-                 f"  budget      {'min' if self.budget is None else size_text(self.budget)}, of what is not resident",
+                 f"  budget      {'min' if self.budget is None else size_text(self.budget)}, of what is not resident"
+                 f"{'' if self.met else ', which is not met'}",
                  f"  promised    {size_text(self.promised)}{percent}{', approximate' if self.approximate else ''}",
                  f"  measured    {'not yet' if self.measured is None else size_text(self.measured)}"
                  f"{', by an earlier run' if self.measured_before else ''}"]
@@ -103,6 +110,11 @@ class Report:
     @property
     def baseline(self):
         return max((g.baseline for g in self.graphs), default=0)
+
+    @property
+    def training_baseline(self):
+        """Of the graphs that train alone, of which a share is a share: an evaluation may be of a larger batch."""
+        return max((g.baseline for g in self.graphs if g.trains), default=0)
 
     @property
     def promised(self):

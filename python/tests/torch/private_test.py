@@ -81,6 +81,25 @@ class FrontEnd(unittest.TestCase):
         (alone,) = self.graphs_of(lambda: x * 2)
         self.assertEqual([_private.largest_differentiated(m) for m in (with_gradient, without, alone)], [3, 0, 0])
 
+    def test_evaluates(self):
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+        said = []
+
+        def backend(module, _):
+            said.append(_private.evaluates())
+            return module.forward
+
+        self.assertFalse(_private.evaluates())
+        model = Model()
+        for training in (True, False):
+            torch._dynamo.reset()
+            torch.compile(model.train(training), backend=backend)(torch.ones(2))
+        torch.compile(lambda x: x * 2, backend=backend)(torch.ones(2))
+        self.assertEqual(said, [False, True, False])
+
     def test_bound_sizes(self):
         sizes = []
 
