@@ -13,6 +13,7 @@ from ._memory import MemoryTrace, bytes_of
 from ._partition import Options, partition, prepare_within, schedule
 from ._rewrite import rewrite_module
 from ._share import Share, tell_of_least
+from ._together import Alive
 
 _last = None
 
@@ -105,11 +106,12 @@ class Backend:
     def compile(self, module, example_inputs):
         compiling = Compiling(self, example_inputs)
         try:
-            return _private.aot_autograd(
+            compiled = _private.aot_autograd(
                 fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
                 partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
         finally:
             compiling.inputs = ()
+        return compiling.called(compiled)
 
     def tell(self, text):
         """A warning, once however many graphs have the same reason for it."""
@@ -128,15 +130,18 @@ class Compiling:
         self.report = None
         self.measured = None
         self.share = None  # a _share.Share, of a graph that has a backward pass
+        self.alive = None  # a _together.Alive
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         options = self.owner.options
+        leaves = torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(joint.graph.nodes))).args)
         self.share = Share(self.owner, joint)
         forward, backward, trace, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
             or_least=self.share.or_least)
         self.share.planned(self.report, solved.unmet)
+        self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, leaves[:num_fwd_outputs]))
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
@@ -148,8 +153,11 @@ class Compiling:
     def backward(self, module, inputs):
         return self.run_backward(_private.boxed(module), module)
 
+    def called(self, compiled):
+        return compiled if self.alive is None else self.alive.called(compiled)
+
     def run_forward(self, run):
-        run = self.measured.forward(run) if self.measured is not None else run
+        run = self.alive.forward(self.measured.forward(run) if self.measured is not None else run)
 
         def call(args):
             self.owner.ran.add(self.report.name)
@@ -160,7 +168,7 @@ class Compiling:
         return _private.called_boxed(call)
 
     def run_backward(self, run, module):
-        run = self.measured.backward(run, module) if self.measured is not None else run
+        run = self.alive.backward(self.measured.backward(run, module) if self.measured is not None else run, module)
 
         def call(args):
             self.share.backward_begins()
@@ -193,9 +201,16 @@ class Compiling:
             tell_of_least(self.owner, report, "it has no backward pass")
         self.owner.report.graphs.append(report)
         run = _private.boxed(rewrite_module(module, trace, solved.steps))
-        if not self.owner.options.measure:
-            return run
-        return Measured(trace, solved, report, None, module).alone(run)
+        if self.owner.options.measure:
+            run = Measured(trace, solved, report, None, module).alone(run)
+        return _private.called_boxed(Alive(self.owner, report).alone(run))
+
+
+def kept_results(trace, leaves):
+    """Positions of those among the forward pass's results that count as held by the caller: not what it writes into inputs."""
+    return [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.fx.Node) and any(
+        s is not None and s.keep and s.producer is not None
+        for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
 
 
 class Measured:
@@ -216,11 +231,7 @@ class Measured:
             if isinstance(leaf, torch.fx.Node) and any(
                 s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
         self.split = split
-        self.kept_positions = [
-            i for i, leaf in enumerate(leaves[:split])
-            if isinstance(leaf, torch.fx.Node) and any(
-                s is not None and s.keep and s.producer is not None
-                for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+        self.kept_positions = kept_results(trace, leaves[:split])
         self.outputs_held = 0  # bytes of the forward pass's results that the backward pass is not given
         self.outputs = set()  # addresses of its results, which count as held by the caller, who may have let go of them
 
@@ -276,6 +287,7 @@ class Measured:
             result = run(args)
         peak, operation = trace.at_peak(self._gradients(result), self.outputs)
         peak += held
+        self.report.measured_backward = peak
         if self.forward_peak >= peak:
             peak, operation = self.forward_peak, self.forward_operation
         self._compare(peak, operation)

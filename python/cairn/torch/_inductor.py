@@ -9,7 +9,8 @@ class InductorBackend(Backend):
 
     def compile(self, module, example_inputs):
         compiling = _InductorCompiling(self)
-        return _private.compile_with_inductor(module, example_inputs, compiling.partition, compiling.measured_by)
+        return compiling.called(
+            _private.compile_with_inductor(module, example_inputs, compiling.partition, compiling.measured_by))
 
 
 class _InductorCompiling(Compiling):

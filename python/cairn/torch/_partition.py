@@ -73,7 +73,7 @@ def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
         # What operations take may differ another time.
         solved.measured = None
     seconds["solve"] = solved.seconds
-    step, _, items, at_border = _report.live_at_peak(trace, solved.steps)
+    step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps)
     report = _report.GraphReport(
         name=trace.name, device=trace.device, operations=len(trace.operations), budget=solved.budget,
         baseline=solved.baseline_peak, promised=solved.peak, lower_bound=solved.lower_bound,
@@ -82,7 +82,7 @@ def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
         at_peak=[_report.item_of(s.producer, size=n) for s, n in items],
         peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
         approximate=options.approximate, estimated=[op.name for op in trace.estimated], source=solved.source,
-        seconds=seconds, saved=at_border, updated=len(trace.updated))
+        seconds=seconds, saved=at_border, updated=len(trace.updated), promised_forward=parts[0], promised_backward=parts[1])
     return solved, report
 
 

@@ -11,6 +11,7 @@ import pathlib
 import threading
 
 import torch
+import torch.multiprocessing.reductions
 from torch._dynamo import symbolic_convert, trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
@@ -302,6 +303,34 @@ def accumulates(leaf):
         return torch._C._will_engine_execute_node(torch.autograd.graph.get_gradient_edge(leaf).node)
     except RuntimeError:  # the gradient is handed to a caller
         return False
+
+
+def backward_node(results):
+    """Of results of a graph that AOTAutograd compiled: the node of its backward pass in autograd's graph, if that is not marked
+    in its ``metadata`` yet, as those of graphs before are; None where there is none."""
+    nodes = [t.grad_fn for t in results if isinstance(t, torch.Tensor)]
+    for _ in range(4):  # views of results have nodes of their own before it
+        for node in nodes:
+            if hasattr(getattr(type(node), "_forward_cls", None), "_aot_id") and "cairn" not in node.metadata:
+                return node
+        nodes = [before for node in nodes if node is not None for before, _ in node.next_functions]
+    return None
+
+
+def graph_task():
+    """A number of the backward pass that runs in this thread; -1: none does."""
+    return torch._C._current_graph_task_id()
+
+
+def weak_storage(storage):
+    """A weak reference to a storage: ``expired()`` says whether its memory has been freed."""
+    return torch.multiprocessing.reductions.StorageWeakRef(storage)
+
+
+def splits_for_ddp():
+    """Whether torch.compile, as it is capturing now, splits the graph at the buckets of DistributedDataParallel."""
+    parallel = torch.nn.parallel.DistributedDataParallel
+    return bool(torch._dynamo.config.optimize_ddp in (True, "ddp_optimizer") and parallel._get_active_ddp_module() is not None)
 
 
 def keeps_graph():
