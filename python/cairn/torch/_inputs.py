@@ -10,25 +10,28 @@ import torch
 from . import _private
 
 
-def shared(tensors):
+def shared(tensors, running=False):
     """Positions of those that share memory with something unknown, which may write it unseen. Others among ``tensors`` that are
-    views of the same tensor share its version with them."""
+    views of the same tensor share its version with them. ``running``: within a compiled function, which holds its arguments more
+    than once, so that another library that does by way of DLPack is not noticed."""
     groups = {}  # storage -> positions
     for i, tensor in enumerate(tensors):
         if isinstance(tensor, torch.Tensor) and _private.is_plain(tensor):
             groups.setdefault(tensor.untyped_storage()._cdata, []).append(i)
-    return [i for members in groups.values() if _written_unseen([tensors[i] for i in members]) for i in members]
+    return [i for members in groups.values() if _written_unseen([tensors[i] for i in members], running) for i in members]
 
 
-def _written_unseen(tensors):
+def _written_unseen(tensors, running):
     """Of all known tensors of one storage."""
     roots = {id(t if t._base is None else t._base): t if t._base is None else t._base for t in tensors}
     if len(roots) > 1 or any(t.is_inference() for t in tensors) or not _private.owns_its_memory(tensors[0]):
         return True
     (root,) = roots.values()
-    # A tensor and its views share a version, and each view holds the tensor.
-    alike, there = _private.holders(root), _private.tensors_of_storage(root)
-    return there > alike or (there < alike and not root.requires_grad)  # autograd holds those that require gradients
+    known = len({id(t) for t in (root, *tensors)})
+    there, given = _private.tensors_of_storage(root), any(t is root for t in tensors)
+    if there > known:  # unless they are views of the root, each of which holds it
+        return given or there != _private.holders(root)
+    return given and not running and not root.requires_grad and _private.holders(root) > there
 
 
 def positions(module, names):
@@ -39,7 +42,7 @@ def positions(module, names):
 
 def copy_shared(args, positions):
     """Replaces those of the arguments that share memory by copies of their own. Returns the bytes of the copies."""
-    found = shared([args[i] for i in positions])
+    found = shared([args[i] for i in positions], running=True)
     size = 0
     for k in found:
         args[positions[k]] = new = _private.copy_of_input(args[positions[k]])
