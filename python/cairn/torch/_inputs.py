@@ -27,6 +27,8 @@ def _written_unseen(tensors, running):
     if len(roots) > 1 or any(t.is_inference() for t in tensors) or not _private.owns_its_memory(tensors[0]):
         return True
     (root,) = roots.values()
+    if root.grad_fn is not None:  # autograd saves what it has computed in tensors of its own
+        return False
     known = len({id(t) for t in (root, *tensors)})
     there, given = _private.tensors_of_storage(root), any(t is root for t in tensors)
     if there > known:  # unless they are views of the root, each of which holds it

@@ -338,6 +338,31 @@ class InputsThatAreWritten(unittest.TestCase):
             self.assertEqual(any("handed to numpy" in str(w.message) for w in caught), told)
             del kept
 
+    def test_what_a_part_before_a_graph_break_has_saved_is_its_own(self):
+        class Parts(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = linears(6)
+
+            def forward(self, x):
+                for layer in self.layers[:3]:
+                    x = torch.tanh(layer(x))
+                torch._dynamo.graph_break()
+                y = x.sin()
+                for layer in self.layers[3:]:
+                    y = torch.tanh(layer(y)) * x
+                return y.square().mean()
+
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", cairn.torch.CairnWarning)
+            compiled = torch.compile(Parts(), backend=backend("min", measure=False))
+            for _ in range(2):
+                compiled(torch.randn(64, 64)).backward()
+        self.assertEqual([g.shared_inputs for g in cairn.torch.last_report().graphs], [[], []])
+        self.assertFalse(any("shares memory" in str(w.message) for w in caught))
+
     def test_a_write_that_torch_knows_of_is_an_error(self):
         torch.manual_seed(0)
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
