@@ -13,6 +13,8 @@ import torch
 from . import _private
 from ._report import Together, size_text
 
+_WORTH_TELLING = 4096  # bytes that others hold: a loss that a list of losses keeps is not worth a warning
+
 _lock = threading.Lock()
 _open = weakref.WeakSet()  # Runs, each kept alive by the autograd node of its backward pass
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
@@ -146,7 +148,7 @@ class Alive:
         own = set(given) if tangents else set()
         if mine is not None:
             own.update(mine.storages)
-        if runs and not tangents:
+        if runs and not tangents and sum(held.values()) >= _WORTH_TELLING:
             self._tell_of_second(runs, sum(held.values()))
         return sum(size for key, size in held.items() if key not in own), runs, loose
 

@@ -235,7 +235,7 @@ class Limits(Told):
 
     def test_it_is_told_once(self):
         told = self.told_of(backend())
-        self.assertEqual(len(told), 1)
+        self.assertEqual(len(told), 1, told)
         self.assertRegex(told[0], "<lambda>.* runs without a budget .*recompile_limit = 4 allows more")
 
     def test_those_of_others_are_not_told(self):
