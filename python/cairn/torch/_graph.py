@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 import cairn
 
 from . import _private, _random
+from ._tangents import is_missing
 from ._updates import Update, is_kept_as_gradient
 
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
@@ -76,6 +77,7 @@ class Trace:
         self.dependents = {}  # Operation -> views and parts, in order
         self.parts = {}  # Operation -> getitems of it
         self.border = None
+        self.tangents = {}  # Storage of a gradient that the caller gives -> the result that it is of, None where not known
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
         self.readers = {}  # Operation that updates a parameter -> those that read the parameter
@@ -250,13 +252,16 @@ class _Reader:
                 self._read(border, leaf)
         for tangent in self.tangents:
             made = {}
+            missing = is_missing(tangent)
+            position = _private.result_of(tangent.meta.get("desc"), self.descriptions[:self.forward_outputs])
 
             def new(leaf):
-                if not isinstance(leaf, torch.Tensor):
+                if not isinstance(leaf, torch.Tensor) or missing:
                     return None
                 if _address(leaf) not in made:
                     made[_address(leaf)] = storage = self._output(border, leaf)
                     storage.keep = True  # autograd holds it until the backward pass has ended
+                    trace.tangents[storage] = self.forward_leaves[position] if position is not None else None
                 return made[_address(leaf)]
 
             trace.structure[tangent] = pytree.tree_map(new, tangent.meta.get("val"))
