@@ -15,6 +15,7 @@ from ._memory import MemoryTrace, bytes_of
 from ._partition import Options, partition, prepare_within, schedule
 from ._rewrite import rewrite_module
 from ._share import Share, tell_of_least
+from ._tangents import Tangents
 from ._together import Alive
 
 _last = None
@@ -30,8 +31,8 @@ def remember(report):
     _last = report
 
 
-def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", accumulate=False, calibrate=True, measure=True, fallback=True,
-            time_limit=10.0, work_limit=None, seed=0, solver="auto"):
+def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", differentiated="loss", accumulate=False,
+            calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
     """A backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
     The budget is the peak, in bytes, of everything that is not resident: activations, gradients of activations, scratch of
@@ -44,8 +45,11 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
     random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
         them as well, from a saved state of their generator, with the same numbers. For compiler="eager".
-    inputs: "checked": what reads an input that shares memory with numpy, another process or an unrelated tensor runs once, in the
-        forward pass, as that memory may be written before the backward pass; or "stable": nobody does that.
+    inputs: "checked": what reads an input that shares memory with numpy, another process or an unrelated tensor runs once, in
+        the forward pass, as that memory may be written before the backward pass; or "stable": nobody does that.
+    differentiated: "loss": where a graph returns a single number, the larger results that this is computed from (logits beside
+        a loss) are not differentiated by the caller for themselves. One that is gets its gradient all the same, with a
+        CairnWarning, as the promise does not count it; with "all" it does, and zeros where there is none. For compiler="eager".
     accumulate: gradients are added to those of earlier steps: the new ones, which torch makes beside them, count in the budget.
     calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
         scratch. Without, scratch counts as nothing and promises may be broken by it.
@@ -65,12 +69,15 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         raise cairn.InputError(f"inputs: 'checked' or 'stable', not {inputs!r}")
     if random == "replay" and compiler == "inductor":
         raise cairn.InputError("random: 'replay' is for compiler='eager'; Inductor draws from seeds of its own")
+    if differentiated not in ("loss", "all"):
+        raise cairn.InputError(f"differentiated: 'loss' or 'all', not {differentiated!r}")
     _solve.budget_bytes(budget, 1)  # bad text is told here
     if solver not in cairn.solvers():
         raise cairn.InputError(f"solver: there is no {solver!r}; cairn.solvers() lists them")
     limits = _solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
-                      accumulate=accumulate, replay=random == "replay", stable=inputs == "stable")
+                      accumulate=accumulate, replay=random == "replay", stable=inputs == "stable",
+                      all_differentiated=differentiated == "all")
     if compiler == "inductor":
         from ._inductor import InductorBackend
         return InductorBackend(options, fallback)
@@ -213,7 +220,8 @@ class Compiling:
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
             or_least=self.share.or_least)
         self.share.planned(self.report, solved.unmet)
-        self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, leaves[:num_fwd_outputs]))
+        self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, leaves[:num_fwd_outputs]),
+                           Tangents(joint, num_fwd_outputs, self.owner, self.report))
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)

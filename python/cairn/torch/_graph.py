@@ -17,6 +17,7 @@ import cairn
 from . import _operators, _policies, _private, _random
 from ._layouts import Layouts
 from ._nondeterministic import repeats_bitwise
+from ._tangents import is_missing
 from ._updates import Update, is_kept_as_gradient
 
 _WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
@@ -72,6 +73,7 @@ class Trace:
         self.dependents = {}  # Operation -> views and parts, in order
         self.parts = {}  # Operation -> getitems of it
         self.border = None
+        self.tangents = {}  # Storage of a gradient that the caller gives -> the result that it is of, None where not known
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
         self.readers = {}  # Operation that updates a parameter -> those that read the parameter
@@ -285,13 +287,16 @@ class _Reader:
                 self._read(border, leaf)
         for tangent in self.tangents:
             made = {}
+            missing = is_missing(tangent)
+            position = _private.result_of(tangent.meta.get("desc"), self.descriptions[:self.forward_outputs])
 
             def new(leaf):
-                if not isinstance(leaf, torch.Tensor):
+                if not isinstance(leaf, torch.Tensor) or missing:
                     return None
                 if _address(leaf) not in made:
                     made[_address(leaf)] = storage = self._output(border, leaf)
                     storage.keep = True  # autograd holds it until the backward pass has ended
+                    trace.tangents[storage] = self.forward_leaves[position] if position is not None else None
                 return made[_address(leaf)]
 
             trace.structure[tangent] = pytree.tree_map(new, tangent.meta.get("val"))

@@ -11,6 +11,7 @@ import cairn
 from . import _costs, _dropout, _inputs, _policies, _private, _random, _report, _rewrite, _solve
 from ._graph import trace_graph
 from ._operators import is_random, simplify
+from ._tangents import expect_missing
 from ._updates import Updates
 
 
@@ -24,6 +25,7 @@ class Options:
     accumulate: bool = False  # gradients of parameters count, beside those that are there
     replay: bool = False  # random operations may run again
     stable: bool = False  # nobody writes inputs behind torch's back
+    all_differentiated: bool = False  # gradients of results beside a loss are given, and count
     updates: Optional[Updates] = None  # of the optimizers that are in the plan
 
 
@@ -70,7 +72,7 @@ def prepare_within(graph, options, *, largest=0, **reading):
 def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
     """(Solved, GraphReport). ``or_least``: where the goal is not met, of the least peak that is known."""
     solved = _solve.solve(graph, goal, options.limits, baseline, _costs.description(trace), trace.shared_name, trace.in_time,
-                          or_least)
+                          or_least, _advice(trace))
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
         # What operations take may differ another time.
         solved.measured = None
@@ -81,17 +83,31 @@ def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
         budget=solved.budget, baseline=solved.baseline_peak, promised=solved.peak, lower_bound=solved.lower_bound,
         cost_increase=solved.cost_increase, resident=dict(trace.resident),
         recomputed=_report.recomputed_items(trace, solved.steps),
-        at_peak=[_report.item_of(s.producer, size=n) for s, n in items],
+        at_peak=[_report.item_at_peak(trace, s, n) for s, n in items],
         peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
         approximate=options.approximate, estimated=[op.name for op in trace.estimated], source=solved.source,
         seconds=seconds, saved=at_border, updated=len(trace.updated), promised_forward=parts[0], promised_backward=parts[1])
     return solved, report
 
 
+def _advice(trace):
+    """What an error says beside the least, of results that are not the loss."""
+    gradients = sum(storage.size for storage in trace.tangents)
+    results = sum(s.size for s in {s for op in trace.operations[:trace.border.index] for s in op.outputs if s.keep}
+                  ) if trace.border is not None else 0
+    if gradients < 4096:  # losses alone
+        return f" The caller holds {_report.size_text(results)} of results." if results >= 4096 else ""
+    return (f" {_report.size_text(gradients)} of gradients of results, which the caller gives or autograd fills in with zeros, "
+            f"and {_report.size_text(results)} of results are held throughout: return the loss alone, or what is not "
+            "differentiated detached.")
+
+
 def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False):
     """(forward module, backward module, Trace, Solved, GraphReport). ``inputs``: of the function that torch.compile captured,
     as they are now; parameters among them may be updated early. ``or_least``: whether one with such a peak without a budget
     takes the least that is known where the goal is not met."""
+    if not options.all_differentiated and not options.approximate:  # Inductor knows no operations but torch's
+        expect_missing(joint.graph)
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(static_indices or ())
     parameters = [n for i, n in enumerate(primals) if i in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]

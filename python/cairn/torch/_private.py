@@ -19,7 +19,8 @@ from torch._dynamo import symbolic_convert, trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
 from torch._functorch import partitioners
-from torch._functorch._aot_autograd.descriptors import GradAOTOutput, InputMutationAOTOutput, PlainAOTInput
+from torch._functorch._aot_autograd.descriptors import (GradAOTOutput, InputMutationAOTOutput, PlainAOTInput,
+                                                       TangentAOTInput)
 from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.optim import optimizer
 from torch.utils._ordered_set import OrderedSet
@@ -294,6 +295,12 @@ def input_position(description):
     return description.idx if isinstance(description, PlainAOTInput) else None
 
 
+def result_of(description, descriptions):
+    """Which of the results that are so described a gradient belongs to that the backward pass is given; None: not known."""
+    output = description.output if isinstance(description, TangentAOTInput) else None
+    return next((i for i, other in enumerate(descriptions) if other is not None and other == output), None)
+
+
 def is_mutation(description):
     """Whether an output of the forward pass is copied into an input when the pass has ended."""
     return isinstance(description, InputMutationAOTOutput)
@@ -437,8 +444,8 @@ def accumulates(leaf):
 
 
 def backward_node(results):
-    """Of results of a graph that AOTAutograd compiled: the node of its backward pass in autograd's graph, if that is not marked
-    in its ``metadata`` yet, as those of graphs before are; None where there is none."""
+    """Of results of a graph that AOTAutograd compiled: the node of its backward pass in autograd's graph, if that is not
+    marked in its ``metadata`` yet, as those of graphs before are; None where there is none."""
     nodes = [t.grad_fn for t in results if isinstance(t, torch.Tensor)]
     for _ in range(4):  # views of results have nodes of their own before it
         for node in nodes:

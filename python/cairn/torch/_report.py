@@ -28,6 +28,7 @@ class Item:
     source: str  # file:line
     size: int  # bytes of its outputs
     times: int = 1  # how often it runs again
+    note: str = ""  # why it is there, where no schedule can help it
 
 
 @dataclasses.dataclass
@@ -73,8 +74,8 @@ class GraphReport:
 
     @property
     def kept(self):
-        """Whether the measured peak is within the promise; None: not measured yet."""
-        return None if self.measured is None else self.measured <= self.promised
+        """Whether the measured peak is within the promise; None: not measured yet. A step that broke it later is known, too."""
+        return None if self.measured is None else self.measured <= self.promised and not self.broken_by
 
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
@@ -107,7 +108,8 @@ class GraphReport:
             lines.append(f"    {size_text(item.size):>11}  {item.times}x {item.operation:28} {item.source}")
         lines.append(f"  the peak is at {self.peak_operation}, with")
         for item in self.at_peak[:6]:
-            lines.append(f"    {size_text(item.size):>11}  {item.operation or item.name:31} {item.source}".rstrip())
+            lines.append(f"    {size_text(item.size):>11}  {item.operation or item.name:31} {item.source}"
+                         f"{', ' if item.note and item.source else ''}{item.note}".rstrip())
         return "\n".join(lines)
 
 
@@ -217,6 +219,17 @@ def item_of(op, times=1, size=None):
         return Item(op.name, "", "", sum(s.size for s in op.outputs), times)
     operation = operator_name(op.node)
     return Item(op.name, operation, source_of(op.node), sum(s.size for s in op.outputs) if size is None else size, times)
+
+
+def item_at_peak(trace, storage, size):
+    if storage in trace.tangents:
+        result = trace.tangents[storage]
+        return Item("gradient of a result", "", source_of(result) if result is not None else "", size,
+                    note="which the caller gives, else zeros")
+    item = item_of(storage.producer, size=size)
+    if storage.keep and trace.border is not None and storage.producer.index < trace.border.index:
+        item.note = "returned, and held by the caller"
+    return item
 
 
 def recomputed_items(trace, steps):

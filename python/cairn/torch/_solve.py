@@ -116,11 +116,12 @@ def is_share(budget):
     return isinstance(budget, str) and budget.strip().endswith("%")
 
 
-def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list, or_least=False):
+def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list, or_least=False,
+          advice=""):
     """The cheapest schedule within ``goal`` bytes that is known; None: the least peak. ``baseline``: the Evaluation of the
     step without a budget. ``description``: of its operations, which a graph does not name. ``shared_name``: what ranks that have
     the same step, though other measured costs, call it. ``in_time``: puts the steps of a schedule into an order that may run,
-    where the graph does not say all.
+    where the graph does not say all. ``advice``: ends the error's message.
     Where the goal is not met: throws InfeasibleError with the least budget that is known, or (``or_least``) returns its
     schedule, and the error as ``unmet``."""
     identity = [graph.fingerprint, _private.kernel_settings(), description]
@@ -135,7 +136,7 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     else:
         shared = _digest(shared_name, sorted(limits.arguments().items()))
         entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key, least)
-    unmet = InfeasibleError(*entry["unmet"]) if "unmet" in entry else None
+    unmet = InfeasibleError(entry["unmet"][0] + advice, *entry["unmet"][1:]) if "unmet" in entry else None
     if unmet is not None and not or_least:
         raise unmet
     solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry.get("lower_bound"),

@@ -29,6 +29,7 @@ class Run:
         self.graph = graph
         self.flowing = flowing  # positions of inputs whose gradients go on to what made them
         self.storages = {}
+        self.shapes = {}  # see Tangents.shapes
         self.results = ()  # those of them that the caller holds alone
 
     @property
@@ -40,8 +41,8 @@ class Run:
 class Alive:
     """One compiled graph among those of this process."""
 
-    def __init__(self, owner, report, forward_outputs=0, kept_results=()):
-        self.owner, self.report = owner, report
+    def __init__(self, owner, report, forward_outputs=0, kept_results=(), tangents=None):
+        self.owner, self.report, self.tangents = owner, report, tangents
         self.forward_outputs, self.kept_results = forward_outputs, kept_results
         self.ddp = _private.splits_for_ddp()
 
@@ -59,6 +60,7 @@ class Alive:
             result = run(args)
             made.storages = {**loose, **{key: entry for key, entry in _weak(result).items() if key not in inputs}}
             saved = _storages(result[self.forward_outputs:])
+            made.shapes = self.tangents.shapes(result)
             kept = _storages(result[i] for i in self.kept_results)
             made.results = [key for key in kept if key in made.storages and key not in saved]
             _local.made = made
@@ -84,11 +86,14 @@ class Alive:
         return call
 
     def backward(self, run, module):
-        tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
+        nodes = module.graph.find_nodes(op="placeholder")
+        names = [n.name for n in nodes]
+        tangents = [i for i, n in enumerate(nodes) if _private.is_tangent(n)]
 
         def call(args):
             mine, _local.begins = getattr(_local, "begins", None), None
             flowing = mine.flowing if mine is not None else ()
+            self.tangents.complete(args, names, mine.shapes if mine is not None else {})
             given = _weak(args[i] for i in tangents)
             held, runs, _ = self._begin(given, mine, tangents=True)
             let_go = mine.let_go if mine is not None else 0  # the promise counts results to the end
@@ -120,6 +125,7 @@ class Alive:
                     _local.begins = made()
 
                 node.register_prehook(begins)
+                self.tangents.may_be_missing(node)
                 with _lock:
                     _open.add(made)
             return result
@@ -181,16 +187,16 @@ class Alive:
 
     def _tell_of_second(self, runs, held):
         if all(run.graph is self for run in runs):
-            text = (f"{self.report.name} runs again while {size_text(held)} of earlier runs are held for their backward passes: "
-                    "each run keeps the budget, and together they add up")
+            text = (f"{self.report.name} runs again while {size_text(held)} of earlier runs are held for their backward "
+                    "passes: each run keeps the budget, and together they add up")
         else:
             names = list(dict.fromkeys(
                 f"{run.graph.report.name}{'' if run.graph.owner is self.owner else ' of another backend'}" for run in runs))
             one = "DDP splits it at its buckets: torch._dynamo.config.optimize_ddp = False keeps it whole" if self.ddp else (
                 "compile the whole model rather than its blocks, and avoid graph breaks (TORCH_LOGS=graph_breaks names them)")
             text = (f"{self.report.name} runs while {', '.join(names[:3])}{', ...' if len(names) > 3 else ''} "
-                    f"hold{'s' if len(names) == 1 else ''} {size_text(held)} for the backward pass: each graph keeps the budget, "
-                    f"and together they add up. One graph has one budget; {one}")
+                    f"hold{'s' if len(names) == 1 else ''} {size_text(held)} for the backward pass: each graph keeps the "
+                    f"budget, and together they add up. One graph has one budget; {one}")
         self._tell(self._whole(runs), "second", text)
 
 

@@ -10,6 +10,7 @@ import cairn
 
 from . import _private
 from ._partition import Options, prepare
+from ._tangents import expect_missing
 
 
 class _Traced(Exception):
@@ -68,6 +69,7 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     except _Traced as traced:
         primals = [n for n in traced.joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
         parameters = primals[:split]
+        expect_missing(traced.joint.graph)
         _, built, _ = prepare(traced.joint.graph, Options(None, calibrate=False), name=name or type(model).__name__,
                               forward_outputs=traced.forward_outputs, parameters=parameters, device=device.split(":")[0])
         return built

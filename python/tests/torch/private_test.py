@@ -400,8 +400,8 @@ class Execution(unittest.TestCase):
         nodes = []
 
         def backend(module, inputs):
-            compiled = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=lambda m, _: _private.boxed(m))(
-                module, inputs)
+            compiled = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m),
+                                             bw_compiler=lambda m, _: _private.boxed(m))(module, inputs)
 
             def call(*args):
                 result = compiled(*args)
@@ -422,6 +422,25 @@ class Execution(unittest.TestCase):
         self.assertIsNone(_private.backward_node([(w * 2).cos()]))
         one.sum().backward()
         self.assertEqual(len(seen), 1)
+
+    def test_result_of(self):
+        found = []
+
+        def partition(joint, inputs, *, num_fwd_outputs, **options):
+            descriptions = _private.output_descriptions(joint.graph)[:num_fwd_outputs]
+            tangents = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
+            found.extend(_private.result_of(n.meta["desc"], descriptions) for n in tangents)
+            return torch._functorch.partitioners.default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **options)
+
+        def backend(module, inputs):
+            return _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=lambda m, _: _private.boxed(m),
+                                         partition_fn=partition)(module, inputs)
+
+        torch._dynamo.reset()
+        w = torch.ones(3, requires_grad=True)
+        torch.compile(lambda x: (w.detach() + 1, x * 2, x.sum()), backend=backend)(w)
+        self.assertEqual(found, [1, 2])
+        self.assertIsNone(_private.result_of(None, [None, None]))
 
     def test_graph_task(self):
         seen = []

@@ -24,7 +24,8 @@ class Layer(torch.nn.Module):
 
     def __init__(self, width=64, dropout=0.0):
         super().__init__()
-        self.norm, self.up, self.down = torch.nn.LayerNorm(width), torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+        self.norm = torch.nn.LayerNorm(width)
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
         self.drop = torch.nn.Dropout(dropout)
 
     def forward(self, x):
