@@ -14,7 +14,7 @@ import sys
 import unittest
 
 HERE = pathlib.Path(__file__).parent
-LONGEST = ["backend_test", "updates_test", "step_test", "random_test"]  # which begin first
+LONGEST = ["backend_test", "updates_test", "silent_test", "step_test", "random_test"]  # which begin first
 COUNT = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n")
 
 
