@@ -1,5 +1,6 @@
 """The front door: a backend of torch.compile that keeps a budget of memory."""
 
+import functools
 import warnings
 import weakref
 
@@ -7,8 +8,9 @@ import torch
 
 import cairn
 
-from . import _private, _report, _solve
-from ._errors import CairnWarning
+from . import _inputs, _private, _report, _solve
+from ._errors import CairnWarning, handed_on
+from ._fallback import run_guarded
 from ._memory import MemoryTrace, bytes_of
 from ._partition import Options, partition, prepare_within, schedule
 from ._rewrite import rewrite_module
@@ -26,7 +28,7 @@ def remember(report):
     _last = report
 
 
-def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, calibrate=True, measure=True, fallback=True,
+def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", accumulate=False, calibrate=True, measure=True, fallback=True,
             time_limit=10.0, work_limit=None, seed=0, solver="auto"):
     """A backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
@@ -34,16 +36,19 @@ def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, 
     kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
     for bit those of the graph without a budget.
 
-    budget: bytes, or text: "8GiB", "60%" (of what the graph, or a larger one before it, needs without a budget), "min". Of
-        each compiled graph.
+    budget: bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one before it, needs without a budget),
+        "min". Of each compiled graph.
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
     random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
         them as well, from a saved state of their generator, with the same numbers. For compiler="eager".
+    inputs: "checked": what reads an input that shares memory with numpy, another process or an unrelated tensor runs once, in the
+        forward pass, as that memory may be written before the backward pass; or "stable": nobody does that.
     accumulate: gradients are added to those of earlier steps: the new ones, which torch makes beside them, count in the budget.
     calibrate: measure each distinct operation once on this device (kept in a cache) rather than estimate its cost and
         scratch. Without, scratch counts as nothing and promises may be broken by it.
     measure: compare the first step's peak with the promise; a broken promise is a CairnWarning.
-    fallback: run a graph that cannot be scheduled as it is, with a CairnWarning, rather than raise.
+    fallback: run a graph that cannot be scheduled, or whose schedule fails when its forward pass is first called, as it is,
+        with a CairnWarning, rather than raise.
     time_limit, work_limit, seed, solver: of the search, as cairn.solve's.
 
     A budget that cannot be met raises InfeasibleError before the first step, with ``least_budget``.
@@ -52,6 +57,8 @@ def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, 
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
     if random not in ("keep", "replay"):
         raise cairn.InputError(f"random: 'keep' or 'replay', not {random!r}")
+    if inputs not in ("checked", "stable"):
+        raise cairn.InputError(f"inputs: 'checked' or 'stable', not {inputs!r}")
     if random == "replay" and compiler == "inductor":
         raise cairn.InputError("random: 'replay' is for compiler='eager'; Inductor draws from seeds of its own")
     _solve.budget_bytes(budget, 1)  # bad text is told here
@@ -59,7 +66,7 @@ def backend(budget="min", *, compiler="eager", random="keep", accumulate=False, 
         raise cairn.InputError(f"solver: there is no {solver!r}; cairn.solvers() lists them")
     limits = _solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
-                      accumulate=accumulate, replay=random == "replay")
+                      accumulate=accumulate, replay=random == "replay", stable=inputs == "stable")
     if compiler == "inductor":
         from ._inductor import InductorBackend
         return InductorBackend(options, fallback)
@@ -76,28 +83,91 @@ class Backend:
         self.told = set()
         self.ran = set()  # differentiated graphs that have run, by number; whoever wants to know empties it
         self.differentiated_only = False  # other graphs run as they are
+        self.frames = set()  # numbers of the functions that were compiled
         self.__name__ = "cairn"
+        _private.tell_of_limits(self)
 
-    def __call__(self, module, example_inputs):
+    def reset(self):
+        """Called by torch._dynamo.reset."""
+        self.frames.clear()
+
+    def gave_up(self, frame, limit, value, function):
+        """Called when torch.compile makes no more variants of a function."""
+        if frame in self.frames:
+            self.tell(f"{function} runs without a budget where it is called in another way than before, as torch.compile has "
+                      f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more, dynamic=True "
+                      "needs fewer (TORCH_LOGS=recompiles says what differs)")
+
+    def __call__(self, module, example_inputs, **given):
         remember(self.report)
-        if self.differentiated_only:
-            largest = _private.largest_differentiated(module)
-            if largest == 0:
-                return module.forward
-            if largest > 1:
-                self.tell(f"the loss of this step is computed outside of the graph, which ends in {largest:,} elements: what that "
-                          "takes is not in the budget (TORCH_LOGS=graph_breaks names what cannot be compiled)")
-        _private.bound_sizes(module)
+        self.frames.add(_private.compiled_frame())
+        known = len(self.report.graphs)
         try:
-            return self.compile(module, example_inputs)
-        except (cairn.Error, _private.ShortenTraceback, *_private.RESTARTS):
+            self.take(**given)
+            if self.differentiated_only and not self.is_differentiated(module):
+                return module.forward
+            unbounded = _private.bound_sizes(module)
+            run = self.compile(module, example_inputs)
+            run = self.watched(run, unbounded) if unbounded else run
+            added = self.report.graphs[known:]
+            return run_guarded(run, module, functools.partial(self.first_run_failed, added)) if self.fallback else run
+        except _private.RESTARTS:
             raise
+        except cairn.Error as error:
+            if not _private.suppresses_errors():
+                raise handed_on(error) from None
+            reason = error
         except Exception as error:
             if not self.fallback:
                 raise
-            self.tell(f"this graph runs without a budget, as it cannot be scheduled: {type(error).__name__}: "
-                      f"{str(error).splitlines()[0] if str(error) else ''}")
-            return module.forward
+            reason = error
+        return self.without_budget(module, reason, known)
+
+    def take(self, mode=None, options=None, name=None, **others):
+        """What torch.compile was given beside the backend; ``name`` is for torch's own logs."""
+        if mode not in (None, "default"):
+            raise cairn.InputError(f"mode: {mode!r} chooses kernels of Inductor, which compiler='eager' does not have; leave "
+                                   "it out (backend(..., compiler='inductor') takes those without CUDA graphs)")
+        if options:
+            raise cairn.InputError(f"options: {', '.join(map(repr, options))} would be of Inductor, which compiler='eager' "
+                                   "does not have; those of Cairn are arguments of cairn.torch.backend()")
+        if others:
+            raise cairn.InputError(f"torch.compile: Cairn does not know what {', '.join(others)} asks of a backend")
+
+    def is_differentiated(self, module):
+        """Whether torch.compile will make a backward pass of it."""
+        largest = _private.largest_differentiated(module)
+        if largest > 1:
+            self.tell(f"the loss of this step is computed outside of the graph, which ends in {largest:,} elements: what that "
+                      "takes is not in the budget (TORCH_LOGS=graph_breaks names what cannot be compiled)")
+        return largest > 0
+
+    def watched(self, run, unbounded):
+        """``run``, with a warning when the first of these sizes is larger than it was planned for."""
+        def call(*args):
+            for position, dimension, planned in list(unbounded):
+                size = args[position] if dimension is None else args[position].shape[dimension]
+                if size > planned:
+                    unbounded.clear()
+                    self.tell(f"a size that is marked dynamic is {size} now, and the plan is for up to {planned}: more than "
+                              "promised may be taken; torch._dynamo.mark_dynamic(..., max=) has it planned for the largest")
+            return run(*args)
+
+        return call
+
+    def without_budget(self, module, reason, known):
+        """The module as it is, with a warning. ``known``: how many graphs the report had before."""
+        del self.report.graphs[known:]
+        text = " ".join(str(reason).split("\n", 1)[0].split())
+        self.tell(f"this graph runs without a budget, as it cannot be scheduled: {type(reason).__name__}: {text}")
+        return module.forward
+
+    def first_run_failed(self, graphs, reason):
+        """Called when the schedules of these graphs could not be run, although their module could."""
+        self.report.graphs[:] = [graph for graph in self.report.graphs if all(graph is not failed for failed in graphs)]
+        self.ran.difference_update(graph.name for graph in graphs)
+        names = ", ".join(graph.name for graph in graphs)
+        self.tell(f"{names} runs without a budget, as its schedule could not be run: {reason}")
 
     def compile(self, module, example_inputs):
         compiling = Compiling(self, example_inputs)
@@ -121,12 +191,14 @@ class Compiling:
     def __init__(self, owner, inputs=()):
         self.owner = owner
         self.inputs = inputs  # as they are while it is compiled
+        self.results = frozenset()  # addresses of results of the last forward pass that the backward pass is given, too
+        self.split = None  # how many results the forward pass has
         self.leaves = []  # weak references to those that had a gradient when the forward pass last ran
         self.report = None
         self.measured = None
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
-        options = self.owner.options
+        options, self.split = self.owner.options, num_fwd_outputs
         forward, backward, trace, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
             static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline, inputs=self.inputs)
@@ -136,16 +208,27 @@ class Compiling:
         return forward, backward
 
     def forward(self, module, inputs):
-        return self.run_forward(_private.boxed(module))
+        return self.run_forward(_private.boxed(module), module)
 
     def backward(self, module, inputs):
         return self.run_backward(_private.boxed(module), module)
 
-    def run_forward(self, run):
+    def run_forward(self, run, module):
         run = self.measured.forward(run) if self.measured is not None else run
+        read_again = _inputs.positions(module, self.report.read_again)
 
         def call(args):
             self.owner.ran.add(self.report.name)
+            copied = _inputs.copy_shared(args, read_again) if read_again else 0
+            if copied:
+                self.owner.tell(
+                    f"{self.report.name}: an input shares memory with something else now, which it did not when the plan was made: a copy "
+                    f"is kept until it was last read, {_report.size_text(copied)} beside what is promised; inputs='stable' if nobody "
+                    "writes it before the backward pass has ended")
+            if self.report.results_read_again:
+                result = run(args)
+                self.results = _inputs.results_saved(result, self.split)
+                return result
             if not self.owner.options.accumulate:
                 self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
             return run(args)
@@ -157,6 +240,11 @@ class Compiling:
 
         def call(args):
             self._note_accumulated()
+            if self.results and _inputs.handed_on(args, self.results):
+                self.owner.tell(
+                    f"{self.report.name}: a result of the forward pass was handed to numpy or another process, and the backward pass "
+                    "computes from it again: if it was written there, gradients are wrong; hand on a copy, or inputs='stable' if nobody "
+                    "writes it")
             if _private.keeps_graph():
                 self.owner.tell(
                     f"{self.report.name}: backward(retain_graph=True), or create_graph=True, leaves what was saved between forward "
@@ -199,6 +287,7 @@ class Measured:
             report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
         self.forward_operation = ""
+        self.unsplit = 0  # bytes that the allocator may have left in blocks meanwhile
         leaves = torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(joint.graph.nodes))).args)
         split = num_fwd_outputs or 0
         self.gradient_positions = [
@@ -239,6 +328,7 @@ class Measured:
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         self.forward_peak, self.forward_operation = trace.at_peak()
+        self.unsplit = trace.unsplit
         self.report.measured_forward = self.forward_peak
         results, saved = list(result)[:self.split], list(result)[self.split:]
         kept = [results[i] for i in self.kept_positions]
@@ -249,6 +339,7 @@ class Measured:
     def _alone(self, run, args):
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
+        self.unsplit = trace.unsplit
         self._compare(*trace.at_peak(self._gradients(result)))
         return result
 
@@ -264,6 +355,7 @@ class Measured:
         held += self.outputs_held
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
+        self.unsplit = max(self.unsplit, trace.unsplit)
         peak, operation = trace.at_peak(self._gradients(result), self.outputs)
         peak += held
         if self.forward_peak >= peak:
@@ -273,6 +365,8 @@ class Measured:
 
     def _compare(self, peak, operation):
         self.done = True
+        if peak > self.report.promised:  # bytes that nobody asked for, and the allocator left in a block, are not promised
+            peak = max(self.report.promised, peak - self.unsplit)
         self.report.measured = peak
         _solve.remember_measured(self.solved, peak)
         if peak > self.report.promised:

@@ -1,7 +1,9 @@
 """What each operation costs (ns) and which scratch it takes (bytes): a roofline, or measured once on this device."""
 
 import bisect
+import contextlib
 import hashlib
+import operator
 import re
 import time
 
@@ -9,15 +11,15 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
-from . import _cache, _private
-from ._graph import is_pure, is_random, operation_name
-from ._memory import MemoryTrace
+from . import _cache, _layouts, _private
+from ._operators import is_described, is_random, operator_name
+from ._memory import MemoryTrace, is_unsplit
 
 # Bytes and operations a ns of a device of each kind. Only ratios matter: they say what is cheap to run again.
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
 _OVERHEAD_NS = 2000  # of one call of a kernel
-_CACHE_VERSION = 6
+_CACHE_VERSION = 7
 # An operation is timed until it has taken this long; the fastest call counts, as others only add what else the machine did.
 _MEASURE_NS = 10_000_000
 _CALLS_AT_LEAST, _CALLS = 3, 20
@@ -62,20 +64,18 @@ def _as_meta(value):
 # --- Measuring
 
 class _Spec:
-    """What a call depends on, as text: the operation, and shapes, strides, dtypes and numbers of its arguments."""
+    """What a call depends on, as text: the operation, and shapes, strides, dtypes and numbers of its arguments. ``layouts``: of
+    the arguments; absent: they are laid out as the tracer thought."""
 
-    def __init__(self, node):
+    def __init__(self, node, layouts=None):
         self.node = node
-        args, kwargs = _values(node.args), _values(node.kwargs)
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), layouts.value) if layouts is not None else (
+            _values(node.args), _values(node.kwargs))
         if node.target is torch.ops.aten.native_batch_norm_backward.default:  # the tracer has them in the input's type
             args = tuple(a.float() if i in (5, 6) and isinstance(a, torch.Tensor) and a.dtype.itemsize < 4 else a
                          for i, a in enumerate(args))
-        self.text = f"{operation_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
+        self.text = f"{operator_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
         self.arguments = args, kwargs
-
-    def results(self):
-        """The tensors that the tracer says a call returns."""
-        return [leaf for leaf in pytree.tree_leaves(self.node.meta.get("val")) if isinstance(leaf, torch.Tensor)]
 
     def run(self):
         """A call, with arguments of its own: (function without arguments)."""
@@ -108,13 +108,13 @@ def _real(value):
 
 def measurable(op):
     node = op.node
-    return op.update is not None or (node is not None and is_pure(node.target) and bool(op.outputs) and
+    return op.update is not None or (node is not None and is_described(node.target) and bool(op.outputs) and
                                      (not op.effect or is_random(node)))
 
 
 def calibrate(trace):
-    """Sets cost and scratch of every operation as measured here, each distinct one once. Those that could not be measured
-    keep their estimate: ``trace.estimated`` has them."""
+    """Sets cost and scratch of every operation, and ``trace.layouts``, as measured here, each distinct operation once. Those that
+    could not be measured keep their estimate: ``trace.estimated`` has them."""
     running = [op for op in trace.operations if op.node is not None or op.update is not None]
     if trace.device not in ("cpu", "cuda") or (trace.device == "cuda" and not torch.cuda.is_available()):
         trace.estimated = running
@@ -122,22 +122,57 @@ def calibrate(trace):
     name = _file_name(trace.device)
     stored = _cache.load(name)
     known = {text: entry for text, entry in stored.items() if _is_entry(entry)} if isinstance(stored, dict) else {}
-    specs = {}
-    for op in trace.operations:
-        if measurable(op):
-            specs[op] = op.update or _Spec(op.node)
-    passing = {op.update.text for op in trace.readers if not op.update.lasts}
-    missing = {}
-    for op, spec in specs.items():
-        entry = known.get(spec.text)
-        if spec.text not in _refused and (entry is None or (entry[1] is None and MemoryTrace.available())):
-            missing.setdefault(spec.text, (spec, op))
-    measured = _measure(missing, trace.device) if missing else {}
-    if measured:
-        known.update(measured)
+    measured = _Measured(trace.device, known)
+    texts = {}
+    with measured:
+        trace.layouts = _read_layouts(trace, measured, texts)
+        for op in trace.readers:
+            texts[op] = op.update.text
+            measured.entry(op.update)
+    if measured.new:
+        passing = {op.update.text for op in trace.readers if not op.update.lasts}
         _cache.store(name, {text: entry for text, entry in known.items() if text not in passing})
-    trace.estimated = [op for op in running if (op.outputs or op.update) and
-                       not _take(op, known.get(specs[op].text) if op in specs else None)]
+    trace.estimated = [op for op in running if (op.outputs or op.update) and not _take(op, known.get(texts.get(op)))]
+    _note_layouts(trace)
+
+
+def _read_layouts(trace, measured, texts):
+    """Layouts of all values of the trace, each operation measured with its arguments as they are really laid out. ``texts``
+    gets what each was measured as."""
+    layouts = _layouts.Layouts()
+    for node in trace.structure:
+        op = trace.operation_of.get(node)
+        if node.op != "call_function" or not _is_tensor_among(node.meta.get("val")):
+            layouts.given(node)
+        elif node.target is operator.getitem:
+            layouts.part(node)
+        elif op is None:
+            layouts.view(node)
+        elif not measurable(op):
+            layouts.unknown(node)
+        else:
+            spec = _Spec(node, layouts)
+            texts[op] = spec.text
+            entry = measured.entry(spec)
+            layouts.measured(node, entry[3] if entry is not None else ())
+    return layouts
+
+
+def _is_tensor_among(value):
+    return any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(value))
+
+
+def _note_layouts(trace):
+    """Marks storages that are laid out in another way than the tracer thought."""
+    for op in trace.operations:
+        if op.node is None or not trace.layouts.known(op.node):
+            continue
+        now, then, storages = (pytree.tree_leaves(v) for v in (
+            trace.layouts.value(op.node), op.node.meta.get("val"), trace.structure[op.node]))
+        for real, traced, storage in zip(now, then, storages):
+            if isinstance(real, torch.Tensor) and storage is not None and storage.producer is op:
+                storage.as_traced = storage.as_traced and (
+                    traced.layout is not torch.strided or _layouts.laid_out(traced, real.stride(), alike=True))
 
 
 _refused = set()  # texts of operations that could not be called in this process; another tries again
@@ -148,8 +183,12 @@ def _is_entry(entry):
     def is_size(value):
         return isinstance(value, int) and value >= 0
 
+    def is_stride(value):
+        return value is None or isinstance(value, list) and all(map(is_size, value))
+
     return (isinstance(entry, list) and len(entry) == 4 and is_size(entry[0]) and isinstance(entry[2], list) and
             all(size is None or is_size(size) for size in entry[2]) and isinstance(entry[3], list) and
+            all(map(is_stride, entry[3])) and
             (entry[1] is None or isinstance(entry[1], list) and
              all(isinstance(peak, list) and len(peak) == 2 and is_size(peak[0]) and isinstance(peak[1], int)
                  for peak in entry[1])))
@@ -171,8 +210,6 @@ def _take(op, entry):
     if entry[1] is None:
         return False
     _take_sizes(op, entry[2])
-    for storage, as_traced in zip(op.outputs, entry[3]):
-        storage.as_traced = bool(as_traced)
     op.scratch = _scratch(op, entry[1])
     return True
 
@@ -182,7 +219,7 @@ def _take_sizes(op, sizes):
     outputs = op.outputs + (op.statistics.outputs if op.statistics is not None else [])
     if len(sizes) == len(outputs):
         for storage, size in zip(outputs, sizes):
-            if size is not None and storage.allocated:
+            if size is not None and storage.allocated and not is_unsplit(size, storage.allocated, storage.device):
                 storage.allocated = size
                 storage.size = size if storage.size else 0
 
@@ -203,33 +240,58 @@ def _file_name(device):
     return re.sub(r"[^\w.+-]", "_", text)[:100] + f"-{key}.json"
 
 
-def _measure(missing, device):
-    """text -> [ns, peaks as _scratch takes them, bytes of each output, whether each is laid out as traced]; nothing where it
-    cannot be called, and no peaks where a profiler that is active hides them."""
-    found, outputs = {}, {}
-    with _private.no_modes():
-        trace = MemoryTrace(device) if MemoryTrace.available() else None
-        if trace is not None:
-            trace.__enter__()
-        for position, (text, (spec, _)) in enumerate(missing.items()):
-            try:
-                ns, outputs[f"cairn:{position}"], as_traced = _time(spec, f"cairn:{position}", device)
-                found[text] = [ns, None, [], as_traced]
-            except Exception as error:  # whatever a kernel refuses: its estimate stands
-                if not _private.is_out_of_memory(error):  # there may be more another time
-                    _refused.add(text)
-        if trace is not None:
-            trace.__exit__(None, None, None)
-            peaks = _peaks(trace, outputs)
-            for position, text in enumerate(missing):
-                if text in found:
-                    found[text][1:3] = peaks.get(f"cairn:{position}", ([], []))
-    return found
+class _Measured:
+    """What is known of operations by their text: [ns of the fastest call, peaks as _scratch takes them, bytes of each storage
+    that it returned, strides of each tensor]; no peaks where a profiler that is active hides them. Within ``with`` it measures
+    what is not known; the peaks are there after it."""
+
+    def __init__(self, device, known):
+        self.device, self.known = device, known
+        self.new = {}  # text -> label of its block in the record
+        self._outputs = {}  # label -> addresses of the storages that the labelled call returned
+        self._tries = 0
+        self._trace = None
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        self.can_record = MemoryTrace.available()
+        return self
+
+    def __exit__(self, *error):
+        self._stack.__exit__(*error)
+        if self._tries and self.device == "cuda":
+            torch.cuda.empty_cache()  # blocks of these sizes would lie about in what the model allocates from
+        if error[0] is None and self._trace is not None:
+            peaks = _peaks(self._trace, self._outputs)
+            for text, label in self.new.items():
+                self.known[text][1:3] = peaks.get(label, ([], []))
+
+    def entry(self, spec):
+        """Of this operation; None where it cannot be called."""
+        entry = self.known.get(spec.text)
+        if entry is not None and (entry[1] is not None or spec.text in self.new or not self.can_record):
+            return entry
+        if spec.text in _refused:
+            return entry
+        if not self._tries:
+            self._stack.enter_context(_private.no_modes())
+            if self.can_record:
+                self._trace = self._stack.enter_context(MemoryTrace(self.device))
+        self._tries += 1
+        label = f"cairn:{self._tries}"
+        try:
+            ns, self._outputs[label], strides = _time(spec, label, self.device)
+        except Exception as error:  # whatever a kernel refuses: its estimate stands
+            if not _private.is_out_of_memory(error):  # there may be more another time
+                _refused.add(spec.text)
+            return entry
+        self.new[spec.text] = label
+        self.known[spec.text] = [ns, None, [], strides]
+        return self.known[spec.text]
 
 
 def _time(spec, label, device):
-    """(ns of the fastest call, addresses of the storages that the labelled call returned, whether each is laid out as the
-    tracer says)."""
+    """(ns of the fastest call, addresses of the storages that the labelled call returned, strides of each tensor)."""
     call = spec.run()
     start = time.perf_counter_ns()
     call()  # what a first call sets up is no part of it
@@ -241,10 +303,8 @@ def _time(spec, label, device):
         _wait(device)
     best = time.perf_counter_ns() - begin
     tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-    traced = spec.results()
-    as_traced = {}
-    for i, tensor in enumerate(tensors):
-        as_traced.setdefault(tensor.untyped_storage().data_ptr(), len(traced) != len(tensors) or _laid_out(tensor, traced[i]))
+    addresses = list(dict.fromkeys(t.untyped_storage().data_ptr() for t in tensors))
+    strides = [list(t.stride()) if t.layout is torch.strided else None for t in tensors]
     del result, tensors
     for total in range(2, _CALLS + 1):
         begin = time.perf_counter_ns()
@@ -254,13 +314,7 @@ def _time(spec, label, device):
         best = min(best, now - begin)
         if total >= _CALLS_AT_LEAST and now - start > _MEASURE_NS:
             break
-    return best, list(as_traced), list(as_traced.values())
-
-
-def _laid_out(tensor, traced):
-    """Whether it has the strides that the tracer thought."""
-    return tensor.layout is not torch.strided or all(
-        size == 1 or stride == _private.hint(other) for size, stride, other in zip(tensor.shape, tensor.stride(), traced.stride()))
+    return best, addresses, strides
 
 
 def _wait(device):
@@ -275,7 +329,7 @@ def _peaks(trace, outputs):
     marks = [(t, n) for t, n in trace.blocks if n.startswith("cairn:")]
     marks.append((float("inf"), "cairn:end"))
     for (begin, label), (end, _) in zip(marks, marks[1:]):
-        if label == "cairn:end":
+        if label not in outputs:
             continue
         first, last = bisect.bisect_left(trace.times, begin), bisect.bisect_left(trace.times, end)
         made = {}  # event that allocated an output -> which

@@ -9,7 +9,8 @@ import operator
 import torch
 
 from . import _private
-from ._graph import _argument
+from ._layouts import is_dense
+from ._operators import argument
 
 
 def masked_scale(x, mask, scale):
@@ -22,9 +23,9 @@ def masked_scale(x, mask, scale):
 masked_scale.runs_again = True  # a pure function of its arguments
 
 
-def dropout_mask(shape, p):
-    """The mask that ``native_dropout`` draws on the CPU, bit for bit."""
-    return torch.empty(shape, dtype=torch.bool).bernoulli_(1 - p)
+def dropout_mask(shape, strides, p):
+    """The mask that ``native_dropout`` draws on the CPU for an input of these strides, bit for bit."""
+    return torch.empty_strided(shape, strides, dtype=torch.bool).bernoulli_(1 - p)
 
 
 dropout_mask.runs_again = dropout_mask.draws = True
@@ -32,41 +33,49 @@ dropout_mask.runs_again = dropout_mask.draws = True
 _checked = {}
 
 
-def split(graph):
+def split(graph, layouts):
     """Splits the dropouts of an FX graph in place. Returns how many. The mask is drawn without the input where that can be:
-    it need not be there when the mask is drawn again, and nothing is made of it twice."""
+    it need not be there when the mask is drawn again, and nothing is made of it twice. A mask is laid out as the input is, and
+    filled in the order of its memory, so that it can be drawn alone only where ``layouts`` knows how the input is laid out."""
     count = 0
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default):
-        if _argument(node, "train") is not True or not isinstance(_argument(node, "p"), float):
+        if argument(node, "train") is not True or not isinstance(argument(node, "p"), float):
             continue
         out = [part for part in node.users if part.target is operator.getitem and part.args[1] == 0]
-        x, p = node.args[0], _argument(node, "p")
+        x, p = node.args[0], argument(node, "p")
         value = x.meta["val"]
-        agrees, mask_agrees = _agrees(value, p)
-        if len(out) != 1 or not agrees:
+        strides = layouts.strides(x) if all(isinstance(size, int) for size in value.shape) else None
+        if strides is not None and not is_dense(value.shape, strides):
+            strides = None
+        if len(out) != 1 or not _agrees(value, p, strides):
             continue
-        out = out[0]
-        mask = next((part for part in node.users if part.target is operator.getitem and part.args[1] == 1), None)
-        with graph.inserting_after(node):
-            if mask is None:
-                mask = graph.call_function(operator.getitem, (node, 1))
-                mask.meta = {k: v for k, v in node.meta.items() if k != "tensor_meta"}
-                mask.meta["val"] = node.meta["val"][1]
-        last = mask if _before(node, out, mask) else out
-        with graph.inserting_after(last):
-            new = graph.call_function(masked_scale, (x, mask, _scale(p)))
-        new.meta = dict(out.meta)
-        out.replace_all_uses_with(new)
-        graph.erase_node(out)
-        if mask_agrees and all(isinstance(size, int) for size in value.shape):
+        mask = _split_one(graph, node, out[0], p)
+        if strides is not None and value.device.type == "cpu":
             with graph.inserting_before(node):
-                drawn = graph.call_function(dropout_mask, (list(value.shape), p))
+                drawn = graph.call_function(dropout_mask, (list(value.shape), strides, p))
             drawn.meta = dict(mask.meta)
             mask.replace_all_uses_with(drawn)
             graph.erase_node(mask)
             graph.erase_node(node)
         count += 1
     return count
+
+
+def _split_one(graph, node, out, p):
+    """Has the output computed from the mask. Returns the mask."""
+    mask = next((part for part in node.users if part.target is operator.getitem and part.args[1] == 1), None)
+    with graph.inserting_after(node):
+        if mask is None:
+            mask = graph.call_function(operator.getitem, (node, 1))
+            mask.meta = {k: v for k, v in node.meta.items() if k != "tensor_meta"}
+            mask.meta["val"] = node.meta["val"][1]
+    last = mask if _before(node, out, mask) else out
+    with graph.inserting_after(last):
+        new = graph.call_function(masked_scale, (node.args[0], mask, _scale(p)))
+    new.meta = dict(out.meta)
+    out.replace_all_uses_with(new)
+    graph.erase_node(out)
+    return mask
 
 
 def _before(node, one, other):
@@ -80,20 +89,23 @@ def _scale(p):
     return 0.0 if p == 1.0 else 1.0 / (1.0 - p)
 
 
-def _agrees(value, p):
-    """Whether the parts agree with the whole on this device for such an input, and whether a mask drawn alone does; tried
-    once for each kind."""
-    if value.device.type not in ("cpu", "cuda") or not value.is_contiguous():
-        return False, False
-    key = value.device.type, value.dtype, p
+def _agrees(value, p, strides):
+    """Whether the parts agree with the whole on this device for an input of this type and order of dimensions, and, on the CPU, a
+    mask drawn alone with the mask; tried once for each kind. Without ``strides``, which are unknown then, only on the CPU, where
+    the parts are the whole's own steps."""
+    if value.device.type not in ("cpu", "cuda") or (strides is None and value.device.type != "cpu"):
+        return False
+    order = () if strides is None else tuple(sorted(range(len(strides)), key=lambda i: (-strides[i], i)))
+    key = value.device.type, value.dtype, p, order
     if key not in _checked:
         with _private.no_modes():
-            x = torch.randn(4096, device=value.device, dtype=value.dtype)
+            sizes = [7 + i for i in order] or [4096]
+            x = torch.randn(sizes, device=value.device).to(value.dtype).permute([order.index(i) for i in range(len(order))] or [0])
             state = torch.get_rng_state()
             out, mask = torch.ops.aten.native_dropout.default(x, p, True)
             after = torch.get_rng_state()
             torch.set_rng_state(state)
-            alone = value.device.type == "cpu" and torch.equal(dropout_mask(x.shape, p), mask) and torch.equal(
+            alone = value.device.type != "cpu" or torch.equal(dropout_mask(x.shape, x.stride(), p), mask) and torch.equal(
                 torch.get_rng_state(), after)
-            _checked[key] = torch.equal(masked_scale(x, mask, _scale(p)), out), alone
+            _checked[key] = alone and torch.equal(masked_scale(x, mask, _scale(p)), out)
     return _checked[key]

@@ -14,16 +14,12 @@ from torch.utils import _pytree as pytree
 
 import cairn
 
-from . import _private, _random
+from . import _operators, _policies, _private, _random
+from ._layouts import Layouts
+from ._nondeterministic import repeats_bitwise
 from ._updates import Update, is_kept_as_gradient
 
-_ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
 _WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # return what they are given
-_DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
-_DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # the same each time
-_PURE = ("aten", "prims")  # namespaces whose schemas and tags say what an operator does
-_IN_ORDER = ("_c10d_functional", "c10d_functional", "c10d", "_dtensor", "profiler", "symm_mem")  # namespaces
-_OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")  # not that of the device's generator
 
 
 @dataclasses.dataclass(eq=False)
@@ -51,7 +47,7 @@ class Operation:
     outputs: list = dataclasses.field(default_factory=list)  # Storage
     pinned: bool = False
     backward: bool = False
-    effect: bool = False  # it does something beside its outputs
+    effect: bool = False  # it draws or acts, or may: one run, in its place
     statistics: Optional["Operation"] = None  # of a batch norm: stands for its last outputs, which live longer
     state: Optional["Operation"] = None  # of a random one that may run again: saves the state that its generator has at first
     update: Optional[Update] = None  # what runs instead of a node: an optimizer's update of one parameter
@@ -80,13 +76,28 @@ class Trace:
         self.gradients = {}  # Storage -> bytes, of gradients that the caller will own
         self.readers = {}  # Operation that updates a parameter -> those that read the parameter
         self.updated = {}  # position among the outputs of a gradient that is not returned -> Operation that updates by it
-        self.device = "cpu"  # the device that holds most bytes
+        self.device = "cpu"  # the device that holds most bytes, whose budget it is
+        self.elsewhere = {}  # other device -> bytes there, which do not count
         self.sizes = []  # of its storages, as the tracer has them: symbolic where sizes are
         self.estimated = []  # operations of which cost or scratch is not measured
+        self.layouts = Layouts()  # those that kernels give; unknown before they are measured
         self.shared_name = None  # among ranks; None: there is one process
 
     def is_view(self, node):
         return node in self.roots
+
+    def read_again(self, steps):
+        """(names of the inputs, whether there are results of the forward pass) that operations of the forward pass read when that
+        has ended, and the caller may have written."""
+        if self.border is None:
+            return [], False
+        late = {self.operations[step] for step in steps[steps.index(self.border.index):]}
+        read = {leaf for op in late if op.index < self.border.index and op.node is not None
+                for argument in op.node.all_input_nodes for leaf in pytree.tree_leaves(self.structure.get(argument))
+                if isinstance(leaf, Storage)}
+        inputs = {storage for storage in read if storage.producer is None}
+        return [node.name for node, value in self.structure.items() if node.op == "placeholder"
+                and inputs.intersection(pytree.tree_leaves(value))], any(storage.keep for storage in read - inputs)
 
     def order(self):
         """Of the graph, with each parameter updated as soon as that may be."""
@@ -139,19 +150,22 @@ class Trace:
         return builder.build()
 
 
-def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accumulate=False, replay=False, updates=None):
+def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accumulate=False, replay=False, updates=None,
+                shared=()):
     """Reads an FX graph of aten operations whose nodes carry fake values in ``meta["val"]``.
 
     ``forward_outputs``: how many of its outputs are the forward pass's; then it is a joint graph of forward and backward,
     with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns; ``accumulate``: it
     has gradients already, and adds the new ones to them. ``replay``: random operations may run again, from a saved state
-    of their generator. ``updates``: placeholder -> Update, of those that are updated once their gradient is there.
+    of their generator. ``updates``: placeholder -> Update, of those that are updated once their gradient is there. ``shared``: placeholders whose
+    memory others may write when the forward pass has ended.
     """
-    return _Reader(graph, name, forward_outputs, set(parameters), accumulate, replay, updates or {}).read()
+    return _Reader(graph, name, forward_outputs, set(parameters), accumulate, replay, updates or {},
+                   shared).read()
 
 
 class _Reader:
-    def __init__(self, graph, name, forward_outputs, parameters, accumulate, replay, updates):
+    def __init__(self, graph, name, forward_outputs, parameters, accumulate, replay, updates, shared):
         self.graph = graph
         self.updates = updates
         self.accumulate = accumulate
@@ -160,17 +174,18 @@ class _Reader:
         self.forward_outputs = forward_outputs
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage
-        self.last_random = None
-        self.last_ordered = None
+        self.kinds = {}  # resident Storage -> what it is
+        self.last_placed = None  # of the operations that draw or act, whose order stays
         self.bytes_on = {}
         output = next(iter(reversed(graph.nodes)))
         self.outputs = pytree.arg_tree_leaves(*output.args)
         self.descriptions = _private.output_descriptions(graph)
-        self.live = _needed(graph)
+        self.live = _operators.needed(graph)
         self.tangents = [n for n in graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
         self.forward_leaves = self.outputs[:forward_outputs] if forward_outputs is not None else []
-        self.mutated = self._mutated_inputs()
-        self.read_before_writes = []  # operations that read what is written when the forward pass has ended
+        self.mutated = set(_private.mutated_inputs(graph))  # and their storages, as they are read
+        self.shared = set(shared)  # and the storages of these inputs
+        self.read_before_writes = []  # operations that read what is, or may be, written when the forward pass has ended
 
     def read(self):
         trace = self.trace
@@ -182,15 +197,35 @@ class _Reader:
                 self._add_input(node)
             elif node.op == "call_function" and node in self.live:
                 self._add_call(node)
-        if self.bytes_on:
-            trace.device = max(self.bytes_on, key=self.bytes_on.get)
+        self._choose_device()
         updated = self._updated_outputs()
         self._keep_outputs(updated)
         self._order_writes()
         if trace.border is not None:
             self._order_effects_about_border()
+            self._order_recomputed()
             self._add_updates(updated)
         return trace
+
+    def _choose_device(self):
+        """The device whose budget it is; storages on others count as nothing."""
+        trace = self.trace
+        devices = sorted(self.bytes_on)
+        others = [device for device in devices if device not in ("cpu", "meta")]
+        if len(others) > 1:
+            raise NotImplementedError(f"a graph has tensors on {' and '.join(others)}, and a budget is of one")
+        if not devices:
+            return
+        trace.device = max(devices, key=self.bytes_on.get).split(":")[0]
+        trace.elsewhere = {d: size for d, size in self.bytes_on.items() if size and d.split(":")[0] != trace.device}
+        trace.resident = {}
+        for storage, kind in self.kinds.items():
+            if storage.device == trace.device:
+                trace.resident[kind] = trace.resident.get(kind, 0) + storage.size
+        for op in trace.operations:
+            for storage in op.outputs:
+                if storage.device != trace.device:
+                    storage.size = storage.allocated = 0
 
     # --- Inputs
 
@@ -206,13 +241,13 @@ class _Reader:
             key = _address(leaf)
             if key not in self.of_input:
                 self.of_input[key] = storage = self._storage(leaf)
-                kind = "parameter" if node in self.parameters else "input"
-                self.trace.resident[kind] = self.trace.resident.get(kind, 0) + storage.size
+                self.kinds[storage] = "parameter" if node in self.parameters else "input"
             return self.of_input[key]
 
         self.trace.structure[node] = pytree.tree_map(resident, value)
-        if node in self.mutated:
-            self.mutated.update(s for s in pytree.tree_leaves(self.trace.structure[node]) if s is not None)
+        for marked in (self.mutated, self.shared):
+            if node in marked:
+                marked.update(s for s in pytree.tree_leaves(self.trace.structure[node]) if s is not None)
 
     def _storage(self, tensor):
         self.trace.sizes.append(tensor.untyped_storage().nbytes())
@@ -220,7 +255,7 @@ class _Reader:
         device = tensor.device.type
         if device == "cuda":  # its allocator hands out multiples
             size = -(-size // 512) * 512
-        self.bytes_on[device] = self.bytes_on.get(device, 0) + size
+        self.bytes_on[str(tensor.device)] = self.bytes_on.get(str(tensor.device), 0) + size
         return Storage(size, device=device, allocated=size)
 
     # --- The border
@@ -283,11 +318,11 @@ class _Reader:
         for argument in node.all_input_nodes:
             for leaf, storage in _pairs(argument.meta.get("val"), trace.structure.get(argument)):
                 known.setdefault(_address(leaf), storage)
-        aliases = _may_alias(node.target)
-        effect = _has_effect(node)
-        random = is_random(node)
+        aliases = _operators.may_alias(node.target)
+        effect = _operators.acts(node)
+        random = _operators.is_random(node)
         if aliases and not effect:  # a view, also where the tracer gave it a storage of its own
-            base = _viewed(node)
+            base = _operators.viewed(node)
             storages = [s for s in pytree.tree_leaves(trace.structure.get(base)) if isinstance(s, Storage)]
             if len(storages) == 1:
                 for leaf in tensors:
@@ -302,7 +337,7 @@ class _Reader:
                 roots.update(trace.roots.get(argument, {}))
             self._add_view(node, roots)
             return
-        statistics = self._running_statistics(node) if may_run_again(node, self.live) else None
+        statistics = self._running_statistics(node) if _operators.may_run_again(node, self.live) else None
         state = self._saved_state(node, tensors) if random and self.replay else None
         op = self._operation(node)
         if statistics is not None:
@@ -315,7 +350,7 @@ class _Reader:
         op.effect = effect or (random and state is None)
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
-        waits = _schema_name(node.target) in _WAITS
+        waits = _operators.schema_name(node.target) in _WAITS
         if waits:  # the tracer makes new tensors
             known.update((_address(leaf), storage) for leaf, storage in _pairs(
                 value, torch.fx.map_arg(node.args[0], trace.structure.get)))
@@ -339,19 +374,18 @@ class _Reader:
         if waits:  # until then a collective may read what it was given
             for storage in list(op.reads):
                 op.reads.update(storage.producer.reads)
-        op.pinned = op.effect or not tensors or not is_pure(node.target)
+        op.pinned = op.effect or not tensors or not repeats_bitwise(node) or _policies.must_save(node)
         if any(self._is_mutated(a) for a in node.all_input_nodes):
             # When the forward pass has ended it would read what is written then.
             op.pinned = op.pinned or statistics is None
             self.read_before_writes.append(op)
-        if random:
-            if self.last_random is not None:
-                (state or op).after[self.last_random] = None
-            self.last_random = op
-        if effect:
-            if self.last_ordered is not None:
-                op.after[self.last_ordered] = None
-            self.last_ordered = op
+        if self.tangents and trace.border is None and any(self._stands_in(a, self.shared) for a in node.all_input_nodes):
+            op.pinned = True
+            self.read_before_writes.append(op)
+        if random or effect:
+            if self.last_placed is not None:
+                (state or op).after[self.last_placed] = None
+            self.last_placed = op
 
     def _operation(self, node, label=""):
         op = Operation(len(self.trace.operations), node, label)
@@ -369,7 +403,7 @@ class _Reader:
 
     def _saved_state(self, node, tensors):
         """Saves the state of a random operation's generator, unless it must run once or makes no more than such a state."""
-        device = generator_device(node)
+        device = _operators.generator_device(node)
         size = _random.state_bytes(device) if device is not None else 0
         made = {_address(t): _private.hint(t.untyped_storage().nbytes()) for t in tensors}
         if device is None or sum(made.values()) <= size:
@@ -410,23 +444,12 @@ class _Reader:
 
     # --- Outputs
 
-    def _is_mutated(self, node):
-        return node in self.mutated or any(isinstance(leaf, Storage) and leaf in self.mutated
-                                           for leaf in pytree.tree_leaves(self.trace.structure.get(node)))
+    def _stands_in(self, node, marked):
+        return node in marked or any(isinstance(leaf, Storage) and leaf in marked
+                                     for leaf in pytree.tree_leaves(self.trace.structure.get(node)))
 
-    def _mutated_inputs(self):
-        """Placeholders that are written; their storages come to them as they are read."""
-        by_description = {}
-        for node in self.graph.nodes:
-            if node.op == "placeholder" and node.meta.get("desc") is not None:
-                by_description[node.meta["desc"]] = node
-        mutated = set()
-        for description in self.descriptions:
-            if _private.is_mutation(description):
-                node = by_description.get(description.mutated_input)
-                if node is not None:
-                    mutated.add(node)
-        return mutated
+    def _is_mutated(self, node):
+        return self._stands_in(node, self.mutated)
 
     def _updated_outputs(self):
         """Position among the outputs -> placeholder of the parameter whose gradient it is, of the gradients that are nothing
@@ -524,7 +547,7 @@ class _Reader:
         written = {}
         for op in trace.operations:
             if op.node is not None and isinstance(op.node.target, torch._ops.OpOverload):
-                for argument in _written_arguments(op.node):
+                for argument in _operators.written_arguments(op.node):
                     for storage in pytree.tree_leaves(trace.structure.get(argument)):
                         if isinstance(storage, Storage):
                             written[storage] = None
@@ -545,6 +568,19 @@ class _Reader:
         return any(storage is leaf for a in op.node.all_input_nodes
                    for leaf in pytree.tree_leaves(self.trace.structure.get(a)))
 
+    def _order_recomputed(self):
+        """What must be computed again in the backward pass is, and no run of the forward pass is held for it: not even to run
+        again from it what reads it there."""
+        for op in self.trace.operations:
+            run = _policies.run_of(op.node) if op.node is not None else None
+            if run is _policies.LATE and op.index > self.trace.border.index:
+                op.after[self.trace.border] = None
+            elif run is None and any(s.producer.node is not None and _policies.run_of(s.producer.node) is _policies.EARLY
+                                     for s in op.reads):
+                op.pinned = True
+                if op.index < self.trace.border.index:
+                    self.trace.border.after[op] = None
+
     def _order_effects_about_border(self):
         border = self.trace.border
         for op in self.trace.operations:
@@ -559,142 +595,7 @@ class _Reader:
                 border.after[op] = None
 
 
-# --- What an operation is
-
-def is_pure(target):
-    """Whether it may run again, as far as its kind goes. Operators of others may draw random numbers or write somewhere
-    without saying so."""
-    if isinstance(target, torch._ops.OpOverload):
-        return target.namespace in _PURE
-    return getattr(target, "runs_again", False)
-
-
-def operation_name(node):
-    return str(node.target) if isinstance(node.target, torch._ops.OpOverload) else getattr(
-        node.target, "__name__", str(node.target))
-
-
-def is_random(node):
-    """Whether it draws from a generator, so that its first run has its place among those that do."""
-    target = node.target
-    if not isinstance(target, torch._ops.OpOverload):
-        return getattr(target, "draws", False)
-    if _schema_name(target) in _DRAW_SEEDS:
-        return True
-    if torch.Tag.nondeterministic_seeded not in target.tags or _schema_name(target) in _DRAW_FROM_SEEDS:
-        return False
-    dropout = _argument(node, "dropout_p")
-    if dropout is None and "dropout_p" in _argument_names(target):
-        dropout = 0.0
-    if dropout is not None and isinstance(dropout, (int, float)) and dropout == 0:
-        return False
-    if target is torch.ops.aten.native_dropout.default and _argument(node, "train") is False:
-        return False
-    return True
-
-
-def generator_device(node):
-    """The device from whose generator a random operation draws all that it draws, and does nothing else; None: that is not
-    known, and it must run once."""
-    target = node.target
-    if not is_pure(target) or _has_effect(node) or _may_alias(target) or _schema_name(target) in (*_OWN_STATE, *_DRAW_SEEDS):
-        return None
-    if isinstance(target, torch._ops.OpOverload) and _argument(node, "generator") is not None:
-        return None
-    devices = {t.device for t in pytree.tree_leaves(node.meta.get("val")) if isinstance(t, torch.Tensor)}
-    devices = {d for d in devices if d.type != "cpu"} or devices
-    device = devices.pop() if len(devices) == 1 else None
-    return device if device is not None and device.type in ("cpu", "cuda") else None
-
-
-def may_run_again(node, live):
-    """Whether it may, although it reads buffers that are written after the forward pass: a batch norm whose new running
-    statistics nobody among ``live`` reads but the buffers."""
-    return is_batch_norm(node) and not any(
-        part.args[1] > 2 and any(user.op != "output" and user in live for user in part.users)
-        for part in node.users if part.target is operator.getitem)
-
-
-def simplify(graph):
-    """Drops arguments that an operation does not look at: the derivative of a training step of batch norm is given the
-    running statistics, which would otherwise be kept for it."""
-    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_batch_norm_backward.default):
-        if _argument(node, "train") is True and not node.kwargs:
-            node.args = (*node.args[:3], None, None, *node.args[5:])
-
-
-def is_batch_norm(node):
-    """Whether it is a training step of batch norm, whose output does not depend on the running statistics."""
-    return node.target is torch.ops.aten._native_batch_norm_legit_functional.default and bool(_argument(node, "training"))
-
-
-def _argument_names(target):
-    return [a.name for a in target._schema.arguments]
-
-
-def _argument(node, name):
-    names = _argument_names(node.target)
-    if name in node.kwargs:
-        return node.kwargs[name]
-    if name in names and names.index(name) < len(node.args):
-        return node.args[names.index(name)]
-    return None
-
-
-def _schema_name(target):
-    return target._schema.name if isinstance(target, torch._ops.OpOverload) else None
-
-
-def _may_alias(target):
-    if not isinstance(target, torch._ops.OpOverload):
-        return False
-    if target._schema.name in _ALIASES:
-        return True
-    return any(r.alias_info is not None for r in target._schema.returns)
-
-
-def _viewed(node):
-    """The argument that the results of a view share their storage with, as its schema says; None where it does not."""
-    results = {name for r in node.target._schema.returns if r.alias_info is not None for name in r.alias_info.before_set}
-    for position, argument in enumerate(node.target._schema.arguments):
-        if argument.alias_info is not None and results & set(argument.alias_info.before_set):
-            value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
-            return value if isinstance(value, torch.fx.Node) else None
-    return None
-
-
-def _has_effect(node):
-    target = node.target
-    if isinstance(target, torch._ops.OpOverload):
-        if target._schema.is_mutable or target.namespace in _IN_ORDER:
-            return True
-        return target.namespace == "aten" and target._schema.name.startswith(("aten::_assert", "aten::sym_constrain",
-                                                                              "aten::_local_scalar_dense"))
-    if isinstance(target, torch._ops.HigherOrderOperator):
-        return True
-    return False
-
-
-def _written_arguments(node):
-    schema = node.target._schema
-    for position, argument in enumerate(schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = node.kwargs.get(argument.name, node.args[position] if position < len(node.args) else None)
-            for leaf in pytree.tree_leaves(value):
-                if isinstance(leaf, torch.fx.Node):
-                    yield leaf
-
-
-def _needed(graph):
-    """The nodes that outputs or effects depend on."""
-    needed = set()
-    for node in reversed(graph.nodes):
-        if node.op == "output" or node in needed or (
-                node.op == "call_function" and (_has_effect(node) or is_random(node))):
-            needed.add(node)
-            needed.update(node.all_input_nodes)
-    return needed
-
+# --- Storages of values
 
 def _address(tensor):
     return tensor.untyped_storage()._cdata

@@ -10,6 +10,9 @@ import torch
 from . import _private
 
 
+_UNSPLIT = 2**20  # of CUDA's caching allocator: of blocks above it a rest up to it is not split off
+
+
 class MemoryTrace:
     """Records every allocation on one kind of device while it is entered. Profilers do not nest: see ``available``.
 
@@ -28,12 +31,18 @@ class MemoryTrace:
     def __enter__(self):
         activities = [torch.profiler.ProfilerActivity.CPU]
         self._profiler = torch.profiler.profile(activities=activities, profile_memory=True)
+        if self.device == "cuda":
+            _private.make_workspaces()
         with _private.quiet_profiler():
             self._profiler.__enter__()
+        _private.quiet_allocator.__enter__()
         return self
 
     def __exit__(self, *error):
-        self._profiler.__exit__(*error)
+        try:
+            self._profiler.__exit__(*error)
+        finally:
+            _private.quiet_allocator.__exit__()
         if error[0] is None:
             for time, size, address, device, name in _private.allocations(self._profiler):
                 if size == 0:
@@ -69,6 +78,17 @@ class MemoryTrace:
         return max(self.live(), default=0) if self.sizes else 0
 
     @property
+    def unsplit(self):
+        """The most bytes that the allocator may have left in blocks at a time, although nobody asked for them."""
+        if self.device != "cuda" or _private.splits_all_blocks():
+            return 0
+        most = now = 0
+        for size in self.sizes:
+            now += (size > 0) - (size < 0) if abs(size) > _UNSPLIT else 0
+            most = max(most, now)
+        return most * _UNSPLIT
+
+    @property
     def end(self):
         return sum(self.sizes)
 
@@ -80,6 +100,12 @@ class MemoryTrace:
         peak = max(range(len(live)), key=live.__getitem__)
         begin = bisect.bisect_right(self.blocks, (self.times[peak], "\x7f")) - 1
         return max(live[peak], 0), self.blocks[begin][1] if begin >= 0 else ""
+
+
+def is_unsplit(size, wanted, device):
+    """Whether a block of ``size`` bytes is what the allocator of a GPU gives for ``wanted``: above 1 MiB it leaves up to 1 MiB
+    in the block."""
+    return device == "cuda" and _UNSPLIT < wanted < size <= wanted + _UNSPLIT
 
 
 def measure_peak(function, device="cpu"):

@@ -8,8 +8,9 @@ import torch
 
 import cairn
 
-from . import _costs, _dropout, _private, _random, _report, _rewrite, _solve
-from ._graph import is_random, simplify, trace_graph
+from . import _costs, _dropout, _inputs, _policies, _private, _random, _report, _rewrite, _solve
+from ._graph import trace_graph
+from ._operators import is_random, simplify
 from ._updates import Updates
 
 
@@ -22,6 +23,7 @@ class Options:
     approximate: bool = False  # another compiler comes after
     accumulate: bool = False  # gradients of parameters count, beside those that are there
     replay: bool = False  # random operations may run again
+    stable: bool = False  # nobody writes inputs behind torch's back
     updates: Optional[Updates] = None  # of the optimizers that are in the plan
 
 
@@ -55,10 +57,10 @@ def prepare_within(graph, options, *, largest=0, **reading):
     goal = _solve.budget_bytes(options.budget, max(baseline.peak, largest))
     # Inductor knows no operations but torch's.
     if (goal is None or goal < baseline.peak) and not options.approximate:
-        split = _dropout.split(graph)
+        split = _dropout.split(graph, trace.layouts)
         replay = options.replay and any(is_random(node) for node in graph.nodes)
         if replay:
-            _random.free_of_inputs(graph)
+            _random.free_of_inputs(graph, trace.layouts)
         if split or replay:
             trace, built, more = prepare(graph, options, replay=replay, **reading)
             seconds = {part: seconds[part] + more[part] for part in more}
@@ -74,8 +76,8 @@ def schedule(trace, graph, options, seconds, goal, baseline):
     seconds["solve"] = solved.seconds
     step, _, items, at_border = _report.live_at_peak(trace, solved.steps)
     report = _report.GraphReport(
-        name=trace.name, device=trace.device, operations=len(trace.operations), budget=solved.budget,
-        baseline=solved.baseline_peak, promised=solved.peak, lower_bound=solved.lower_bound,
+        name=trace.name, device=trace.device, elsewhere=trace.elsewhere, operations=len(trace.operations),
+        budget=solved.budget, baseline=solved.baseline_peak, promised=solved.peak, lower_bound=solved.lower_bound,
         cost_increase=solved.cost_increase, resident=dict(trace.resident),
         recomputed=_report.recomputed_items(trace, solved.steps),
         at_peak=[_report.item_of(s.producer, size=n) for s, n in items],
@@ -91,13 +93,17 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(static_indices or ())
     parameters = [n for i, n in enumerate(primals) if i in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
+    given = [_private.input_position(n.meta.get("desc")) for n in primals]
+    given = [inputs[i] if i is not None and i < len(inputs) else None for i in given]
     updates = {}
     if options.updates is not None:
-        given = [_private.input_position(n.meta.get("desc")) for n in primals]
-        known = options.updates.of_inputs([inputs[i] if i is not None and i < len(inputs) else None for i in given])
-        updates = {primals[i]: update for i, update in known.items()}
-    trace, graph, seconds, goal, baseline = prepare_within(joint.graph, options, name=name, forward_outputs=num_fwd_outputs,
-                                                           parameters=parameters, largest=largest, updates=updates)
+        updates = {primals[i]: update for i, update in options.updates.of_inputs(given).items()}
+    of_module, unseen = set(parameters), set(_inputs.shared(given))
+    shared = [] if options.stable else [n for i, n in enumerate(primals) if n not in of_module and i in unseen]
+    _policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
+    trace, graph, seconds, goal, baseline = prepare_within(
+        joint.graph, options, name=name, forward_outputs=num_fwd_outputs, parameters=parameters, largest=largest, updates=updates,
+        shared=shared)
     for update in updates.values():
         update.let_go()
     solved, report = schedule(trace, graph, options, seconds, goal, baseline)
@@ -106,4 +112,9 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
                                                static_indices=static_indices,
                                                update_function=options.updates.function() if trace.updated else None)
     seconds["rewrite"] = time.monotonic() - begin
+    report.shared_inputs = [n.name for n in shared]
+    if not options.stable:
+        names = {n.name for n in parameters}
+        read_again, report.results_read_again = trace.read_again(solved.steps)
+        report.read_again = [name for name in read_again if name not in names]
     return forward, backward, trace, solved, report

@@ -4,11 +4,14 @@
 """
 
 import contextlib
+import ctypes
 import functools
 import inspect
+import logging
 import os
 import pathlib
 import threading
+import weakref
 
 import torch
 from torch._dynamo import trace_rules
@@ -19,7 +22,7 @@ from torch._functorch._aot_autograd.descriptors import GradAOTOutput, InputMutat
 from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.optim import optimizer
 from torch.utils._ordered_set import OrderedSet
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
 RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)  # by which torch.compile talks to itself
 _FORWARD, _BACKWARD = "is_forward", "is_backward"
@@ -73,6 +76,47 @@ def _python_files():
     return frozenset(file.as_posix() for file in files)
 
 
+def suppresses_errors():
+    """Whether whoever uses torch.compile asked for errors in it to be told, and the function to run as it is."""
+    return bool(torch._dynamo.config.suppress_errors)
+
+
+def shows_frames():
+    """Whether errors are to have the frames of torch.compile."""
+    return bool(torch._dynamo.config.verbose)
+
+
+class _LimitFilter(logging.Filter):
+    """Sees what torch.compile logs when it gives up a function."""
+
+    def __init__(self):
+        super().__init__()
+        self.listeners = weakref.WeakSet()
+
+    def filter(self, record):
+        if str(record.msg).startswith("torch._dynamo hit config.") and len(record.args) > 2:
+            limit, value, function = record.args[:3]
+            for listener in list(self.listeners):
+                listener.gave_up(compiled_frame(), limit, value, function)
+        return True
+
+
+_limits = _LimitFilter()
+
+
+def tell_of_limits(listener):
+    """Calls ``listener.gave_up(frame, limit, value, function)`` when torch.compile has made so many variants of a function
+    that it runs others as they are: the limit's name in torch._dynamo.config and its value, and the function as text."""
+    logging.getLogger("torch._dynamo.convert_frame").addFilter(_limits)
+    _limits.listeners.add(listener)
+
+
+def compiled_frame():
+    """A number of the function that torch.compile compiles now, the same for all its variants until torch._dynamo.reset()."""
+    compile_id = torch._guards.CompileContext.current_compile_id()
+    return None if compile_id is None else compile_id.frame_id
+
+
 def largest_differentiated(module):
     """Elements of the largest result, of a module that torch.compile captured, that AOTAutograd will make a backward pass
     for; 0: there is none."""
@@ -83,14 +127,49 @@ def largest_differentiated(module):
 
 
 def bound_sizes(module):
-    """Symbolic sizes of the inputs of a module that torch.compile captured are guarded: larger ones compile it anew."""
-    for node in module.graph.nodes:
-        if node.op == "placeholder":
-            value = node.meta.get("example_value")
-            sizes = value.shape if isinstance(value, torch.Tensor) else [value]
-            for size in sizes:
-                if isinstance(size, torch.SymInt) and not _from_data(size):
-                    bool(size <= hint(size))
+    """Symbolic sizes of the inputs of a module that torch.compile captured are guarded: larger ones compile it anew. Where
+    torch._dynamo.mark_dynamic forbids that, the size is planned as its max= (``hint``). Returns those that have no max=, so
+    that larger ones may come: (position of the input, its dimension or None for a number, size now)."""
+    unbounded = []
+    for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
+        value = node.meta.get("example_value")
+        for dimension, size in _symbolic_sizes(value):
+            marked = _marked_ranges(size.node.shape_env)
+            if not size.node.expr.free_symbols & marked.keys():
+                bool(size <= hint(size))
+            elif size.node.expr in marked:
+                largest = marked[size.node.expr].upper
+                if largest.is_Integer:
+                    _planned.setdefault(size.node.shape_env, {})[size.node.expr] = largest
+                else:
+                    unbounded.append((position, dimension, hint(size)))
+    return unbounded
+
+
+def _symbolic_sizes(value):
+    """(dimension, size) of a value that torch.compile captured; a tensor that consists of others has theirs, too."""
+    sizes = enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]
+    yield from ((dimension, size) for dimension, size in sizes if isinstance(size, torch.SymInt)
+                and not symbolic_shapes.is_nested_int(size) and not _from_data(size))
+    if is_traceable_wrapper_subclass(value):
+        for name in value.__tensor_flatten__()[0]:
+            yield from _symbolic_sizes(getattr(value, name))
+
+
+_planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}
+
+
+def _marked_ranges(shape_env):
+    """symbol -> range of each size that was marked with one, so that no guard may be narrower."""
+    ranges = {}
+    for tracked in shape_env.tracked_fakes or ():
+        constraints = getattr(tracked.symbolic_context, "constraint_sizes", ())
+        if isinstance(tracked.fake, torch.Tensor):
+            for size, constraint in zip(tracked.fake.shape, constraints):
+                if isinstance(size, torch.SymInt) and isinstance(constraint, symbolic_shapes.StrictMinMaxConstraint):
+                    if size.node.expr.is_symbol:
+                        ranges[size.node.expr] = constraint.vr
+    return ranges
 
 
 def pin_sizes(sizes, graph):
@@ -108,6 +187,8 @@ def pin_sizes(sizes, graph):
         now = {symbol: hint(known[symbol]) for symbol in expression.free_symbols}
         for symbol, size in now.items():
             if any(expression.subs({**now, symbol: less}) > expression.subs(now) for less in {2, size // 2} if less < size):
+                if symbol in _marked_ranges(known[symbol].node.shape_env):
+                    raise NotImplementedError("a size that was marked dynamic makes something larger when it is smaller")
                 bool(known[symbol] == size)
 
 
@@ -123,15 +204,26 @@ def is_sym(value):
 
 
 def hint(value, fallback=4096):
-    """The integer that a symbolic size had when the graph was traced; ``fallback`` where it depends on data."""
+    """The integer that a symbolic size had when the graph was traced, or its largest where it was marked with one;
+    ``fallback`` where it depends on data."""
     if isinstance(value, int):
         return value
     if not isinstance(value, torch.SymInt):
         return int(value)
+    environment = value.node.shape_env
+    planned = _planned.get(environment) if environment is not None else None
+    if planned:
+        expression = value.node.expr.xreplace({environment.replace(symbol): size for symbol, size in planned.items()})
+        return _hint_of(environment, expression, fallback)
     if hasattr(symbolic_shapes, "optimization_hint"):
         return int(symbolic_shapes.optimization_hint(value, fallback=fallback))
-    node = value.node
-    return int(node.shape_env.size_hint(node.expr, allow_none=True) or fallback) if node.shape_env else fallback
+    return _hint_of(environment, value.node.expr, fallback) if environment is not None else fallback
+
+
+def _hint_of(environment, expression, fallback):
+    if hasattr(environment, "optimization_hint"):
+        return int(environment.optimization_hint(expression, fallback=fallback))
+    return int(environment.size_hint(expression, allow_none=True) or fallback)
 
 
 def is_tangent(node):
@@ -159,11 +251,27 @@ def set_side(node, backward, only_there=False):
         node.meta["partitioner_tag"] = _BACKWARD if backward else _FORWARD
 
 
+def checkpoint_policy(node):
+    """The name of the policy that selective checkpointing has for a node, as "MUST_SAVE"; None where it has none."""
+    return getattr(node.meta.get("recompute"), "name", None)
+
+
+def outputs(graph):
+    """What a graph returns, in order: nodes and other values."""
+    return torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(graph.nodes))).args)
+
+
 def output_descriptions(graph):
     """What each output of a joint graph is, in order; None for one that is not described."""
     output = next(iter(reversed(graph.nodes)))
     count = len(torch.utils._pytree.arg_tree_leaves(*output.args))
     return list(output.meta.get("desc") or [None] * count)
+
+
+def mutated_inputs(graph):
+    """Placeholders of a joint graph that are written when the forward pass has ended."""
+    written = {d.mutated_input for d in output_descriptions(graph) if is_mutation(d)}
+    return [node for node in graph.find_nodes(op="placeholder") if node.meta.get("desc") in written]
 
 
 def is_gradient(description):
@@ -195,10 +303,17 @@ def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_no
                     static_lifetime_input_nodes=OrderedSet(static_nodes), **extra)
 
 
-def compile_with_inductor(module, inputs, partition, finish):
+def inductor_config(mode, options):
+    """The settings of Inductor, by name, that torch.compile's ``mode`` and ``options`` stand for. Those that there are not
+    raise RuntimeError."""
+    return dict(torch._TorchCompileInductorWrapper(mode, options, None).config)
+
+
+def compile_with_inductor(module, inputs, partition, finish, config=None):
     """The module compiled by Inductor, whose joint graphs ``partition(joint, inputs, num_fwd_outputs=..., ...)`` cuts.
 
-    ``finish(run, module, is_backward, is_inference)`` gets each compiled part, and returns what runs in its place.
+    ``finish(run, module, is_backward, is_inference)`` gets each compiled part, and returns what runs in its place. ``config``:
+    settings of Inductor.
     """
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
     from torch._inductor.custom_graph_pass import CustomPartitionerFn
@@ -216,7 +331,7 @@ def compile_with_inductor(module, inputs, partition, finish):
 
     with torch._functorch.config.patch(enable_autograd_cache=False):
         return compile_fx(module, inputs, inner_compile=compile_part,
-                          config_patches={"custom_partitioner_fn": Partitioner(), "fx_graph_cache": False})
+                          config_patches={**(config or {}), "custom_partitioner_fn": Partitioner(), "fx_graph_cache": False})
 
 
 # --- Execution
@@ -278,6 +393,22 @@ def called_boxed(function):
     return torch._dynamo.disable(function)
 
 
+def generator_states():
+    """Of the default generators: of the CPU, and of the GPUs that are in use."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states.update(enumerate(torch.cuda.get_rng_state_all()))
+    return states
+
+
+def set_generator_states(states):
+    for device, state in states.items():
+        if device == "cpu":
+            torch.set_rng_state(state)
+        else:
+            torch.cuda.set_rng_state(state, device)
+
+
 def fake_mode_of(values):
     """The mode under which these fake tensors were made; None: there is none among them."""
     for value in values:
@@ -299,15 +430,75 @@ def keeps_graph():
     return torch._C._autograd._get_current_graph_task_keep_graph()
 
 
+# --- Memory of inputs
+
+def is_plain(tensor):
+    """Whether it is a tensor with strides in a storage of its own, and not of a class that wraps others."""
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+
+
+def owns_its_memory(tensor):
+    """Whether torch allocated its storage for itself. One that numpy, a file or another process has, too, cannot be resized."""
+    storage = tensor.untyped_storage()
+    return storage.resizable() and not (tensor.device.type == "cpu" and storage.is_shared())
+
+
+def tensors_of_storage(tensor):
+    """How many tensors there are in its storage."""
+    storage = tensor.untyped_storage()
+    return torch._C._storage_Use_Count(storage._cdata) - 1  # the storage's own object in Python
+
+
+def holders(tensor):
+    """How many hold the tensor itself: its object in Python, its views, and other libraries by way of DLPack."""
+    return tensor._use_count()
+
+
+def copy_of_input(tensor):
+    """A copy with the same strides, in a storage of its own."""
+    size = sum(t * (n - 1) for n, t in zip(tensor.shape, tensor.stride())) + 1 if tensor.numel() else 0
+    storage = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
+    source = torch.as_strided(tensor.detach(), (size,), (1,), tensor.storage_offset())
+    storage.copy_(source)
+    return torch.as_strided(storage, tensor.shape, tensor.stride(), 0).requires_grad_(tensor.requires_grad)
+
+
 # --- Measuring
+
+_KERNEL_ENVIRONMENT = (
+    "CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "DISABLE_ADDMM_CUDA_LT", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "MKL_CBWR", "TORCH_CUDNN_V8_API_DISABLED",
+    "CUDNN_CONV_WSCAP_DBG")
+
+
+def _switch(owner, name):
+    """A setting, whether it is a value or a function that returns it; None where there is none, or where torch refuses to say,
+    as it does of an old one when a newer one that covers the same has been set."""
+    try:
+        value = getattr(owner, name, None)
+        return value() if callable(value) else value
+    except RuntimeError:
+        return None
+
 
 def kernel_settings():
     """What decides, beside the arguments of an operation, which kernel runs: versions, and switches that users may turn."""
-    switches = [torch.__version__, torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision(),
-                torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark,
-                torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32,
-                torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.mem_efficient_sdp_enabled(),
-                torch.backends.cuda.math_sdp_enabled(), torch.get_num_threads(), torch.backends.cpu.get_cpu_capability()]
+    backends = torch.backends
+    switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability()]
+    switches += [_switch(torch, name) for name in ("are_deterministic_algorithms_enabled", "get_float32_matmul_precision")]
+    switches += [_switch(backends.cuda, name) for name in (
+        "flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled",
+        "fp16_bf16_reduction_math_sdp_allowed", "preferred_linalg_library", "preferred_blas_library")]
+    switches += [_switch(backends.cuda.matmul, name) for name in (
+        "allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction",
+        "allow_fp16_accumulation")]
+    switches += [_switch(backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic", "allow_tf32")]
+    switches += [_switch(backends.mkldnn, name) for name in ("enabled", "deterministic")]
+    switches += [_switch(part, "fp32_precision") for backend in (backends, backends.cuda, backends.cudnn, backends.mkldnn)
+                 for part in (backend, *(getattr(backend, name, None) for name in ("matmul", "conv", "rnn")))]
+    switches += [os.environ.get(name) for name in _KERNEL_ENVIRONMENT]
+    if torch.cuda.is_available():
+        switches += [torch.version.cuda, backends.cudnn.version()]
     return " ".join(map(str, switches))
 
 
@@ -331,6 +522,57 @@ def quiet_profiler():
     finally:
         if given is None:
             del os.environ["KINETO_LOG_LEVEL"]
+
+
+class _QuietAllocator:
+    """Entered and left by any number of threads."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.entered = 0
+        self.level = None  # as it was
+
+    def __enter__(self):
+        with self.lock:
+            self.entered += 1
+            log = _log_level()
+            if self.entered == 1 and log is not None:
+                self.level, log.value = log.value, max(log.value, _LOG_ERRORS)
+
+    def __exit__(self, *error):
+        with self.lock:
+            self.entered -= 1
+            if self.entered == 0 and self.level is not None:
+                _log_level().value = self.level
+
+
+quiet_allocator = _QuietAllocator()  # within, no memory block that is freed and was there before is told to the terminal
+_LOG_ERRORS = 2  # the level of torch's log in C++ that leaves out warnings
+
+
+@functools.cache
+def _log_level():
+    """The level of torch's log in C++, a variable of its library; None where it has another log."""
+    for path in (pathlib.Path(torch.__file__).parent / "lib").glob("*c10.*"):
+        try:
+            return ctypes.c_int.in_dll(ctypes.CDLL(str(path)), "FLAGS_caffe2_log_level")
+        except (OSError, ValueError):
+            pass
+    return None
+
+
+def splits_all_blocks():
+    """Whether CUDA's caching allocator was told to give blocks that are no larger than was asked for, in multiples of 512."""
+    given = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or ""
+    return "expandable_segments:true" in given.lower().replace(" ", "")
+
+
+def make_workspaces():
+    """Has cuBLAS make, for this thread and stream, the workspaces that it keeps from then on: those of a product, and of one
+    with a bias. A backward pass runs on a thread of its own."""
+    with no_modes():
+        ones = torch.ones(16, 16, device="cuda")
+        torch.addmm(ones[0], ones, torch.mm(ones, ones))
 
 
 def allocations(profiler):

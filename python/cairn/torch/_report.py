@@ -4,7 +4,7 @@ import dataclasses
 import re
 from typing import Optional
 
-from ._graph import operation_name
+from ._operators import operator_name
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -51,12 +51,16 @@ class GraphReport:
     seconds: dict
     approximate: bool = False  # the peak: Inductor fuses and reorders
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
+    elsewhere: dict = dataclasses.field(default_factory=dict)  # other device -> bytes there, which are in no budget
     saved: int = 0  # bytes between forward and backward
     updated: int = 0  # parameters that are updated as soon as their gradients are there; those are in the budget
     measured: Optional[int] = None
     measured_before: bool = False  # by an earlier process, with the same schedule
     measured_forward: Optional[int] = None
     broken_by: str = ""  # the operation at which the promise was broken
+    shared_inputs: list = dataclasses.field(default_factory=list)  # of the graph, that share memory: read in the forward pass alone
+    read_again: list = dataclasses.field(default_factory=list)  # inputs that are read when the forward pass has ended
+    results_read_again: bool = False  # whether results of the forward pass are, by what runs again
 
     @property
     def kept(self):
@@ -74,8 +78,14 @@ class GraphReport:
             lines.append(f"  broken by   {self.broken_by}")
         resident = ", ".join(f"{kind}s {size_text(size)}" for kind, size in self.resident.items() if size)
         lines.append(f"  resident    {resident or 'nothing'}")
+        if self.elsewhere:
+            elsewhere = ", ".join(f"{size_text(size)} on {device}" for device, size in self.elsewhere.items())
+            lines.append(f"  elsewhere   {elsewhere}, which is not in the budget")
         if self.updated:
             lines.append(f"  updated     {self.updated} parameters, each as soon as its gradient is there, which is freed then")
+        if self.shared_inputs:
+            lines.append(f"  inputs      {len(self.shared_inputs)} share memory with something else: what reads them runs once "
+                         "(inputs='stable' lets it run again)")
         lines.append(f"  schedule    {self.source}, {self.seconds.get('solve', 0):.1f} s")
         if self.estimated:
             lines.append(f"  estimated   {len(self.estimated)} operations that could not be measured, scratch as nothing: "
@@ -141,7 +151,7 @@ def source_of(node):
 def item_of(op, times=1, size=None):
     if op.node is None:
         return Item(op.name, "", "", sum(s.size for s in op.outputs), times)
-    operation = operation_name(op.node)
+    operation = operator_name(op.node)
     return Item(op.name, operation, source_of(op.node), sum(s.size for s in op.outputs) if size is None else size, times)
 
 

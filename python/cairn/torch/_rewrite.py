@@ -7,7 +7,7 @@ import operator
 import torch
 
 from . import _private, _random
-from ._graph import generator_device, is_batch_norm
+from ._operators import generator_device, is_batch_norm
 
 
 class Rewriter:

@@ -2,13 +2,17 @@
 
 import dataclasses
 import datetime
+import fractions
 import hashlib
 import json
 import math
+import operator
+import re
 import time
 from typing import Optional
 
 import cairn
+from cairn import _cairn
 
 from . import _cache, _private
 from ._errors import InfeasibleError
@@ -60,28 +64,45 @@ class Solved:
 
 
 def budget_bytes(budget, baseline_peak):
-    """A budget as bytes; None for "min"."""
-    if isinstance(budget, bool) or not isinstance(budget, (int, str)):
+    """A budget as bytes; None for "min". Text is read as the command reads it; a share is of ``baseline_peak``, rounded up."""
+    if isinstance(budget, str):
+        text = budget.strip()
+        if text == "min":
+            return None
+        share = _SHARE.fullmatch(text)
+        if share is None:
+            try:
+                return _cairn.parse_bytes(text, "budget")
+            except cairn.InputError:
+                raise cairn.InputError(f"budget: {budget!r} is neither bytes as '8GiB' or '8 GB', a share of what the model "
+                                       "needs as '60%', nor 'min'") from None
+        share = fractions.Fraction(share[1])
+        if share > 100:
+            raise cairn.InputError(f"budget: {budget!r} is more than the model needs without one; a share is at most '100%'")
+        if share == 0:
+            raise cairn.InputError(f"budget: {budget!r} is not above 0")
+        return math.ceil(share * baseline_peak / 100)
+    size = _whole_bytes(budget)
+    if size is None:
         raise cairn.InputError(f"budget: bytes, or text as '8GiB', '60%' or 'min'; not {budget!r}")
-    if isinstance(budget, int):
-        if budget < 1:
-            raise cairn.InputError(f"budget: {budget} is not above 0")
-        return budget
-    text = budget.strip()
-    if text == "min":
+    if size < 1:
+        raise cairn.InputError(f"budget: {budget} is not above 0")
+    return size
+
+
+_SHARE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*%")
+
+
+def _whole_bytes(value):
+    """A number of bytes, as 2**30, 8e9 or one of numpy's; None: it is something else."""
+    if isinstance(value, bool):
         return None
-    number, unit = text.rstrip("%KMGTiBkb "), text
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    unit = text[len(number):].strip()
-    units = {"": 1, "B": 1, "%": 0, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20,
-             "GiB": 2**30, "TiB": 2**40}
-    if not math.isfinite(value) or value <= 0 or unit not in units:
-        raise cairn.InputError(f"budget: {budget!r} is neither bytes as '8GiB', a share of what the model needs as '60%', "
-                               "nor 'min'")
-    return math.ceil(value / 100 * baseline_peak) if unit == "%" else math.ceil(value * units[unit])
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list):

@@ -12,8 +12,8 @@ from ._backend import backend, remember
 from ._memory import MemoryTrace
 
 
-def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="keep", accumulate=False, calibrate=True,
-         measure=True, fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
+def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="keep", inputs="checked", accumulate=False,
+         calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
     """``train_step`` with forward, loss and backward planned as one graph, however it is written.
 
         def train_step(x, y):
@@ -42,7 +42,7 @@ def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="
     """
     if not callable(train_step):
         raise cairn.InputError(f"step: a function that does a training step, not {train_step!r}")
-    made = backend(budget, compiler=compiler, random=random, accumulate=accumulate, calibrate=calibrate, measure=measure,
+    made = backend(budget, compiler=compiler, random=random, inputs=inputs, accumulate=accumulate, calibrate=calibrate, measure=measure,
                    fallback=fallback, time_limit=time_limit, work_limit=work_limit, seed=seed, solver=solver)
     made.differentiated_only = True
     if optimizer is not None:

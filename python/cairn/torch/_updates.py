@@ -37,9 +37,6 @@ class Update:
         """Of the parameter, which may be replaced one day, and of its optimizer."""
         self._made_from = None
 
-    def results(self):
-        return []
-
     def run(self):
         """An update of a parameter like this one, whose gradient exists already: (function without arguments)."""
         parameter, owner = self._made_from

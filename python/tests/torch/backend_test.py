@@ -405,6 +405,17 @@ class BadInput(unittest.TestCase):
         with self.assertRaisesRegex(cairn.InputError, "not 3"):
             cairn.torch.step(3, "60%")
 
+    def test_budgets_are_read_as_the_command_reads_them(self):
+        for text, size in (("8G", 8 * 10**9), ("8g", 8 * 10**9), ("8gib", 8 * 2**30), ("8 GB", 8 * 10**9), (8e9, 8 * 10**9),
+                           ("1e3MiB", 1000 * 2**20), ("1.5 KiB", 1536), ("60%", 60), ("60 %", 60), ("0.5%", 1), ("100%", 100),
+                           ("min", None)):
+            with self.subTest(text):
+                self.assertEqual(cairn.torch._solve.budget_bytes(text, 100), size)
+
+    def test_a_share_above_all_of_it_is_refused(self):
+        with self.assertRaisesRegex(cairn.InputError, "^budget: '150%' is more than .* at most '100%'$"):
+            cairn.torch.backend("150%")
+
     def test_a_graph_that_cannot_be_scheduled_runs_and_says_so(self):
         model, inputs = harness.gpt()
         torch._dynamo.reset()

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 import torch
 from cairn.torch import _private
@@ -97,6 +98,57 @@ class FrontEnd(unittest.TestCase):
             compiled.append(len(sizes))
         self.assertEqual(compiled, [1, 1, 2, 2, 2])
 
+    def test_bound_sizes_leaves_marked_ones_alone(self):
+        found = []
+
+        def backend(module, _):
+            found.append(_private.bound_sizes(module))
+            example = module.graph.find_nodes(op="placeholder")[-1].meta["example_value"]
+            found.append(_private.hint(example.shape[0] * 2))
+            return module.forward
+
+        double = torch.compile(lambda x: x * 2, backend=backend)
+        torch._dynamo.reset()
+        for size in (8, 5, 9):
+            x = torch.ones(size)
+            torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
+            double(x)
+        self.assertEqual(found, [[], 128])
+
+    def test_tell_of_limits(self):
+        class Listener:
+            def gave_up(self, frame, limit, value, function):
+                seen.append((frame, limit, value, function.split()[0]))
+
+        frames, seen, listener = set(), [], Listener()
+
+        def backend(module, _):
+            frames.add(_private.compiled_frame())
+            return module.forward
+
+        self.assertIsNone(_private.compiled_frame())
+        torch._dynamo.reset()
+        _private.tell_of_limits(listener)
+        double = torch.compile(lambda x: x * 2, backend=backend, dynamic=False)
+        with torch._dynamo.config.patch(recompile_limit=2), self.assertLogs("torch._dynamo.convert_frame", "WARNING"):
+            for size in (1, 2, 3, 4):
+                double(torch.ones(size))
+        self.assertEqual(seen, [(frames.pop(), "recompile_limit", 2, "'<lambda>'")])
+        self.assertEqual(frames, set())
+
+    def test_settings_of_errors(self):
+        self.assertEqual((_private.suppresses_errors(), _private.shows_frames()), (False, False))
+        with torch._dynamo.config.patch(suppress_errors=True, verbose=True):
+            self.assertEqual((_private.suppresses_errors(), _private.shows_frames()), (True, True))
+
+    def test_inductor_config(self):
+        self.assertEqual(_private.inductor_config(None, None), {})
+        self.assertEqual(_private.inductor_config("default", {"max-fusion-size": 4}), {"max_fusion_size": 4})
+        self.assertTrue(_private.inductor_config("reduce-overhead", None)["triton.cudagraphs"])
+        for mode, options in (("fastest", None), (None, {"no_such": 1}), (None, {"max_fusion_size": "4"})):
+            with self.assertRaises(RuntimeError):
+                _private.inductor_config(mode, options)
+
     def test_pin_sizes(self):
         pinned = []
 
@@ -155,21 +207,39 @@ class Graphs(unittest.TestCase):
         self.assertEqual([_private.is_gradient(d) for d in descriptions], [False, True])
         self.assertFalse(any(_private.is_mutation(d) for d in descriptions))
 
+    def test_checkpoint_policy(self):
+        policies = []
+
+        def partition(joint, inputs, **options):
+            policies.extend(_private.checkpoint_policy(n) for n in joint.graph.nodes if n.op == "call_function")
+            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
+
+        torch._dynamo.reset()
+        backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition)
+        checkpoint = torch.utils.checkpoint.checkpoint
+        torch.compile(lambda x: checkpoint(torch.sin, x, use_reentrant=False).sum(), backend=backend)(
+            torch.ones(3, requires_grad=True)).backward()
+        self.assertEqual((policies[0], policies[-1]), ("PREFER_RECOMPUTE", None))
+
+    def test_outputs(self):
+        self.assertEqual([leaf.op for leaf in _private.outputs(self.graph)], ["call_function"] * 2)
+
     def test_mutations(self):
         class Count(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.register_buffer("n", torch.zeros(3))
+                self.register_buffer("n", torch.zeros(1))
                 self.w = torch.nn.Parameter(torch.ones(3))
 
             def forward(self):
                 self.n.add_(1)
                 return (self.w * 2).sum()
 
-        seen = []
+        seen, written = [], []
 
         def partition(joint, inputs, **options):
             seen.extend(_private.is_mutation(d) for d in _private.output_descriptions(joint.graph))
+            written.extend(node.meta["val"].shape for node in _private.mutated_inputs(joint.graph))
             return torch._functorch.partitioners.default_partition(joint, inputs, **options)
 
         torch._dynamo.reset()
@@ -177,6 +247,7 @@ class Graphs(unittest.TestCase):
                                         keep_inference_input_mutations=False)
         torch.compile(Count(), backend=backend)().backward()
         self.assertEqual(seen.count(True), 1)
+        self.assertEqual(written, [(1,)])
 
     def test_extract(self):
         saved = [n for n in self.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
@@ -218,6 +289,12 @@ class Execution(unittest.TestCase):
             self.assertFalse(torch.is_grad_enabled())
         self.assertNotIsInstance(real, torch._subclasses.FakeTensor)
         self.assertTrue(torch.equal(state, torch.random.get_rng_state()))
+
+    def test_generator_states(self):
+        states = _private.generator_states()
+        expected = torch.rand(3)
+        _private.set_generator_states(states)
+        self.assertTrue(torch.equal(torch.rand(3), expected))
 
     def test_fake_like(self):
         parameter = torch.nn.Parameter(torch.randn(4, 6).t())
@@ -325,11 +402,67 @@ class Measuring(unittest.TestCase):
                               env={k: v for k, v in os.environ.items() if k != "KINETO_LOG_LEVEL"})
         self.assertEqual((done.stdout, done.stderr), ("4000\n", ""))
 
+    def test_quiet_allocator(self):
+        program = ("import torch; from cairn.torch import _private; kept = [torch.ones(1000), torch.ones(1000)]\n"
+                   "with _private.quiet_allocator, _private.quiet_profiler():\n"
+                   "    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True):\n"
+                   "        torch.ones(1); kept.clear()\n"
+                   "print(_private.quiet_allocator.entered, _private._log_level().value)")
+        environment = {k: v for k, v in os.environ.items() if k not in ("KINETO_LOG_LEVEL", "TORCH_CPP_LOG_LEVEL")}
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                              env=environment)
+        self.assertEqual((done.stdout, done.stderr), ("0 1\n", ""))
+        loud = program.replace("with _private.quiet_allocator, ", "with ")
+        done = subprocess.run([sys.executable, "-c", loud], capture_output=True, text=True, env=environment)
+        self.assertIn("Memory block of unknown size", done.stderr)
+
     def test_kernel_settings(self):
         before = _private.kernel_settings()
-        with torch.backends.mkldnn.flags(enabled=False):
+        matmul = torch.backends.cuda.matmul
+        changes = [(torch.backends.mkldnn, "enabled", False), (torch.backends.cudnn, "deterministic", True),
+                   (matmul, "allow_fp16_reduced_precision_reduction", False),
+                   (matmul, "allow_bf16_reduced_precision_reduction", False), (matmul, "allow_fp16_accumulation", True)]
+        for owner, name, value in changes:
+            with self.subTest(name):
+                kept = getattr(owner, name)
+                setattr(owner, name, value)
+                try:
+                    self.assertNotEqual(_private.kernel_settings(), before)
+                finally:
+                    setattr(owner, name, kept)
+        cuda = torch.backends.cuda
+        for turn, now in ((cuda.enable_cudnn_sdp, cuda.cudnn_sdp_enabled()),
+                          (cuda.allow_fp16_bf16_reduction_math_sdp, cuda.fp16_bf16_reduction_math_sdp_allowed())):
+            turn(not now)
             self.assertNotEqual(_private.kernel_settings(), before)
+            turn(now)
+        for name in ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE"):
+            with unittest.mock.patch.dict(os.environ, {name: ":4096:8"}):
+                self.assertNotEqual(_private.kernel_settings(), before)
         self.assertEqual(_private.kernel_settings(), before)
+
+    def test_kernel_settings_where_old_and_new_ones_are_mixed(self):
+        """Torch refuses to say what an old switch is when a new one has been set."""
+        program = ("import torch; from cairn.torch import _private; before = _private.kernel_settings(); "
+                   "torch.backends.cuda.matmul.fp32_precision = 'tf32'; torch.backends.mkldnn.matmul.fp32_precision = 'bf16'; "
+                   "print(_private.kernel_settings() != before)")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual(done.stdout, "True\n", done.stderr)
+
+    def test_splits_all_blocks(self):
+        for name, text, expected in (("PYTORCH_ALLOC_CONF", "expandable_segments:True", True),
+                                     ("PYTORCH_ALLOC_CONF", "", False),
+                                     ("PYTORCH_CUDA_ALLOC_CONF", "backend:native, expandable_segments: True", True),
+                                     ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:False", False)):
+            with unittest.mock.patch.dict(os.environ, {name: text}):
+                self.assertEqual(_private.splits_all_blocks(), expected)
+
+    @unittest.skipUnless(torch.cuda.is_available(), "there is no GPU")
+    def test_make_workspaces(self):
+        _private.make_workspaces()
+        before = torch.cuda.memory_allocated()
+        _private.make_workspaces()
+        self.assertEqual(torch.cuda.memory_allocated(), before)
 
     def test_is_out_of_memory(self):
         with self.assertRaises(RuntimeError) as raised:

@@ -275,17 +275,22 @@ class Parts(unittest.TestCase):
     def test_agree_with_the_whole(self):
         for dtype in (torch.float32, torch.bfloat16, torch.float64):
             for p in (0.1, 0.5, 1.0):
-                with self.subTest(dtype=dtype, p=p):
-                    self.assertEqual(_dropout._agrees(torch.empty(2, dtype=dtype), p), (True, True))
-                    x = torch.randn(33, 7, dtype=dtype)
-                    torch.manual_seed(3)
-                    out, mask = torch.ops.aten.native_dropout.default(x, p, True)
-                    after = torch.rand(5)
-                    torch.manual_seed(3)
-                    alone = _dropout.dropout_mask([33, 7], p)
-                    self.assertTrue(torch.equal(torch.rand(5), after))
-                    self.assertTrue(torch.equal(alone, mask))
-                    self.assertTrue(torch.equal(_dropout.masked_scale(x, alone, _dropout._scale(p)), out))
+                for x in (torch.randn(33, 7), torch.randn(7, 33).t(), torch.randn(2, 8, 5, 6).to(memory_format=torch.channels_last),
+                          torch.randn(3, 1, 4, 1).permute(2, 3, 0, 1)):
+                    with self.subTest(dtype=dtype, p=p, strides=x.stride()):
+                        x = x.to(dtype)
+                        self.assertTrue(_dropout._agrees(x, p, list(x.stride())))
+                        torch.manual_seed(3)
+                        out, mask = torch.ops.aten.native_dropout.default(x, p, True)
+                        after = torch.rand(5)
+                        torch.manual_seed(3)
+                        alone = _dropout.dropout_mask(x.shape, x.stride(), p)
+                        self.assertTrue(torch.equal(torch.rand(5), after))
+                        self.assertTrue(torch.equal(alone, mask))
+                        self.assertEqual(alone.stride(), mask.stride())
+                        scaled = _dropout.masked_scale(x, alone, _dropout._scale(p))
+                        self.assertTrue(torch.equal(scaled, out))
+                        self.assertEqual(scaled.stride(), out.stride())
 
 
 class Once(unittest.TestCase):

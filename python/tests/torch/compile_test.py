@@ -1,0 +1,291 @@
+"""What torch.compile does around the backend: its errors, its options, its sizes and its limits."""
+
+import os
+import subprocess
+import sys
+import unittest
+import unittest.mock
+import warnings
+
+import cairn
+import cairn.torch
+import harness
+import torch
+from cairn.torch import _private
+
+
+def backend(budget="100%", **options):
+    return cairn.torch.backend(budget, **{"work_limit": 1000, **options})
+
+
+def two_layers(width=64):
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Tanh(), torch.nn.Linear(width, width))
+
+
+def run(program, **environment):
+    """(stdout, lines of stderr) of a program in a process of its own."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("KINETO_LOG_LEVEL", "TORCH_CPP_LOG_LEVEL", "TORCHDYNAMO_VERBOSE")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**kept, **environment})
+    return done.stdout, done.stderr.splitlines()
+
+
+class Told(unittest.TestCase):
+    """A test whose graphs are new, and that collects warnings."""
+
+    def setUp(self):
+        torch._dynamo.reset()
+
+    def told_by(self, function):
+        """(result, texts of the CairnWarnings)."""
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            result = function()
+        return result, [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
+
+
+class Fallback(Told):
+    """fallback=True covers all that can go wrong before the first run has ended."""
+
+    def test_nested_tensors_that_are_jagged(self):
+        linear = torch.nn.Linear(8, 8)
+
+        def loss_of(x):
+            return torch.tanh(torch.tanh(linear(x))).values().square().sum()
+
+        chosen = backend(fallback=False)
+        compiled = torch.compile(loss_of, backend=chosen)
+        for lengths, graphs in (((3, 5), 1), ((2, 4), 1), ((7, 9), 2), ((3, 3), 2)):  # a larger one is planned anew
+            x = torch.nested.nested_tensor([torch.randn(n, 8) for n in lengths], layout=torch.jagged)
+            loss_of(x).backward()
+            expected, linear.weight.grad, linear.bias.grad = linear.weight.grad, None, None
+            compiled(x).backward()
+            self.assertTrue(torch.equal(linear.weight.grad, expected))
+            linear.zero_grad()
+            self.assertEqual(len(chosen.report.graphs), graphs)
+            self.assertTrue(chosen.report.kept)
+
+    def test_whatever_the_backend_does(self):
+        """Each part of it may raise: the model runs without a budget, with one warning."""
+        model, x = two_layers(), torch.randn(4, 64)
+        expected = model(x)
+        for part in (f"{_private.__name__}.bound_sizes", "cairn.torch._backend.partition", "cairn.torch._backend.Measured",
+                     f"{_private.__name__}.boxed", f"{_private.__name__}.called_boxed", f"{_private.__name__}.aot_autograd"):
+            with self.subTest(part), unittest.mock.patch(part, side_effect=LookupError("no such\nthing")):
+                torch._dynamo.reset()
+                chosen = backend()
+                found, told = self.told_by(lambda: torch.compile(model, backend=chosen)(x))
+                self.assertTrue(torch.equal(found, expected))
+                self.assertEqual(told, ["this graph runs without a budget, as it cannot be scheduled: LookupError: no such"])
+                self.assertEqual(chosen.report.graphs, [])
+
+    def test_an_error_of_inductor(self):
+        model, x = two_layers(), torch.randn(4, 64)
+        error = _private.ShortenTraceback("no compiler", first_useful_frame=None)
+        with unittest.mock.patch(f"{_private.__name__}.compile_with_inductor", side_effect=error):
+            found, told = self.told_by(lambda: torch.compile(model, backend=backend(compiler="inductor"))(x))
+        self.assertTrue(torch.equal(found, model(x)))
+        self.assertRegex(told[0], "without a budget.*no compiler")
+
+    def test_a_schedule_that_does_not_run(self):
+        """The first run falls back to the model as it is, with the random numbers that it would have drawn."""
+        original = cairn.torch._backend.partition
+
+        def broken(*arguments, **options):
+            def fails(x):
+                raise NotImplementedError("no kernel here")
+
+            forward, *rest = original(*arguments, **options)
+            forward.graph.find_nodes(op="call_function", target=torch.ops.aten.gelu.default)[-1].target = fails
+            forward.recompile()
+            return forward, *rest
+
+        model, inputs = harness.gpt(layers=1)
+        torch.manual_seed(3)
+        expected = model(*inputs)
+        with unittest.mock.patch("cairn.torch._backend.partition", broken):
+            chosen = backend()
+            compiled = torch.compile(model, backend=chosen)
+            torch.manual_seed(3)
+            found, told = self.told_by(lambda: compiled(*inputs))
+            self.assertTrue(torch.equal(found, expected))
+            self.assertEqual(told, ["graph 0 runs without a budget, as its schedule could not be run: NotImplementedError: no "
+                                    "kernel here"])
+            self.assertEqual(chosen.report.graphs, [])
+            self.assertEqual(self.told_by(lambda: compiled(*inputs).backward())[1], [])
+            torch._dynamo.reset()
+            with self.assertRaisesRegex(NotImplementedError, "no kernel here"):
+                torch.compile(model, backend=backend(fallback=False))(*inputs)
+
+    def test_an_error_of_the_model_itself(self):
+        """It is raised as it is, and the schedule is tried again."""
+        model, (tokens, targets) = harness.gpt(layers=1)
+        chosen = backend()
+        compiled = torch.compile(model, backend=chosen)
+        with self.assertRaises(IndexError):
+            compiled(tokens + 1000, targets)
+        compiled(tokens, targets).backward()
+        self.assertTrue(chosen.report.graphs[0].kept)
+
+    def test_a_budget_that_cannot_be_met_is_an_error_all_the_same(self):
+        with self.assertRaises(cairn.torch.InfeasibleError):
+            torch.compile(two_layers(), backend=backend(1000))(torch.randn(8, 64))
+
+    def test_suppressed_errors(self):
+        """With torch._dynamo.config.suppress_errors nothing raises, and the warning says what it was."""
+        model, x = two_layers(), torch.randn(8, 64)
+        for options, given, reason in (({"budget": 1000}, {}, "InfeasibleError: .* cannot be met"),
+                                       ({"budget": 1000, "fallback": False}, {}, "InfeasibleError: .* cannot be met"),
+                                       ({}, {"mode": "max-autotune"}, "InputError: mode: ")):
+            with self.subTest(reason), torch._dynamo.config.patch(suppress_errors=True):
+                torch._dynamo.reset()
+                found, told = self.told_by(lambda: torch.compile(model, backend=backend(**options), **given)(x))
+                self.assertTrue(torch.equal(found, model(x)))
+                self.assertRegex(told[0], f"without a budget.* {reason}")
+                self.assertEqual(len(told), 1)
+
+
+class Options(Told):
+    """mode= and options= of torch.compile are understood, or refused in a line."""
+
+    def refused(self, regex, compiler="eager", **given):
+        torch._dynamo.reset()
+        with self.assertRaisesRegex(cairn.InputError, regex) as raised:
+            torch.compile(two_layers(), backend=backend(compiler=compiler), **given)(torch.randn(8, 64))
+        self.assertEqual(len(str(raised.exception).splitlines()), 1)
+
+    def test_of_kernels_that_are_not_compiled(self):
+        for mode in ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
+            self.refused("^mode: '.*leave it out", mode=mode)
+        self.refused(r"^options: 'budget'.* cairn.torch.backend\(\)", options={"budget": "60%"})
+        torch.compile(two_layers(), backend=backend(), mode="default")(torch.randn(8, 64)).sum().backward()
+        self.assertEqual(len(cairn.torch.last_report().graphs), 1)
+
+    def test_of_inductor(self):
+        self.refused("^mode: 'reduce-overhead' records CUDA graphs", "inductor", mode="reduce-overhead")
+        self.refused("^options: 'triton.cudagraphs' records CUDA graphs", "inductor", options={"triton.cudagraphs": True})
+        self.refused("^mode, options: .*=fastest", "inductor", mode="fastest")
+        self.refused("^mode, options: .* no_such", "inductor", options={"no_such": 1})
+        self.refused("^options: 'custom_partitioner_fn'", "inductor", options={"custom_partitioner_fn": None})
+        torch._dynamo.reset()
+        seen = []
+        with unittest.mock.patch(f"{_private.__name__}.compile_with_inductor",
+                                 side_effect=lambda module, *rest: seen.append(rest[-1]) or module.forward):
+            chosen = backend(compiler="inductor")
+            torch.compile(two_layers(), backend=chosen, options={"max_fusion_size": 4})(torch.randn(8, 64))
+        self.assertEqual(seen, [{"max_fusion_size": 4}])
+
+
+class Sizes(Told):
+    """torch._dynamo.mark_dynamic works."""
+
+    def setUp(self):
+        super().setUp()
+        self.model = two_layers(16)
+        self.chosen = backend(fallback=False)
+        self.compiled = torch.compile(lambda x: self.model(x).square().sum(), backend=self.chosen)
+
+    def train(self, size, **marked):
+        x = torch.randn(size, 16)
+        torch._dynamo.mark_dynamic(x, 0, **marked)
+        self.model.zero_grad()
+        self.compiled(x).backward()
+
+    def test_with_a_maximum_the_plan_is_for_that(self):
+        for size in (8, 6, 16, 40, 64):
+            self.train(size, min=2, max=64)
+        (graph,) = self.chosen.report.graphs
+        torch._dynamo.reset()
+        self.model.zero_grad()
+        chosen = backend(fallback=False)
+        torch.compile(lambda x: self.model(x).square().sum(), backend=chosen)(torch.randn(64, 16)).backward()
+        self.assertEqual(graph.promised, chosen.report.promised)
+
+    def test_without_a_maximum_a_larger_one_is_planned_anew(self):
+        for size, graphs in ((8, 1), (6, 1), (16, 2)):
+            self.train(size)
+            self.assertEqual(len(self.chosen.report.graphs), graphs)
+
+    def test_with_a_minimum_alone_a_larger_one_is_told(self):
+        """A guard against it would be a violation of what was marked."""
+        if torch.__version__ < "2.10":
+            self.skipTest("torch 2.9 asks for max=, too")
+        self.assertEqual(self.told_by(lambda: self.train(8, min=2))[1], [])
+        told = self.told_by(lambda: [self.train(size, min=2) for size in (16, 32)])[1]
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0], "marked dynamic is 16 now, and the plan is for up to 8")
+
+    def test_what_grows_when_a_marked_size_shrinks_is_not_planned(self):
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x: torch.cat([x, torch.zeros(100 - x.shape[0], 16)]).mul(2).sum(), backend=backend())
+        x = torch.randn(8, 16, requires_grad=True)
+        torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
+        _, told = self.told_by(lambda: compiled(x).backward())
+        self.assertRegex(told[0], "without a budget.* marked dynamic makes something larger when it is smaller")
+
+
+class Limits(Told):
+    """The limit of recompilations is a CairnWarning."""
+
+    def told_of(self, chosen):
+        weight = torch.randn(4, requires_grad=True)
+        compiled = torch.compile(lambda x: (x * weight).sum(), backend=chosen, dynamic=False)
+        with torch._dynamo.config.patch(recompile_limit=2), self.assertLogs("torch._dynamo.convert_frame", "WARNING"):
+            return self.told_by(lambda: [compiled(torch.randn(size, 4)) for size in (1, 2, 3, 4, 5)])[1]
+
+    def test_it_is_told_once(self):
+        told = self.told_of(backend())
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0], "<lambda>.* runs without a budget .*recompile_limit = 4 allows more")
+
+    def test_those_of_others_are_not_told(self):
+        chosen = backend()
+        torch.compile(lambda x: x * 2, backend=chosen)(torch.randn(3))
+        self.assertEqual(self.told_of("eager"), [])
+        torch._dynamo.reset()  # numbers of functions begin anew
+        self.assertEqual(self.told_of("eager"), [])
+
+
+class Terminal(unittest.TestCase):
+    """What a program leaves on its standard error."""
+
+    SETUP = """
+import torch, cairn.torch
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64))
+optimizer = torch.optim.SGD(model.parameters())
+x = torch.randn(8, 64)
+"""
+
+    def test_errors_are_short(self):
+        for lines, error in (
+                ("torch.compile(model, backend=cairn.torch.backend(1000, work_limit=1000))(x)", "InfeasibleError: graph 0"),
+                ("torch.compile(model, backend=cairn.torch.backend(), mode='max-autotune')(x)", "InputError: mode:"),
+                ("cairn.torch.step(lambda x: model(x).sum().backward(), 1000, work_limit=1000)(x)", "InfeasibleError: graph")):
+            with self.subTest(lines):
+                _, told = run(self.SETUP + lines)
+                told = [line for line in told if line.strip(" ^~")]
+                self.assertLess(len(told), 15, "\n".join(told))
+                self.assertIn(error, told[-1])
+        _, told = run(self.SETUP + lines, TORCHDYNAMO_VERBOSE="1")
+        self.assertGreater(len(told), 30)
+
+    def test_nothing_of_our_own_measuring(self):
+        """Memory that was there before is freed while a step is measured."""
+        program = self.SETUP + """
+def train(x):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+train = cairn.torch.step(train, "100%", work_limit=1000)
+for _ in range(3):
+    train(torch.randn(8, 64))
+print(train.report.whole_step is not None)
+"""
+        self.assertEqual(run(program), ("True\n", []))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,114 @@
+"""What is known of CUDA without a GPU: graphs of fake tensors there, as torch's sources say its allocator and kernels are."""
+
+import unittest
+import unittest.mock
+
+import cairn
+import cairn.torch
+import torch
+from cairn.torch import _memory, _private
+from cairn.torch._graph import trace_graph
+from cairn.torch._nondeterministic import repeats_bitwise
+from torch.fx.experimental.proxy_tensor import make_fx
+
+
+def traced(function, *inputs):
+    """(Trace, FX graph) of a function of fake tensors, given as (shape, device) or (shape, device, dtype)."""
+    with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
+        given = [torch.empty(shape, device=device, dtype=dtype[0] if dtype else None) for shape, device, *dtype in inputs]
+        graph = make_fx(function)(*given).graph
+    return trace_graph(graph), graph
+
+
+class Devices(unittest.TestCase):
+    """A budget is of one device: the one that holds most bytes."""
+
+    def test_bytes_of_another_device_do_not_count(self):
+        def function(x, y):
+            return x.sin().cos().sum(), y.sin().cos().sum()
+
+        trace, _ = traced(function, ((1024, 1024), "cuda:0"), ((256, 256), "cpu"))
+        alone, _ = traced(lambda x: x.sin().cos().sum(), ((1024, 1024), "cuda:0"))
+        self.assertEqual((trace.device, alone.device), ("cuda", "cuda"))
+        built, expected = trace.build(), alone.build()
+        peak, wanted = (cairn.evaluate(graph, range(graph.node_count)).peak for graph in (built, expected))
+        self.assertEqual(peak, wanted)
+        self.assertEqual(trace.resident["input"], 4 * 2**20)
+        self.assertEqual(trace.elsewhere, {"cpu": 3 * 256 * 256 * 4 + 4})
+
+    def test_the_report_says_what_lies_elsewhere(self):
+        report = cairn.torch.GraphReport(
+            name="graph 0", device="cuda", operations=1, budget=1, baseline=1, promised=1, lower_bound=None, cost_increase=0.0,
+            resident={}, recomputed=[], at_peak=[], peak_operation="", calibrated=True, source="solved", seconds={},
+            elsewhere={"cpu": 2048})
+        self.assertIn("2.00 KiB on cpu, which is not in the budget", str(report))
+
+    def test_several_gpus_are_not_planned(self):
+        with self.assertRaisesRegex(NotImplementedError, "cuda:0 and cuda:1, and a budget is of one"):
+            traced(lambda x, y: (x.sin(), y.cos()), ((8,), "cuda:0"), ((8,), "cuda:1"))
+
+
+class Kernels(unittest.TestCase):
+    """What adds up by atomics runs once on a GPU."""
+
+    def pinned(self, function, *inputs):
+        """Names of the operators that run once, although nothing reads from outside what they make."""
+        trace, _ = traced(lambda *given: function(*given).sin().cos(), *inputs)
+        return [op.node.target._schema.name for op in trace.operations if op.pinned and op.outputs[0].keep is False]
+
+    def test_sums_at_indices(self):
+        index = ((64,), None, torch.int64)
+        for device, expected in (("cuda:0", ["aten::index_add"]), ("cpu", [])):
+            given = ((64, 8), device), (index[0], device, index[2]), ((64, 8), device)
+            self.assertEqual(self.pinned(lambda x, i, y: x.index_add(0, i, y), *given), expected)
+        with unittest.mock.patch("torch.are_deterministic_algorithms_enabled", return_value=True):
+            given = ((64, 8), "cuda:0"), (index[0], "cuda:0", index[2]), ((64, 8), "cuda:0")
+            self.assertEqual(self.pinned(lambda x, i, y: x.index_add(0, i, y), *given), [])
+
+    def test_convolutions(self):
+        aten = torch.ops.aten
+        given = ((2, 4, 8, 8), "cuda:0"), ((4, 4, 3, 3), "cuda:0")
+
+        def backward(x, w):
+            return aten.convolution_backward(x, x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, False, False])[0]
+
+        def convolution(x, w, transposed):
+            return aten.convolution(x, w, None, [1, 1], [1, 1], [1, 1], transposed, [0, 0], 1)
+
+        self.assertEqual(self.pinned(backward, *given), ["aten::convolution_backward"])
+        self.assertEqual(self.pinned(lambda x, w: convolution(x, w, False), *given), [])
+        self.assertEqual(self.pinned(lambda x, w: convolution(x, w, True), *given), ["aten::convolution"])
+        with torch.backends.cudnn.flags(deterministic=True):
+            self.assertEqual(self.pinned(backward, *given), [])
+
+    def test_scans_of_floating_point_numbers(self):
+        self.assertEqual(self.pinned(lambda x: x.cumsum(0), ((64,), "cuda:0")), ["aten::cumsum"])
+        self.assertEqual(self.pinned(lambda x: x.cumsum(0), ((64,), "cuda:0", torch.int64)), [])
+
+    def test_most_may_run_again(self):
+        _, graph = traced(lambda x, y: torch.nn.functional.gelu((x @ y).softmax(-1)), ((8, 8), "cuda:0"), ((8, 8), "cuda:0"))
+        self.assertTrue(all(repeats_bitwise(node) for node in graph.nodes if node.op == "call_function"))
+
+
+class Allocator(unittest.TestCase):
+    """CUDA's caching allocator, as its sources say."""
+
+    def test_blocks_that_are_not_split(self):
+        mib = 2**20
+        for size, wanted, expected in ((3 * mib, 2 * mib + 512, True), (3 * mib, 2 * mib, True), (4 * mib, 2 * mib, False),
+                                       (mib, mib // 2, False), (2 * mib, 2 * mib, False)):
+            self.assertEqual(_memory.is_unsplit(size, wanted, "cuda"), expected)
+        self.assertFalse(_memory.is_unsplit(3 * mib, 2 * mib + 512, "cpu"))
+
+    def test_what_may_be_left_in_blocks(self):
+        trace = _memory.MemoryTrace("cuda")
+        trace.sizes = [3 * 2**20, 2**19, 5 * 2**20, -3 * 2**20, 2 * 2**20]
+        self.assertEqual(trace.unsplit, 2 * 2**20)
+        with unittest.mock.patch(f"{_private.__name__}.splits_all_blocks", return_value=True):
+            self.assertEqual(trace.unsplit, 0)
+        trace.device = "cpu"
+        self.assertEqual(trace.unsplit, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,348 @@
+"""What could make a result silently different: operators that draw or act without saying so, layouts that the tracer has wrong,
+inputs that are written behind torch's back."""
+
+import copy
+import ctypes
+import unittest
+import warnings
+
+import cairn
+import cairn.torch
+import harness
+import numpy as np
+import torch
+import torch.nn.functional as F
+from cairn.torch import _operators
+
+WORK = 300_000
+log = []
+
+
+def backend(budget, **options):
+    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+
+
+# --- Operators of others
+
+
+@torch.library.custom_op("cairn_tests::noisy", mutates_args=())
+def noisy(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.randn_like(x)
+
+
+noisy.register_fake(lambda x: torch.empty_like(x))
+noisy.register_autograd(lambda ctx, gradient: gradient)
+
+
+@torch.library.custom_op("cairn_tests::logged", mutates_args=())
+def logged(x: torch.Tensor, number: int) -> torch.Tensor:
+    log.append(number)
+    return x * 2
+
+
+logged.register_fake(lambda x, number: torch.empty_like(x))
+logged.register_autograd(lambda ctx, gradient: (logged(gradient, ctx.number + 100), None),
+                         setup_context=lambda ctx, inputs, output: setattr(ctx, "number", inputs[1]))
+
+
+def linears(count, width=64):
+    return torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(count))
+
+
+class Branches(torch.nn.Module):
+    """Custom operations that draw in four branches, dropout in four others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = linears(8)
+
+    def forward(self, x):
+        found = [noisy(torch.tanh(layer(x))) for layer in self.layers[:4]]
+        found += [F.dropout(torch.tanh(layer(x)), 0.3) for layer in self.layers[4:]]
+        return sum(part.square().mean() * (i + 1) for i, part in enumerate(found))
+
+
+class Logs(torch.nn.Module):
+    """What is made first is logged last, though each order of the logging operations would do as far as data go."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide = torch.nn.ModuleList(torch.nn.Linear(64, 256) for _ in range(8))
+        self.narrow = torch.nn.ModuleList(torch.nn.Linear(256, 16) for _ in range(8))
+
+    def forward(self, x):
+        found = [torch.tanh(layer(x)) for layer in self.wide]
+        found = [torch.tanh(logged(layer(found[i]), i)) for i, layer in reversed(list(enumerate(self.narrow)))]
+        return sum(part.square().mean() * (i + 1) for i, part in enumerate(found))
+
+
+class Conditional(torch.nn.Module):
+    """Dropout inside of torch.cond in four branches, outside of it in four others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = linears(8)
+
+    def forward(self, x):
+        found = [F.dropout(torch.tanh(layer(x)), 0.2) for layer in self.layers[4:]]
+        for layer in self.layers[:4]:
+            found.append(torch.cond(x.sum() > 0, lambda x: F.dropout(x, 0.3), lambda x: torch.sin(F.dropout(x, 0.1)),
+                                    (torch.tanh(layer(x)),)))
+        return sum(part.square().mean() * (i + 1) for i, part in enumerate(found))
+
+
+class Same(unittest.TestCase):
+    """Loss, gradients, buffers and the generators of a step, bit for bit."""
+
+    def check(self, model, inputs, budgets, reference=None, **options):
+        reference = harness.train(model, inputs, reference or harness.unscheduled())
+        state, logged_then = torch.get_rng_state(), list(log)
+        log.clear()
+        for budget in budgets:
+            with self.subTest(budget=budget, **options):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error", cairn.torch.CairnWarning)
+                    step = self.within(model, inputs, budget, **options)
+                self.assertEqual(harness.same(reference, step), "")
+                self.assertTrue(torch.equal(torch.get_rng_state(), state))
+                self.assertEqual(log, logged_then)
+                log.clear()
+
+    def within(self, model, inputs, budget, **options):
+        try:
+            return harness.train(model, inputs, backend(budget, **options))
+        except cairn.InfeasibleError as error:
+            log.clear()
+            return harness.train(model, inputs, backend(error.least_budget, **options))
+
+
+class WhatDrawsOrActs(Same):
+    def test_custom_operations_that_draw_beside_dropout(self):
+        torch.manual_seed(0)
+        for random in ("keep", "replay"):
+            self.check(Branches(), (torch.randn(64, 64),), ["90%", "60%", "min"], random=random)
+
+    def test_custom_operations_that_log(self):
+        torch.manual_seed(0)
+        log.clear()
+        self.check(Logs(), (torch.randn(64, 64),), ["90%", "60%", "min"])
+
+    def test_dropout_inside_of_cond(self):
+        torch.manual_seed(0)
+        for random in ("keep", "replay"):
+            # What happens inside of a branch cannot be measured alone, so that the promise may be broken, with a warning.
+            self.check(Conditional(), (torch.randn(64, 64),), ["90%", "60%", "40%", "min"], random=random, measure=False)
+
+    def test_what_is_not_known_to_be_pure_has_a_place(self):
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        for target, expected in ((torch.ops.aten.sin.default, False), (torch.ops.aten.add_.Tensor, True),
+                                 (torch.ops.aten.rand_like.default, True), (torch.ops.cairn_tests.noisy.default, True),
+                                 (torch.ops.higher_order.cond, True), (torch.ops.aten._print.default, True),
+                                 (torch.ops.aten._assert_async.default, True), (torch.sym_max, False), (print, True),
+                                 (torch.mul, True), (torch.ops._c10d_functional.all_reduce.default, True)):
+            with self.subTest(target):
+                self.assertEqual(_operators.has_a_place(graph.call_function(target, (x,))), expected)
+
+    def test_aten_says_of_all_its_operators_whether_they_draw(self):
+        """Otherwise one of them that draws would be taken for pure."""
+        known = {"aten::quantized_lstm", "aten::quantized_gru", "aten::poisson_nll_loss", "aten::_dirichlet_grad",
+                 "aten::_philox_randint"}  # dropout in quantized models is of no effect; a function of its seed
+        words = ("rand", "dropout", "bernoulli", "multinomial", "poisson", "noise", "dirichlet", "binomial")
+        seen = set()
+        for schema in torch._C._jit_get_all_schemas():
+            space, name = schema.name.split("::")
+            draws = any(a.name == "generator" or "dropout" in a.name for a in schema.arguments) or any(w in name for w in words)
+            if space != "aten" or not draws or "backward" in name or schema.name in known:
+                continue
+            try:
+                operator = getattr(getattr(torch.ops.aten, name), schema.overload_name or "default")
+            except AttributeError:  # of TorchScript alone
+                continue
+            seen.add(schema.name)
+            with self.subTest(str(operator)):
+                self.assertTrue(torch.Tag.nondeterministic_seeded in operator.tags or schema.is_mutable)
+        self.assertGreater(len(seen), 20)
+
+
+# --- Layouts
+
+
+class ChannelsLast(torch.nn.Module):
+    """The tracer has the result of one of its operations contiguous where the kernel keeps the channels last."""
+
+    def __init__(self, kind, dropout):
+        super().__init__()
+        self.kind, self.dropout = kind, dropout
+        self.register_buffer("sign", torch.randn(12))
+        self.convs = torch.nn.ModuleList(torch.nn.Conv2d(16, 16, 3, padding=1) for _ in range(4))
+
+    def forward(self, x):
+        for conv in self.convs:
+            x = F.gelu(conv(x))
+            x = F.channel_shuffle(x, 4) if self.kind == "channel_shuffle" else torch.copysign(x, self.sign)
+            x = F.dropout(x, 0.3) if self.dropout else x * torch.rand_like(x) + torch.bernoulli(torch.full_like(x, 0.5))
+        return x.square().mean()
+
+
+class LayoutsOfKernels(Same):
+    def check_channels_last(self, kind, dropout, **options):
+        torch.manual_seed(0)
+        model = ChannelsLast(kind, dropout).to(memory_format=torch.channels_last)
+        x = torch.randn(4, 16, 12, 12).to(memory_format=torch.channels_last)
+        self.check(model, (x,), ["60%", "min"], **options)
+
+    def test_masks_of_dropout_after_a_channel_shuffle(self):
+        self.check_channels_last("channel_shuffle", True)
+        self.check_channels_last("channel_shuffle", True, random="replay")
+
+    def test_masks_of_dropout_after_copysign(self):
+        self.check_channels_last("copysign", True)
+        self.check_channels_last("copysign", True, random="replay")
+
+    def test_noise_like_what_is_laid_out_otherwise(self):
+        self.check_channels_last("channel_shuffle", False, random="replay")
+        self.check_channels_last("copysign", False, random="replay")
+
+    def test_layouts_that_are_not_measured(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+            for kind in ("channel_shuffle", "copysign"):
+                self.check_channels_last(kind, True, calibrate=False, measure=False)
+
+
+# --- Inputs
+
+
+class Images(torch.nn.Module):
+    """What it makes of its input is worth making again."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = linears(6)
+
+    def forward(self, x):
+        x = (x.float() - 128) / 64
+        y = torch.tanh(x)
+        for layer in self.layers:
+            y = torch.tanh(layer(y)) * x.sin() + x.cos()
+        return y.square().mean()
+
+
+class InputsThatAreWritten(unittest.TestCase):
+    def gradients(self, model, batches, backend, write):
+        """Of a step for each batch, whose memory ``write`` changes between forward and backward."""
+        torch._dynamo.reset()
+        model = copy.deepcopy(model)
+        compiled = torch.compile(model, backend=backend) if backend is not None else model
+        for batch in batches:
+            x, loss = batch, compiled(batch)
+            write(x)
+            loss.backward()
+        return [p.grad for p in model.parameters()]
+
+    def check(self, batches, write, budgets=("50%", "min"), inputs="checked", told=None):
+        """``batches``: makes a list of them."""
+        torch.manual_seed(0)
+        model = Images()
+        expected = self.gradients(model, batches(), None, lambda x: None)
+        for budget in budgets:
+            with self.subTest(budget=budget), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                given = batches()
+                found = self.gradients(model, given, backend(budget, inputs=inputs, measure=False), write)
+                same = all(torch.equal(a, b) for a, b in zip(expected, found))
+                self.assertEqual(same, inputs == "checked" or told is False)
+                words = [str(w.message) for w in caught if w.category is cairn.torch.CairnWarning]
+                self.assertEqual(any("shares memory" in text for text in words), bool(told))
+
+    @staticmethod
+    def ring():
+        return np.random.RandomState(0).randint(0, 255, (64, 64), dtype=np.uint8)
+
+    def test_a_ring_of_numpy(self):
+        self.check(lambda: [torch.from_numpy(self.ring())], lambda x: x.numpy().fill(7))
+        self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
+        self.assertIn("share memory with something else", str(cairn.torch.last_report()))
+
+    def test_a_ring_of_numpy_that_is_said_to_be_stable(self):
+        """Else the plan would not read it again, and nothing above would show anything."""
+        self.check(lambda: [torch.from_numpy(self.ring())], lambda x: x.numpy().fill(7), budgets=["min"], inputs="stable")
+        self.assertEqual(cairn.torch.last_report().graphs[0].shared_inputs, [])
+
+    def test_an_array_of_a_tensor(self):
+        def batches():
+            x = torch.from_numpy(self.ring()).clone()
+            x.array = x.numpy()
+            return [x]
+
+        self.check(batches, lambda x: x.array.fill(7))
+
+    def test_data_of_a_tensor(self):
+        def batches():
+            x = torch.from_numpy(self.ring()).clone()
+            x.other = x.data
+            return [x]
+
+        self.check(batches, lambda x: x.other.fill_(7))
+
+    def test_memory_of_another_library(self):
+        def batches():
+            x = torch.from_numpy(self.ring()).clone()
+            x.array = np.from_dlpack(x)
+            return [x]
+
+        def write(x):
+            ctypes.memset(x.array.ctypes.data, 7, x.array.nbytes)
+
+        self.check(batches, write)
+
+    def test_memory_of_several_processes(self):
+        self.check(lambda: [torch.from_numpy(self.ring()).clone().share_memory_()], lambda x: x.data.fill_(7))
+
+    def test_an_input_that_shares_memory_when_the_plan_is_made_already(self):
+        """A batch of one's own comes first, then one of numpy for the same plan."""
+        self.check(lambda: [torch.from_numpy(self.ring()).clone(), torch.from_numpy(self.ring())],
+                   lambda x: x.numpy().fill(7) if not x.untyped_storage().resizable() else None, budgets=["min"], told=True)
+
+    def test_parts_of_one_tensor_are_as_good_as_their_own(self):
+        def batches():
+            data = torch.from_numpy(self.ring()).clone()
+            return [data[:32], data[32:]]
+
+        self.check(batches, lambda x: None, told=False)
+        self.assertEqual(cairn.torch.last_report().graphs[0].shared_inputs, [])
+        self.assertNotEqual(cairn.torch.last_report().graphs[0].read_again, [])
+
+    def test_a_result_that_is_written_by_numpy_is_told(self):
+        class Returned(Images):
+            """Its derivative is computed from a result that is there whatever the plan is."""
+
+            def forward(self, x):
+                y = self.layers[0](x.float())
+                z = y
+                for layer in self.layers[1:]:
+                    z = layer(torch.tanh(y).sin() + z)
+                return z.square().mean(), y
+
+        torch.manual_seed(0)
+        model, x = Returned(), torch.rand(64, 64)
+        for use, told in ((lambda y: None, False), (lambda y: y.detach().numpy(), True)):
+            torch._dynamo.reset()
+            loss, y = torch.compile(model, backend=backend("min", measure=False))(x)
+            self.assertTrue(cairn.torch.last_report().graphs[0].results_read_again)
+            kept = use(y)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", cairn.torch.CairnWarning)
+                loss.backward()
+            self.assertEqual(any("handed to numpy" in str(w.message) for w in caught), told)
+            del kept
+
+    def test_a_write_that_torch_knows_of_is_an_error(self):
+        torch.manual_seed(0)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            self.gradients(Images(), [torch.from_numpy(self.ring()).clone()], backend("min"), lambda x: x.fill_(7))
+
+
+if __name__ == "__main__":
+    unittest.main()
