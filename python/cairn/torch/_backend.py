@@ -14,6 +14,8 @@ from ._fallback import run_guarded
 from ._memory import MemoryTrace, bytes_of
 from ._partition import Options, partition, prepare_within, schedule
 from ._rewrite import rewrite_module
+from ._share import Share, tell_of_least
+from ._together import Alive
 
 _last = None
 
@@ -36,8 +38,9 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
     for bit those of the graph without a budget.
 
-    budget: bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one before it, needs without a budget),
-        "min". Of each compiled graph.
+    budget: bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one that trains before it, needs
+        without a budget), "min". Of each compiled graph. A share is no error for a graph without a backward pass, nor for a tiny one: those take
+        their least.
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
     random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
         them as well, from a saved state of their generator, with the same numbers. For compiler="eager".
@@ -51,7 +54,8 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         with a CairnWarning, rather than raise.
     time_limit, work_limit, seed, solver: of the search, as cairn.solve's.
 
-    A budget that cannot be met raises InfeasibleError before the first step, with ``least_budget``.
+    A budget that cannot be met raises InfeasibleError before the first step, with ``least_budget``; a share of a graph that
+    was compiled in evaluation mode, or that does not end in its loss, when its backward pass begins.
     """
     if compiler not in ("eager", "inductor"):
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
@@ -172,11 +176,12 @@ class Backend:
     def compile(self, module, example_inputs):
         compiling = Compiling(self, example_inputs)
         try:
-            return _private.aot_autograd(
+            compiled = _private.aot_autograd(
                 fw_compiler=compiling.forward, bw_compiler=compiling.backward, inference_compiler=compiling.inference,
                 partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
         finally:
             compiling.inputs = ()
+        return compiling.called(compiled)
 
     def tell(self, text):
         """A warning, once however many graphs have the same reason for it."""
@@ -196,12 +201,19 @@ class Compiling:
         self.leaves = []  # weak references to those that had a gradient when the forward pass last ran
         self.report = None
         self.measured = None
+        self.share = None  # a _share.Share, of a graph that has a backward pass
+        self.alive = None  # a _together.Alive
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         options, self.split = self.owner.options, num_fwd_outputs
+        leaves = torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(joint.graph.nodes))).args)
+        self.share = Share(self.owner, joint)
         forward, backward, trace, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
-            static_indices=static_lifetime_input_indices, largest=self.owner.report.baseline, inputs=self.inputs)
+            static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
+            or_least=self.share.or_least)
+        self.share.planned(self.report, solved.unmet)
+        self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, leaves[:num_fwd_outputs]))
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
@@ -213,8 +225,11 @@ class Compiling:
     def backward(self, module, inputs):
         return self.run_backward(_private.boxed(module), module)
 
+    def called(self, compiled):
+        return compiled if self.alive is None else self.alive.called(compiled)
+
     def run_forward(self, run, module):
-        run = self.measured.forward(run) if self.measured is not None else run
+        run = self.alive.forward(self.measured.forward(run) if self.measured is not None else run)
         read_again = _inputs.positions(module, self.report.read_again)
 
         def call(args):
@@ -236,9 +251,10 @@ class Compiling:
         return _private.called_boxed(call)
 
     def run_backward(self, run, module):
-        run = self.measured.backward(run, module) if self.measured is not None else run
+        run = self.alive.backward(self.measured.backward(run, module) if self.measured is not None else run, module)
 
         def call(args):
+            self.share.backward_begins()
             self._note_accumulated()
             if self.results and _inputs.handed_on(args, self.results):
                 self.owner.tell(
@@ -268,12 +284,21 @@ class Compiling:
         options = self.owner.options
         trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name,
                                                                largest=self.owner.report.baseline)
-        solved, report = schedule(trace, graph, options, seconds, goal, baseline)
+        solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least=_solve.is_share(options.budget))
+        if solved.unmet is not None:
+            tell_of_least(self.owner, report, "it has no backward pass")
         self.owner.report.graphs.append(report)
         run = _private.boxed(rewrite_module(module, trace, solved.steps))
-        if not self.owner.options.measure:
-            return run
-        return Measured(trace, solved, report, None, module).alone(run)
+        if self.owner.options.measure:
+            run = Measured(trace, solved, report, None, module).alone(run)
+        return _private.called_boxed(Alive(self.owner, report).alone(run))
+
+
+def kept_results(trace, leaves):
+    """Positions of those among the forward pass's results that count as held by the caller: not what it writes into inputs."""
+    return [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.fx.Node) and any(
+        s is not None and s.keep and s.producer is not None
+        for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
 
 
 class Measured:
@@ -295,11 +320,7 @@ class Measured:
             if isinstance(leaf, torch.fx.Node) and any(
                 s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
         self.split = split
-        self.kept_positions = [
-            i for i, leaf in enumerate(leaves[:split])
-            if isinstance(leaf, torch.fx.Node) and any(
-                s is not None and s.keep and s.producer is not None
-                for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+        self.kept_positions = kept_results(trace, leaves[:split])
         self.outputs_held = 0  # bytes of the forward pass's results that the backward pass is not given
         self.outputs = set()  # addresses of its results, which count as held by the caller, who may have let go of them
 
@@ -358,6 +379,7 @@ class Measured:
         self.unsplit = max(self.unsplit, trace.unsplit)
         peak, operation = trace.at_peak(self._gradients(result), self.outputs)
         peak += held
+        self.report.measured_backward = peak
         if self.forward_peak >= peak:
             peak, operation = self.forward_peak, self.forward_operation
         self._compare(peak, operation)

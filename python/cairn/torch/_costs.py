@@ -172,7 +172,7 @@ def _note_layouts(trace):
         for real, traced, storage in zip(now, then, storages):
             if isinstance(real, torch.Tensor) and storage is not None and storage.producer is op:
                 storage.as_traced = storage.as_traced and (
-                    traced.layout is not torch.strided or _layouts.laid_out(traced, real.stride(), alike=True))
+                    traced.layout is not torch.strided or _layouts.laid_out(traced, [_private.hint(t) for t in real.stride()], alike=True))
 
 
 _refused = set()  # texts of operations that could not be called in this process; another tries again

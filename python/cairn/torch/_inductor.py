@@ -26,7 +26,8 @@ class InductorBackend(Backend):
 
     def compile(self, module, example_inputs):
         compiling = _InductorCompiling(self)
-        return _private.compile_with_inductor(module, example_inputs, compiling.partition, compiling.measured_by, self.config)
+        return compiling.called(_private.compile_with_inductor(
+            module, example_inputs, compiling.partition, compiling.measured_by, self.config))
 
 
 class _InductorCompiling(Compiling):

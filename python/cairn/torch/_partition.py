@@ -67,14 +67,15 @@ def prepare_within(graph, options, *, largest=0, **reading):
     return trace, built, seconds, goal, baseline
 
 
-def schedule(trace, graph, options, seconds, goal, baseline):
-    """(Solved, GraphReport)."""
-    solved = _solve.solve(graph, goal, options.limits, baseline, _costs.description(trace), trace.shared_name, trace.in_time)
+def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
+    """(Solved, GraphReport). ``or_least``: where the goal is not met, of the least peak that is known."""
+    solved = _solve.solve(graph, goal, options.limits, baseline, _costs.description(trace), trace.shared_name, trace.in_time,
+                          or_least)
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
         # What operations take may differ another time.
         solved.measured = None
     seconds["solve"] = solved.seconds
-    step, _, items, at_border = _report.live_at_peak(trace, solved.steps)
+    step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps)
     report = _report.GraphReport(
         name=trace.name, device=trace.device, elsewhere=trace.elsewhere, operations=len(trace.operations),
         budget=solved.budget, baseline=solved.baseline_peak, promised=solved.peak, lower_bound=solved.lower_bound,
@@ -83,13 +84,14 @@ def schedule(trace, graph, options, seconds, goal, baseline):
         at_peak=[_report.item_of(s.producer, size=n) for s, n in items],
         peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
         approximate=options.approximate, estimated=[op.name for op in trace.estimated], source=solved.source,
-        seconds=seconds, saved=at_border, updated=len(trace.updated))
+        seconds=seconds, saved=at_border, updated=len(trace.updated), promised_forward=parts[0], promised_backward=parts[1])
     return solved, report
 
 
-def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=()):
+def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False):
     """(forward module, backward module, Trace, Solved, GraphReport). ``inputs``: of the function that torch.compile captured,
-    as they are now; parameters among them may be updated early."""
+    as they are now; parameters among them may be updated early. ``or_least``: whether one with such a peak without a budget
+    takes the least that is known where the goal is not met."""
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(static_indices or ())
     parameters = [n for i, n in enumerate(primals) if i in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
@@ -106,7 +108,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         shared=shared)
     for update in updates.values():
         update.let_go()
-    solved, report = schedule(trace, graph, options, seconds, goal, baseline)
+    solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least(baseline.peak))
     begin = time.monotonic()
     forward, backward = _rewrite.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
                                                static_indices=static_indices,

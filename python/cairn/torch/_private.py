@@ -14,7 +14,8 @@ import threading
 import weakref
 
 import torch
-from torch._dynamo import trace_rules
+import torch.multiprocessing.reductions
+from torch._dynamo import symbolic_convert, trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
 from torch._functorch import partitioners
@@ -124,6 +125,16 @@ def largest_differentiated(module):
     values = [leaf.meta.get("example_value") for leaf in torch.utils._pytree.arg_tree_leaves(*output.args)
               if isinstance(leaf, torch.fx.Node)]
     return max((max(1, hint(v.numel())) for v in values if isinstance(v, torch.Tensor) and v.requires_grad), default=0)
+
+
+def evaluates():
+    """Whether torch.compile captures a function now that has modules at hand, all of them in evaluation mode."""
+    try:
+        values = symbolic_convert.InstructionTranslator.current_tx().f_locals.values()
+    except AttributeError:  # it captures nothing
+        return False
+    modules = [v for v in values if isinstance(v, torch.nn.Module)]
+    return bool(modules) and not any(m.training for m in modules)
 
 
 def bound_sizes(module):
@@ -423,6 +434,34 @@ def accumulates(leaf):
         return torch._C._will_engine_execute_node(torch.autograd.graph.get_gradient_edge(leaf).node)
     except RuntimeError:  # the gradient is handed to a caller
         return False
+
+
+def backward_node(results):
+    """Of results of a graph that AOTAutograd compiled: the node of its backward pass in autograd's graph, if that is not marked
+    in its ``metadata`` yet, as those of graphs before are; None where there is none."""
+    nodes = [t.grad_fn for t in results if isinstance(t, torch.Tensor)]
+    for _ in range(4):  # views of results have nodes of their own before it
+        for node in nodes:
+            if hasattr(getattr(type(node), "_forward_cls", None), "_aot_id") and "cairn" not in node.metadata:
+                return node
+        nodes = [before for node in nodes if node is not None for before, _ in node.next_functions]
+    return None
+
+
+def graph_task():
+    """A number of the backward pass that runs in this thread; -1: none does."""
+    return torch._C._current_graph_task_id()
+
+
+def weak_storage(storage):
+    """A weak reference to a storage: ``expired()`` says whether its memory has been freed."""
+    return torch.multiprocessing.reductions.StorageWeakRef(storage)
+
+
+def splits_for_ddp():
+    """Whether torch.compile, as it is capturing now, splits the graph at the buckets of DistributedDataParallel."""
+    parallel = torch.nn.parallel.DistributedDataParallel
+    return bool(torch._dynamo.config.optimize_ddp in (True, "ddp_optimizer") and parallel._get_active_ddp_module() is not None)
 
 
 def keeps_graph():

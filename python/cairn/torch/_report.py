@@ -53,14 +53,23 @@ class GraphReport:
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
     elsewhere: dict = dataclasses.field(default_factory=dict)  # other device -> bytes there, which are in no budget
     saved: int = 0  # bytes between forward and backward
+    trains: bool = False  # it has a backward pass, and was not compiled for an evaluation
     updated: int = 0  # parameters that are updated as soon as their gradients are there; those are in the budget
     measured: Optional[int] = None
     measured_before: bool = False  # by an earlier process, with the same schedule
     measured_forward: Optional[int] = None
+    measured_backward: Optional[int] = None
+    promised_forward: int = 0  # the peak of the forward pass alone
+    promised_backward: int = 0  # of the backward pass, with what the forward pass has saved for it
     broken_by: str = ""  # the operation at which the promise was broken
     shared_inputs: list = dataclasses.field(default_factory=list)  # of the graph, that share memory: read in the forward pass alone
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read when the forward pass has ended
     results_read_again: bool = False  # whether results of the forward pass are, by what runs again
+
+    @property
+    def met(self):
+        """Whether the promise is within the budget: a share is not met by every small graph, nor in every evaluation."""
+        return self.budget is None or self.promised <= self.budget
 
     @property
     def kept(self):
@@ -70,7 +79,8 @@ class GraphReport:
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
         lines = [f"{self.name}: {self.operations} operations on {self.device}",
-                 f"  budget      {'min' if self.budget is None else size_text(self.budget)}, of what is not resident",
+                 f"  budget      {'min' if self.budget is None else size_text(self.budget)}, of what is not resident"
+                 f"{'' if self.met else ', which is not met'}",
                  f"  promised    {size_text(self.promised)}{percent}{', approximate' if self.approximate else ''}",
                  f"  measured    {'not yet' if self.measured is None else size_text(self.measured)}"
                  f"{', by an earlier run' if self.measured_before else ''}"]
@@ -102,10 +112,45 @@ class GraphReport:
 
 
 @dataclasses.dataclass
+class Together:
+    """The most that several graphs were seen to need at once: what some hold while another runs."""
+
+    promised: int = 0
+    measured: Optional[int] = None  # None: no graph has been measured while others held anything
+    at: str = ""  # which part ran then
+    told: set = dataclasses.field(default_factory=set)  # of what a warning was given
+    _into: Optional["Together"] = None  # what this is a part of
+
+    @staticmethod
+    def of(reports):
+        """The one of these reports, which have it in common from now on."""
+        roots = list({id(root): root for r in reports if r.joined is not None for root in [r.joined.root()]}.values())
+        whole = roots[0] if roots else Together()
+        for other in roots[1:]:
+            whole.add(other.promised, other.measured, other.at)
+            whole.told |= other.told
+            other._into = whole
+        for report in reports:
+            report.joined = whole
+        return whole
+
+    def root(self):
+        return self if self._into is None else self._into.root()
+
+    def add(self, promised, measured, at):
+        if promised > self.promised:
+            self.promised, self.at = promised, at
+        if measured is not None:
+            self.measured = max(measured, self.measured or 0)
+
+
+@dataclasses.dataclass
 class Report:
-    """All graphs that were compiled since the backend was made. Budgets hold for each graph."""
+    """All graphs that were compiled since the backend was made. Budgets hold for each graph; ``promised``, ``measured`` and
+    ``kept`` are of the whole: of what other graphs, also of other backends, hold while one runs, as far as that was seen."""
 
     graphs: list = dataclasses.field(default_factory=list)
+    joined: Optional[Together] = None  # None: no two graphs were alive at once
     optimizer_state: Optional[int] = None  # of cairn.torch.step: bytes of the optimizers that ran, which are resident
     whole_step: Optional[int] = None  # of cairn.torch.step: most bytes beyond those before a later step, gradients included
     whole_step_at: str = ""  # the operation at which that was
@@ -115,21 +160,40 @@ class Report:
         return max((g.baseline for g in self.graphs), default=0)
 
     @property
+    def training_baseline(self):
+        """Of the graphs that train alone, of which a share is a share: an evaluation may be of a larger batch."""
+        return max((g.baseline for g in self.graphs if g.trains), default=0)
+
+    @property
+    def together(self):
+        return None if self.joined is None else self.joined.root()
+
+    @property
     def promised(self):
-        return max((g.promised for g in self.graphs), default=0)
+        """The most of any moment that was seen; before any run, of one graph alone."""
+        return max([g.promised for g in self.graphs] + ([self.together.promised] if self.together else []), default=0)
 
     @property
     def measured(self):
         known = [g.measured for g in self.graphs if g.measured is not None]
+        known += [self.together.measured] if self.together and self.together.measured is not None else []
         return max(known) if known else None
 
     @property
     def kept(self):
         known = [g.kept for g in self.graphs if g.kept is not None]
+        if self.together:
+            if self.together.measured is None:
+                return False if not all(known) else None
+            known.append(self.together.measured <= self.together.promised)
         return all(known) if known else None
 
     def __str__(self):
         lines = [str(g) for g in self.graphs] or ["nothing was compiled"]
+        if self.together:
+            lines.append(f"graphs that are alive at once: promised {size_text(self.promised)}, measured "
+                         f"{'not yet' if self.measured is None else size_text(self.measured)} at most, in {self.together.at}; "
+                         "each keeps the budget for itself")
         if self.optimizer_state is not None:
             lines.append(f"optimizers keep {size_text(self.optimizer_state)} beside all that")
         if self.whole_step is not None:
@@ -163,7 +227,8 @@ def recomputed_items(trace, steps):
 
 
 def live_at_peak(trace, steps):
-    """(step of the peak, its bytes, (storage, bytes) alive then, the largest first, bytes alive at the border)."""
+    """(step of the peak, its bytes, (storage, bytes) alive then, the largest first, bytes alive at the border, peaks of what
+    comes before the border and of what comes after)."""
     last_use = {}  # (step of making, storage) -> step
     made = {}
     for t, v in enumerate(steps):
@@ -176,13 +241,15 @@ def live_at_peak(trace, steps):
         if storage.keep:
             last_use[t, storage] = len(steps)
     alive, freed = {}, {}
-    peak, best, at_border = -1, (0, []), 0
+    peak, best, at_border, parts, side = -1, (0, []), 0, [0, 0], 0
     for t, v in enumerate(steps):
         op = trace.operations[v]
         for storage in op.outputs:
             alive[t, storage] = storage.size
             freed.setdefault(last_use.get((t, storage), t), []).append((t, storage))
         total = sum(alive.values()) + op.scratch
+        side = 1 if op is trace.border else side
+        parts[side] = max(parts[side], total)
         if total > peak:
             peak, best = total, (t, list(alive.items()))
         for key in freed.get(t, ()):
@@ -191,4 +258,4 @@ def live_at_peak(trace, steps):
             at_border = sum(alive.values())
     t, items = best
     items = sorted(((s, n) for (_, s), n in items if n), key=lambda i: -i[1])
-    return t, peak, items, at_border
+    return t, peak, items, at_border, parts

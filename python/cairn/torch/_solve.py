@@ -16,6 +16,7 @@ from cairn import _cairn
 
 from . import _cache, _private
 from ._errors import InfeasibleError
+from ._least import Least, is_schedule
 
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
@@ -37,6 +38,10 @@ class Limits:
             return {"work_limit": self.work_limit, "seed": self.seed, "solver": self.solver}
         return {"time_limit": self.time_limit, "seed": self.seed, "solver": self.solver}
 
+    def part(self, share):
+        """Of a search that has a share of the time; each has all of the work, so as to find what another does."""
+        return {**self.arguments(), **({"time_limit": share * self.time_limit} if self.work_limit is None else {})}
+
     @property
     def wait_s(self):
         """How long one rank waits for what another solves."""
@@ -57,6 +62,7 @@ class Solved:
     source: str  # "solved", "cache" or "another rank"
     key: str
     measured: Optional[int] = None  # the peak that an earlier process measured
+    unmet: Optional[InfeasibleError] = None  # why the budget is not met; the schedule is the least that is known then
 
     @property
     def cost_increase(self):
@@ -105,25 +111,37 @@ def _whole_bytes(value):
         return None
 
 
-def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list):
+def is_share(budget):
+    """Whether a budget is a share of what a graph needs without one."""
+    return isinstance(budget, str) and budget.strip().endswith("%")
+
+
+def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list, or_least=False):
     """The cheapest schedule within ``goal`` bytes that is known; None: the least peak. ``baseline``: the Evaluation of the
     step without a budget. ``description``: of its operations, which a graph does not name. ``shared_name``: what ranks that have
     the same step, though other measured costs, call it. ``in_time``: puts the steps of a schedule into an order that may run,
     where the graph does not say all.
-    Throws InfeasibleError with the least budget that is known."""
-    key = _digest(graph.fingerprint, goal, sorted(limits.arguments().items()), _private.kernel_settings(), description)
+    Where the goal is not met: throws InfeasibleError with the least budget that is known, or (``or_least``) returns its
+    schedule, and the error as ``unmet``."""
+    identity = [graph.fingerprint, _private.kernel_settings(), description]
+    key = _digest(goal, sorted(limits.arguments().items()), *identity)
     begin = time.monotonic()
     if goal is not None and goal >= graph.baseline.peak:
         return _solved(graph, in_time(list(map(int, graph.input_order))), goal, begin, "solved", key, "optimal", None, baseline)
+    least = Least(graph, _digest(*identity), in_time)
     store = _private.collective_store() if shared_name is not None else None
     if store is None:
-        entry, source = _find(graph, goal, limits, key, in_time)
+        entry, source = _find(graph, goal, limits, key, least)
     else:
         shared = _digest(shared_name, sorted(limits.arguments().items()))
-        entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key, in_time)
+        entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key, least)
+    unmet = InfeasibleError(*entry["unmet"]) if "unmet" in entry else None
+    if unmet is not None and not or_least:
+        raise unmet
     solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry.get("lower_bound"),
                      baseline)
     solved.measured = entry.get("measured")
+    solved.unmet = unmet
     return solved
 
 
@@ -131,14 +149,19 @@ def _digest(*identity):
     return hashlib.sha256(json.dumps([_FORMAT, *identity]).encode()).hexdigest()[:24]
 
 
-def _find(graph, goal, limits, key, in_time):
+def _find(graph, goal, limits, key, least):
     name = f"schedule-{key}.json"
-    entry = _valid(graph, goal, _cache.load(name), in_time)
-    if entry is not None:
+    entry = _valid(graph, goal, _cache.load(name), least.in_time)
+    if entry is not None and not (goal is None and least.peak < cairn.evaluate(graph, entry["steps"]).peak):
         return entry, "cache"
-    entry = _search(graph, goal, limits, in_time)
-    _cache.store(name, entry)
-    return entry, "solved"
+    if entry is None:
+        entry, source = _search(graph, goal, limits, least), "solved"
+    else:  # a search for a budget, in another process, found less
+        entry, source = _entry_of(least), "cache"
+    least.save()
+    if "unmet" not in entry:
+        _cache.store(name, entry)
+    return entry, source
 
 
 def remember_measured(solved, measured):
@@ -163,28 +186,20 @@ def _valid(graph, goal, entry, in_time):
     def is_size(value):
         return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
-    if not isinstance(entry, dict) or not isinstance(entry.get("status"), str) or not isinstance(entry.get("steps"), list):
-        return None
-    if not all(is_size(v) and v < graph.node_count for v in entry["steps"]):
+    if not isinstance(entry, dict) or not isinstance(entry.get("status"), str) or not is_schedule(graph, entry.get("steps")):
         return None
     if not all(entry.get(key) is None or is_size(entry[key]) for key in ("measured", "lower_bound")):
         return None
-    evaluation = cairn.evaluate(graph, entry["steps"])
-    if not evaluation.valid or (goal is not None and evaluation.peak > goal) or in_time(entry["steps"]) != entry["steps"]:
-        return None
-    return entry
+    met = goal is None or cairn.evaluate(graph, entry["steps"]).peak <= goal
+    return entry if met and in_time(entry["steps"]) == entry["steps"] else None
 
 
-def _agree(store, name, graph, goal, limits, key, in_time):
+def _agree(store, name, graph, goal, limits, key, least):
     """One rank solves a step, the others that have the same receive its schedule. The first that asks solves, and not
     always rank 0: ranks may have different steps, and none must wait for one that never gets there."""
     if store.add(f"{name}/asked", 1) == 1:
         try:
-            entry, source = _find(graph, goal, limits, key, in_time)
-        except InfeasibleError as error:
-            store.set(name, json.dumps({"error": str(error), "lower_bound": error.lower_bound,
-                                        "least_budget": error.least_budget}))
-            raise
+            entry, source = _find(graph, goal, limits, key, least)
         except BaseException as error:
             store.set(name, json.dumps({"error": f"the rank that solves failed: {error}"}))
             raise
@@ -192,52 +207,49 @@ def _agree(store, name, graph, goal, limits, key, in_time):
         return entry, source
     store.wait([name], datetime.timedelta(seconds=limits.wait_s))
     entry = json.loads(store.get(name))
-    if "least_budget" in entry:
-        raise InfeasibleError(f"on the rank that solves: {entry['error']}", entry["lower_bound"], entry["least_budget"])
     if "steps" not in entry:
         raise cairn.Error(entry["error"])
-    if _valid(graph, goal, entry, in_time) is None:  # operations take more here
-        return _find(graph, goal, limits, key, in_time)
+    if "unmet" in entry:
+        message, *numbers = entry["unmet"]
+        entry["unmet"] = [f"on the rank that solves: {message}", *numbers]
+    if _valid(graph, None if "unmet" in entry else goal, entry, least.in_time) is None:  # operations take more here
+        return _find(graph, goal, limits, key, least)
     return {**entry, "measured": None}, "another rank"
 
 
-def _search(graph, goal, limits, in_time):
-    """A schedule within the goal once its steps are in time."""
+def _search(graph, goal, limits, least):
+    """A schedule within the goal once its steps are in time; else that of the least peak, and why it is "unmet"."""
+    if goal is None:
+        least.search(limits)
+        return _entry_of(least)
     within = goal
     for _ in range(_TRIES):
-        entry = _search_within(graph, within, limits)
-        entry["steps"] = in_time(entry["steps"])
-        excess = cairn.evaluate(graph, entry["steps"]).peak - goal if goal is not None else 0
-        if excess <= 0:
-            return entry
-        within = max(1, within - excess)
-    least = _search_within(graph, None, limits)
-    least["steps"] = in_time(least["steps"])
-    peak = cairn.evaluate(graph, least["steps"]).peak
-    if peak <= goal:
-        return least
-    raise _cannot(graph, goal, entry["lower_bound"], peak)
+        try:
+            answer = cairn.solve(graph, within, peak_only=True, **limits.arguments())
+        except (cairn.InfeasibleError, cairn.NotFoundError) as error:
+            least.offer_error(error)
+            break
+        steps, peak = least.offer(answer.schedule.steps)
+        if peak <= goal:
+            return {"steps": steps, "status": str(answer.status), "lower_bound": answer.lower_bound}
+        within = max(1, within - (peak - goal))
+    if least.peak > goal:
+        least.search(limits)
+    if least.peak <= goal:
+        return _entry_of(least)
+    return {**_entry_of(least), "unmet": _unmet(graph, goal, least.lower_bound, least.peak)}
 
 
-def _search_within(graph, goal, limits):
-    try:
-        answer = cairn.solve(graph, "min" if goal is None else goal, peak_only=True, **limits.arguments())
-    except (cairn.InfeasibleError, cairn.NotFoundError) as error:
-        least = cairn.solve(graph, "min", peak_only=True, **limits.arguments())
-        known = [b for b in (error.least_budget, least.peak) if b]
-        if goal is not None and least.peak <= goal:
-            answer = least
-        else:
-            raise _cannot(graph, goal, error.lower_bound, min(known)) from None
-    return {"steps": [int(v) for v in answer.schedule.steps], "status": str(answer.status),
-            "lower_bound": answer.lower_bound}
+def _entry_of(least):
+    return {"steps": least.steps, "status": "optimal" if least.proved else "feasible", "lower_bound": least.lower_bound}
 
 
-def _cannot(graph, goal, lower_bound, least):
+def _unmet(graph, goal, lower_bound, least):
+    """What an InfeasibleError is made of."""
     from ._report import size_text
     proved = f"; proved: no less than {size_text(lower_bound)}" if lower_bound else ""
-    return InfeasibleError(
+    return [
         f"{graph.name}: budget {size_text(goal)} ({goal} bytes) of activations and scratch cannot be met: the least that "
         f"can is {size_text(least)} ({least} bytes){proved}; without a budget the step needs {size_text(graph.baseline.peak)}. "
         f"Parameters, their gradients and inputs ({size_text(graph.resident_bytes)}) are not part of it. A smaller batch "
-        "needs less.", lower_bound, least)
+        "needs less.", lower_bound, least]

@@ -24,23 +24,26 @@ def backend(budget, **options):
 class Budgets(unittest.TestCase):
     """Every budget is kept and changes nothing."""
 
-    def check(self, model, inputs, budgets, **options):
+    def check(self, model, inputs, budgets, parts=1, **options):
         reference = harness.train(model, inputs, harness.unscheduled(), **options)
         for budget in budgets:
             with self.subTest(budget=budget):
                 with warnings.catch_warnings():
                     warnings.simplefilter("error", cairn.torch.CairnWarning)
+                    if parts > 1:
+                        warnings.filterwarnings("ignore", harness.OF_PARTS, cairn.torch.CairnWarning)
                     step = harness.train(model, inputs, backend(budget), **options)
                 report = cairn.torch.last_report()
+                self.assertEqual((len(report.graphs), report.kept), (parts, True))
                 self.assertEqual(harness.same(reference, step), "")
                 for graph in report.graphs:
                     if graph.budget is not None:
                         self.assertLessEqual(graph.promised, graph.budget)
                     self.assertLessEqual(graph.measured, graph.promised)
                     self.assertEqual(graph.kept, True)
-                if len(report.graphs) == 1 and not options.get("loss_of"):  # else more is alive than one graph's
+                if not options.get("loss_of"):  # else more is alive than graphs have
                     self.assertLessEqual(step.peak, report.promised)
-                    self.assertGreaterEqual(step.peak, 0.97 * report.promised)
+                    self.assertGreaterEqual(step.peak, (0.97 if parts == 1 else 0.9) * report.promised)
         return reference
 
     def test_transformer_with_dropout_and_a_shared_weight(self):
@@ -69,8 +72,7 @@ class Budgets(unittest.TestCase):
                 return self.second(x).square().mean()
 
         torch.manual_seed(0)
-        self.check(Broken(), (torch.randn(2, 3, 16, 16),), [1_000_000, "min"])
-        self.assertEqual(len(cairn.torch.last_report().graphs), 2)
+        self.check(Broken(), (torch.randn(2, 3, 16, 16),), [1_000_000, "min"], parts=2)
 
     def test_a_view_of_a_buffer_that_is_written(self):
         """What reads it must have run before the forward pass has ended, and not again."""

@@ -89,6 +89,7 @@ class Amp(torch.nn.Module):
 
 # --- Steps
 
+OF_PARTS = r"graph \d+ runs while graph|budgets hold for each graph|.* as it is tiny$"  # what warnings say of parts of a model
 
 @dataclasses.dataclass
 class Step:

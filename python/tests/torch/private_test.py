@@ -82,6 +82,25 @@ class FrontEnd(unittest.TestCase):
         (alone,) = self.graphs_of(lambda: x * 2)
         self.assertEqual([_private.largest_differentiated(m) for m in (with_gradient, without, alone)], [3, 0, 0])
 
+    def test_evaluates(self):
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+        said = []
+
+        def backend(module, _):
+            said.append(_private.evaluates())
+            return module.forward
+
+        self.assertFalse(_private.evaluates())
+        model = Model()
+        for training in (True, False):
+            torch._dynamo.reset()
+            torch.compile(model.train(training), backend=backend)(torch.ones(2))
+        torch.compile(lambda x: x * 2, backend=backend)(torch.ones(2))
+        self.assertEqual(said, [False, True, False])
+
     def test_bound_sizes(self):
         sizes = []
 
@@ -375,6 +394,62 @@ class Execution(unittest.TestCase):
         torch._dynamo.reset()
         with self.assertRaises(Told):
             torch.compile(lambda x: x * 2, backend=backend)(torch.randn(3))
+
+
+    def test_backward_node(self):
+        nodes = []
+
+        def backend(module, inputs):
+            compiled = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=lambda m, _: _private.boxed(m))(
+                module, inputs)
+
+            def call(*args):
+                result = compiled(*args)
+                nodes.append(_private.backward_node(result))
+                return result
+
+            return call
+
+        torch._dynamo.reset()
+        w = torch.ones(3, requires_grad=True)
+        twice = torch.compile(lambda x: (x * 2).view(3, 1), backend=backend)
+        one = twice(w)
+        self.assertIs(nodes[0], _private.backward_node([one, None, torch.ones(1)]))
+        seen = []
+        nodes[0].register_prehook(seen.append)
+        nodes[0].metadata["cairn"] = True
+        self.assertIsNone(_private.backward_node([one]))
+        self.assertIsNone(_private.backward_node([(w * 2).cos()]))
+        one.sum().backward()
+        self.assertEqual(len(seen), 1)
+
+    def test_graph_task(self):
+        seen = []
+        x = torch.ones(2, requires_grad=True)
+        for _ in range(2):
+            y = x * 2
+            y.register_hook(lambda _: seen.append(_private.graph_task()))
+            y.sum().backward()
+        self.assertEqual(_private.graph_task(), -1)
+        self.assertTrue(0 <= seen[0] < seen[1])
+
+    def test_weak_storage(self):
+        x = torch.ones(3)
+        found = _private.weak_storage(x.untyped_storage())
+        self.assertEqual(found.cdata, x.untyped_storage()._cdata)
+        y = x[:1]
+        del x
+        self.assertFalse(found.expired())
+        del y
+        self.assertTrue(found.expired())
+
+    def test_splits_for_ddp(self):
+        self.assertFalse(_private.splits_for_ddp())
+        parallel = torch.nn.parallel.DistributedDataParallel
+        with unittest.mock.patch.object(parallel, "_active_ddp_module", object()):
+            self.assertTrue(_private.splits_for_ddp())
+            with torch._dynamo.config.patch(optimize_ddp=False):
+                self.assertFalse(_private.splits_for_ddp())
 
 
 class Measuring(unittest.TestCase):

@@ -1,0 +1,225 @@
+"""What graphs hold while others run. A budget holds for each graph; of several that are alive at once the whole adds up.
+
+Each run of a graph's forward pass holds its results, and what it saves, until its backward pass has ended or can no longer
+come. Storages are referred to weakly, so that what autograd or the caller has let go of does not count, and what two graphs
+share counts once. Inputs count where another graph made them.
+"""
+
+import threading
+import weakref
+
+import torch
+
+from . import _private
+from ._report import Together, size_text
+
+_lock = threading.Lock()
+_open = weakref.WeakSet()  # Runs, each kept alive by the autograd node of its backward pass
+_loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
+_passing = {}  # the same, and the backward pass of all: gradients between graphs, and results of those that have ended
+_local = threading.local()  # .made: the Run of the latest forward pass; .begins: the one whose backward pass is next
+
+
+class Run:
+    """One run of a graph's forward pass: ``storages`` (storage -> (weak reference, bytes)) that it leaves alive."""
+
+    def __init__(self, graph, flowing):
+        self.graph = graph
+        self.flowing = flowing  # positions of inputs whose gradients go on to what made them
+        self.storages = {}
+        self.results = ()  # those of them that the caller holds alone
+
+    @property
+    def let_go(self):
+        """Bytes of results that nobody has any more."""
+        return sum(self.storages[key][1] for key in self.results if self.storages[key][0].expired())
+
+
+class Alive:
+    """One compiled graph among those of this process."""
+
+    def __init__(self, owner, report, forward_outputs=0, kept_results=()):
+        self.owner, self.report = owner, report
+        self.forward_outputs, self.kept_results = forward_outputs, kept_results
+        self.ddp = _private.splits_for_ddp()
+
+    # --- The parts of a graph, as they run
+
+    def forward(self, run):
+        """Of a graph with a backward pass."""
+        def call(args):
+            if not _are_real(args):
+                return run(args)
+            inputs = _storages(args)
+            made = Run(self, [i for i, t in enumerate(args)
+                              if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_leaf])
+            held, runs, loose = self._begin(inputs, made)
+            result = run(args)
+            made.storages = {**loose, **{key: entry for key, entry in _weak(result).items() if key not in inputs}}
+            saved = _storages(result[self.forward_outputs:])
+            kept = _storages(result[i] for i in self.kept_results)
+            made.results = [key for key in kept if key in made.storages and key not in saved]
+            _local.made = made
+            self._seen(held, runs)
+            return result
+
+        return call
+
+    def alone(self, run):
+        """Of a graph without one."""
+        def call(args):
+            if not _are_real(args):
+                return run(args)
+            inputs = _storages(args)
+            held, runs, _ = self._begin(inputs, None)
+            result = run(args)
+            with _lock:
+                _drop_expired(_loose)
+                _loose.update((key, entry) for key, entry in _weak(result).items() if key not in inputs)
+            self._seen(held, runs)
+            return result
+
+        return call
+
+    def backward(self, run, module):
+        tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
+
+        def call(args):
+            mine, _local.begins = getattr(_local, "begins", None), None
+            flowing = mine.flowing if mine is not None else ()
+            given = _weak(args[i] for i in tangents)
+            held, runs, _ = self._begin(given, mine, tangents=True)
+            let_go = mine.let_go if mine is not None else 0  # the promise counts results to the end
+            result = run(args)
+            if not _private.keeps_graph():
+                _open.discard(mine)
+            task = _private.graph_task()
+            passing = {**given, **_weak(result[i] for i in flowing if i < len(result))}
+            if mine is not None:
+                passing.update((key, mine.storages[key]) for key in mine.results)
+            with _lock:
+                _passing.update((key, (*entry, task)) for key, entry in passing.items())
+            self._seen(held, runs, backward=True, let_go=let_go)
+            return result
+
+        return call
+
+    def called(self, compiled):
+        """The compiled graph, as a function of its inputs; each run is known until autograd drops it."""
+        def call(*args):
+            _local.made = None
+            result = compiled(*args)
+            made, _local.made = getattr(_local, "made", None), None
+            node = _private.backward_node(result) if made is not None else None
+            if node is not None:
+                node.metadata["cairn"] = made
+
+                def begins(_, made=weakref.ref(made)):
+                    _local.begins = made()
+
+                node.register_prehook(begins)
+                with _lock:
+                    _open.add(made)
+            return result
+
+        return call
+
+    # --- What is alive
+
+    def _begin(self, given, mine, tangents=False):
+        """(bytes that others hold as this part begins, their Runs, what is loose among the storages ``given``)."""
+        held, runs = {}, []
+        task = _private.graph_task()
+        with _lock:
+            for run in list(_open):
+                if run is not mine:
+                    alive = {key: size for key, (reference, size) in run.storages.items() if not reference.expired()}
+                    if alive:
+                        runs.append(run)
+                        held.update(alive)
+            _drop_expired(_passing)
+            for key, (_, size, of) in _passing.items():
+                if of == task and task >= 0:
+                    held[key] = size
+            loose = {key: _loose[key] for key in given if key in _loose and not _loose[key][0].expired()}
+        held.update({key: size for key, (_, size) in loose.items()})
+        own = set(given) if tangents else set()
+        if mine is not None:
+            own.update(mine.storages)
+        if runs and not tangents:
+            self._tell_of_second(runs, sum(held.values()))
+        return sum(size for key, size in held.items() if key not in own), runs, loose
+
+    def _seen(self, held, runs, backward=False, let_go=0):
+        """When a part has run beside others that held so many bytes."""
+        if not held:
+            return
+        report = self.report
+        promised = report.promised_backward if backward else report.promised_forward
+        measured = report.measured_backward if backward else report.measured_forward
+        if measured is None and report.measured is not None:
+            measured = min(report.measured, promised)
+        whole = self._whole(runs)
+        with _lock:
+            whole.add(held + promised - let_go, held + measured - let_go if measured is not None else None,
+                      f"the {'backward' if backward else 'forward'} pass of {report.name}")
+        if (backward or not runs) and report.budget is not None and whole.promised > report.budget:
+            self._tell(whole, "sum", f"budgets hold for each graph, and graphs that are alive at once add up to "
+                                 f"{size_text(whole.promised)}, which is above the budget of {size_text(report.budget)}")
+
+    def _whole(self, runs):
+        with _lock:
+            return Together.of([self.owner.report, *(run.graph.owner.report for run in runs)])
+
+    def _tell(self, whole, reason, text):
+        """Once for all graphs that were alive at once."""
+        if reason not in whole.told:
+            whole.told.add(reason)
+            self.owner.tell(text)
+
+    def _tell_of_second(self, runs, held):
+        if all(run.graph is self for run in runs):
+            text = (f"{self.report.name} runs again while {size_text(held)} of earlier runs are held for their backward passes: "
+                    "each run keeps the budget, and together they add up")
+        else:
+            names = list(dict.fromkeys(
+                f"{run.graph.report.name}{'' if run.graph.owner is self.owner else ' of another backend'}" for run in runs))
+            one = "DDP splits it at its buckets: torch._dynamo.config.optimize_ddp = False keeps it whole" if self.ddp else (
+                "compile the whole model rather than its blocks, and avoid graph breaks (TORCH_LOGS=graph_breaks names them)")
+            text = (f"{self.report.name} runs while {', '.join(names[:3])}{', ...' if len(names) > 3 else ''} "
+                    f"hold{'s' if len(names) == 1 else ''} {size_text(held)} for the backward pass: each graph keeps the budget, "
+                    f"and together they add up. One graph has one budget; {one}")
+        self._tell(self._whole(runs), "second", text)
+
+
+def _are_real(values):
+    """Whether no fake tensor is among them: DDP's splitting runs each part with some at first."""
+    return _private.fake_mode_of(values) is None
+
+
+def _plain(values):
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided and (
+                type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__):
+            yield value
+
+
+def _storages(values):
+    return {value.untyped_storage()._cdata for value in _plain(values)}
+
+
+def _weak(values):
+    """storage -> (weak reference, bytes) of those that are tensors and hold memory."""
+    found = {}
+    for value in _plain(values):
+        storage = value.untyped_storage()
+        if storage._cdata not in found and storage.nbytes():
+            size = storage.nbytes()
+            size = -(-size // 512) * 512 if value.device.type == "cuda" else size
+            found[storage._cdata] = (_private.weak_storage(storage), size)
+    return found
+
+
+def _drop_expired(entries):
+    for key in [key for key, entry in entries.items() if entry[0].expired()]:
+        del entries[key]
