@@ -5,18 +5,19 @@ usage: hunt.py [--seeds A-B] [--jobs N] [--results FILE] [--timeout S]     those
        hunt.py --shrink SEED [--budget B]              drops parts while the difference stays
        hunt.py --try "Spec(...)" "Mode(...)"           one module, as --shrink prints it
 
-Each seed is trained for two or three steps by eager PyTorch, ``backend="aot_eager"``, and Cairn at three budgets. After each
-step everything that a caller can see is compared bit for bit: the loss, outputs, gradients, buffers, parameters, inputs, the
+Each seed is trained for two or three steps by ``backend="aot_eager"`` and Cairn at two budgets, the least and one above it.
+After each step everything that a caller can see is compared bit for bit: the loss, outputs, gradients, buffers, parameters, inputs, the
 states of generators, and the log that custom operations write. A row of FILE is JSON, with a verdict for each budget:
 
     same            as aot_eager
     as_eager        as eager, where aot_eager is not
+    as_kept         as eager or aot_eager if memory that is overwritten before the backward pass were not
     as_unscheduled  as AOTAutograd without recomputation, where eager and aot_eager are not
     mixed           each value is that of one of these three
     layout          values are as in aot_eager; strides or aliases of outputs are not
     silent          none of these: a defect
     loud            an error, or a warning that there is no budget
-    impossible      aot_eager fails, or eager does
+    impossible      aot_eager fails
 
 Apart from these ``promises`` has graphs that took more than promised, and ``warnings`` what Cairn warned of.
 """
@@ -25,6 +26,7 @@ import argparse
 import collections
 import concurrent.futures
 import dataclasses
+import gc
 import json
 import logging
 import os
@@ -37,9 +39,10 @@ import time
 import warnings
 
 HERE = pathlib.Path(__file__).parent
-WORK = 100_000
+WORK = 20_000
 RECYCLE = 25  # seeds after which a process is replaced, as torch keeps what it compiled
 BUDGETS = {"min": 0.0, "quarter": 0.25, "middle": 0.5}  # how far from the least to the peak without a budget
+EXPECTED = "an input shares memory with something else now"  # what the memory that the inputs share is told of
 
 # --- What is run
 
@@ -62,9 +65,9 @@ PATTERNS = ("two_forwards", "eval_between", "no_grad_between", "accumulate", "re
 
 def draw_mode(seed):
     draw = random.Random(f"mode {seed}")
-    whole_step = draw.choices(("", "step", "optimizer"), (8, 2, 1))[0]
-    return Mode(steps=draw.choice([2, 2, 3]), random="replay" if seed % 3 == 0 else "keep", dynamic=draw.random() < 0.12,
-                calibrate=draw.random() < 0.85, whole_step=whole_step, allow_rnn=draw.random() < 0.5,
+    whole_step = draw.choices(("", "step", "optimizer"), (30, 1, 1))[0]
+    return Mode(steps=draw.choice([2] * 7 + [3]), random="replay" if seed % 3 == 0 else "keep", dynamic=draw.random() < 0.05,
+                calibrate=draw.random() < 0.95, whole_step=whole_step, allow_rnn=draw.random() < 0.5,
                 pattern="" if whole_step or draw.random() < 0.7 else draw.choice(PATTERNS))
 
 
@@ -116,8 +119,8 @@ def optimizer_of(model):
     return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.5)
 
 
-def train(case, mode, compiled):
-    """Records of the steps of a model that is compiled, or is not."""
+def train(case, mode, compiled, kept=False):
+    """Records of the steps of a model that is compiled, or is not; ``kept``: memory is overwritten after the backward pass."""
     recorder, optimizer = Recorder(case), optimizer_of(case.model)
     for number in range(mode.steps):
         if mode.dynamic and number == 1:
@@ -131,9 +134,11 @@ def train(case, mode, compiled):
         total = hunt_models.total_of(out)
         if mode.pattern == "two_forwards":
             total = total + hunt_models.total_of(compiled(*case.arguments())) * 0.5
-        if "overwritten" in case.spec.traits:
+        if not kept:
             case.overwrite()
         total.backward(retain_graph=mode.pattern == "retain")
+        if kept:
+            case.overwrite()
         recorder.gradients()
         optimizer.step()
         recorder.end()
@@ -165,8 +170,7 @@ def train_whole(case, mode, wrap, model=None):
         optimizer.zero_grad()
         out = model(x, targets, extra)
         hunt_models.total_of(out).backward()
-        if "overwritten" in case.spec.traits:
-            overwrite()
+        overwrite()
         optimizer.step()
         return [o.detach() if isinstance(o, torch.Tensor) else o for o in out]
 
@@ -185,7 +189,8 @@ def train_whole(case, mode, wrap, model=None):
 
 
 def run(spec, mode, compiler, budget=None):
-    """(records, report or None, messages of CairnWarnings) of "eager", "aot_eager", "unscheduled" or "cairn"."""
+    """(records, report or None, messages of CairnWarnings) of "cairn", or of one of REFERENCES."""
+    compiler, kept = compiler.removesuffix(" kept"), compiler.endswith(" kept")
     torch._dynamo.reset()
     torch._dynamo.config.allow_rnn = mode.allow_rnn
     dynamic = True if mode.dynamic else None
@@ -207,12 +212,18 @@ def run(spec, mode, compiler, budget=None):
         else:
             backend = harness.unscheduled() if compiler == "unscheduled" else compiler
             model = case.model if compiler == "eager" else torch.compile(case.model, backend=backend, dynamic=dynamic)
-            steps = train_whole(case, mode, lambda step, _: step, model) if mode.whole_step else train(case, mode, model)
+            if mode.whole_step:
+                steps = train_whole(case, mode, lambda step, _: step, model)
+            else:
+                steps = train(case, mode, model, kept)
     told = sorted({str(w.message)[:300] for w in caught if issubclass(w.category, cairn.torch.CairnWarning)})
     return steps, cairn.torch.last_report() if compiler == "cairn" else None, told
 
 
 # --- What is compared
+
+REFERENCES = ("aot_eager", "eager", "unscheduled", "eager kept", "aot_eager kept")
+
 
 
 def bits(tensor):
@@ -244,7 +255,7 @@ def differences(steps, reference):
     return []
 
 
-def verdict(steps, references):
+def verdict(steps, references, overwritten):
     """The verdict on records, and the differences from aot_eager; ``references`` gives records by the compiler's name."""
     found = differences(steps, references("aot_eager"))
     if not found:
@@ -253,9 +264,9 @@ def verdict(steps, references):
         return "layout", found
     if not differences(steps, references("eager")):
         return "as_eager", found
-    values = [f for f in differences(steps, references("unscheduled")) if not f[1].startswith("layout")]
-    if not values:
-        return "as_unscheduled", found
+    for name in REFERENCES[2:] if overwritten else REFERENCES[2:3]:
+        if all(f[1].startswith("layout") for f in differences(steps, references(name))):
+            return "as_kept" if name.endswith("kept") else "as_unscheduled", found
     for number, name, _ in found:
         value = steps[number].get(name, "absent")
         if not name.startswith("layout") and all(difference(value, references(other)[number].get(name, "absent")) is not None
@@ -279,7 +290,7 @@ class Judge:
             try:
                 self.known[compiler] = run(self.spec, self.mode, compiler)[0]
             except Exception as error:
-                if compiler != "unscheduled":
+                if compiler == "aot_eager":
                     raise
                 self.known[compiler] = [{"error": message(error)}] * self.mode.steps
         return self.known[compiler]
@@ -291,11 +302,10 @@ class Judge:
         return self.peaks or [(1, 1)]
 
     def impossible(self):
-        for compiler in ("eager", "aot_eager"):
-            try:
-                self.reference(compiler)
-            except Exception as error:
-                return f"{compiler}: {message(error)}"
+        try:
+            self.reference("aot_eager")
+        except Exception as error:
+            return message(error)
         return ""
 
     def judge(self, budget):
@@ -313,7 +323,7 @@ class Judge:
                 return {"budget": asked, "least": least, "verdict": "loud", "error": message(error)}
         else:
             return {"budget": asked, "least": least, "verdict": "loud", "error": "InfeasibleError again and again"}
-        result, found = verdict(steps, self.reference)
+        result, found = verdict(steps, self.reference, "overwritten" in self.spec.traits)
         graphs = report.graphs if report is not None else []
         if budget == "min":
             self.peaks = [(g.promised, g.baseline) for g in graphs if g.baseline]
@@ -342,9 +352,7 @@ def judge_seed(seed):
     if impossible:
         row["impossible"] = impossible
     else:
-        if differences(judge.reference("aot_eager"), judge.reference("eager")):
-            row["aot_eager_differs"] = True
-        row["budgets"] = [judge.judge(budget) for budget in BUDGETS]
+        row["budgets"] = [judge.judge(budget) for budget in ("min", ("quarter", "middle")[seed % 2])]
     row["seconds"] = round(time.process_time() - start, 2)
     return row
 
@@ -425,6 +433,8 @@ def prepare():
     import hunt_ops
     import torch
     torch.set_num_threads(1)
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)  # else a fifth of the time
     torch._logging.set_logs(all=logging.CRITICAL)
     torch._dynamo.config.recompile_limit = 32
 
@@ -512,7 +522,8 @@ def findings(row):
         for promised, measured, operation in budget.get("promises", ()):
             yield f"broken promise: {at}: {measured} of {promised}, {operation}: {described}"
         for text in budget.get("warnings", ()):
-            yield f"warning: {at}: {text[:200]}"
+            if EXPECTED not in text:
+                yield f"warning: {at}: {text[:200]}"
 
 
 def summarize(results):
@@ -520,7 +531,7 @@ def summarize(results):
     verdicts = collections.Counter(b["verdict"] for row in rows for b in row.get("budgets", ()))
     recomputed = sum(b.get("recomputed", 0) > 0 for row in rows for b in row.get("budgets", ()))
     print(f"{len(rows)} modules: impossible {sum('impossible' in r and 'lost' not in r for r in rows)}, lost "
-          f"{sum('lost' in r for r in rows)}, aot_eager is not as eager in {sum('aot_eager_differs' in r for r in rows)}; "
+          f"{sum('lost' in r for r in rows)}; "
           f"{sum(r.get('seconds', 0) for r in rows) / max(1, len(rows)):.1f} core-seconds each")
     print(f"budgets: {', '.join(f'{name} {count}' for name, count in verdicts.most_common())}; recomputation in {recomputed}; "
           f"broken promises {sum('promises' in b for r in rows for b in r.get('budgets', ()))}, "

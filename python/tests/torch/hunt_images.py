@@ -16,6 +16,11 @@ def bumped(noise):
     return lambda h: h + 0.1 * noise(h)
 
 
+def in_float(operation):
+    """The operation on float where the argument is bfloat16, as PyTorch has no kernel for that."""
+    return lambda h: operation(h.float() if h.dtype == torch.bfloat16 else h).to(h.dtype)
+
+
 # What has the same name and meaning for images and volumes.
 EITHER = {
     "alpha_dropout": lambda h: F.alpha_dropout(h, 0.3, True),
@@ -63,7 +68,7 @@ IMAGE = {
     "fractional_pool": lambda h: F.interpolate(F.fractional_max_pool2d(h.contiguous(), 2, output_size=2), size=h.shape[2:]) + h,
     "grid_sample": lambda h: F.grid_sample(h, F.affine_grid(torch.eye(2, 3).expand(h.shape[0], 2, 3) * 0.9, h.shape,
                                                             align_corners=False).to(h.dtype), align_corners=False),
-    "local_response": lambda h: F.local_response_norm(h, 3),
+    "local_response": in_float(lambda h: F.local_response_norm(h, 3)),
     "max_pool": lambda h: F.max_pool2d(h, 3, 1, 1),
     "max_unpool": lambda h: F.max_unpool2d(*F.max_pool2d(h.contiguous(), 2, return_indices=True), 2) + h,
     "nearest": lambda h: F.max_pool2d(F.interpolate(h, scale_factor=2), 2),
@@ -73,12 +78,12 @@ IMAGE = {
     "unfold": lambda h: F.fold(F.unfold(h, 2, stride=2).tanh(), h.shape[2:], 2, stride=2) + h,
 }
 VOLUME = {
-    "avg_pool": lambda h: F.avg_pool3d(h, (3, 1, 1), 1, (1, 0, 0)),
+    "avg_pool": in_float(lambda h: F.avg_pool3d(h, (3, 1, 1), 1, (1, 0, 0))),
     "dropout3d": lambda h: F.dropout3d(h, 0.3),
     "max_pool": lambda h: F.max_pool3d(h, 3, 1, 1),
-    "nearest": lambda h: F.avg_pool3d(F.interpolate(h, scale_factor=2), 2),
+    "nearest": in_float(lambda h: F.avg_pool3d(F.interpolate(h, scale_factor=2), 2)),
     "to_last": lambda h: h.to(memory_format=torch.channels_last_3d).sigmoid(),
-    "trilinear": lambda h: F.interpolate(F.avg_pool3d(h, (2, 2, 1)), size=h.shape[2:], mode="trilinear") + h,
+    "trilinear": in_float(lambda h: F.interpolate(F.avg_pool3d(h, (2, 2, 1)), size=h.shape[2:], mode="trilinear") + h),
 }
 DRAWS = {name for name in EITHER | IMAGE | VOLUME if any(word in name for word in (
     "dropout", "bernoulli", "normal", "rand", "rrelu", "fractional"))}
