@@ -5,8 +5,8 @@ usage: hunt.py [--seeds A-B] [--jobs N] [--results FILE] [--timeout S]     those
        hunt.py --shrink SEED [--budget B]              drops parts while the difference stays
        hunt.py --try "Spec(...)" "Mode(...)"           one module, as --shrink prints it
 
-Each seed is trained for two or three steps by ``backend="aot_eager"`` and Cairn at two budgets, the least and one above it.
-After each step everything that a caller can see is compared bit for bit: the loss, outputs, gradients, buffers, parameters, inputs, the
+Each seed is trained for two or three steps by ``backend="aot_eager"`` and Cairn at the least budget, a third
+of them at one above it also. After each step everything that a caller can see is compared bit for bit: the loss, outputs, gradients, buffers, parameters, inputs, the
 states of generators, and the log that custom operations write. A row of FILE is JSON, with a verdict for each budget:
 
     same            as aot_eager
@@ -40,7 +40,7 @@ import warnings
 
 HERE = pathlib.Path(__file__).parent
 WORK = 20_000
-RECYCLE = 25  # seeds after which a process is replaced, as torch keeps what it compiled
+RECYCLE = 60  # seeds after which a process is replaced, as torch keeps what it compiled
 BUDGETS = {"min": 0.0, "quarter": 0.25, "middle": 0.5}  # how far from the least to the peak without a budget
 EXPECTED = "an input shares memory with something else now"  # what the memory that the inputs share is told of
 
@@ -352,7 +352,9 @@ def judge_seed(seed):
     if impossible:
         row["impossible"] = impossible
     else:
-        row["budgets"] = [judge.judge(budget) for budget in ("min", ("quarter", "middle")[seed % 2])]
+        row["budgets"] = [judge.judge("min")]
+        if seed % 3 == 0 and row["budgets"][0].get("recomputed", 1):  # without recomputation the plan is the same
+            row["budgets"].append(judge.judge(("quarter", "middle")[seed % 2]))
     row["seconds"] = round(time.process_time() - start, 2)
     return row
 

@@ -189,7 +189,7 @@ class Higher(Part):
     def scan(self, x):
         def body(carry, a):
             return torch.tanh(carry + a), carry * a
-        return scan(body, torch.zeros(x.shape[0], WIDTH), self.lin(x), dim=1)[1].transpose(0, 1)
+        return scan(body, torch.zeros(x.shape[0], WIDTH, dtype=x.dtype), self.lin(x), dim=1)[1].transpose(0, 1)
 
     def map(self, x):
         return map_op(lambda a, scale: torch.tanh(self.lin(a)) * scale, self.lin(x), self.scale)
@@ -214,7 +214,7 @@ class HigherRandom(Part):
     def scan_dropout(self, x):
         def body(carry, a):
             return torch.tanh(carry + F.dropout(a, 0.3)), carry * a
-        return scan(body, torch.zeros(x.shape[0], WIDTH), self.lin(x), dim=1)[1].transpose(0, 1)
+        return scan(body, torch.zeros(x.shape[0], WIDTH, dtype=x.dtype), self.lin(x), dim=1)[1].transpose(0, 1)
 
     def map_dropout(self, x):
         return map_op(lambda a, scale: F.dropout(torch.tanh(self.lin(a)), 0.3) * scale, self.lin(x), self.scale)
@@ -326,8 +326,8 @@ class Views(Part):
         return (y * y.movedim(0, 1).transpose(0, 1).cos()).permute(1, 2, 0) * self.scale
 
     def complex(self, x):
-        y = torch.view_as_complex(self.lin(x).unflatten(-1, (-1, 2)).contiguous())
-        return torch.view_as_real(y * y.conj() + torch.exp(1j * y.real)).flatten(2)
+        y = torch.view_as_complex(self.lin(x).float().unflatten(-1, (-1, 2)).contiguous())
+        return torch.view_as_real(y * y.conj() + torch.exp(1j * y.real)).flatten(2).to(x.dtype)
 
     def unequal(self, x):
         a, b, c = x.split([5, 12, 7], -1)
