@@ -5,9 +5,10 @@ usage: hunt.py [--seeds A-B] [--jobs N] [--results FILE] [--timeout S]     those
        hunt.py --shrink SEED [--budget B]              drops parts while the difference stays
        hunt.py --try "Spec(...)" "Mode(...)"           one module, as --shrink prints it
 
-Each seed is trained for two or three steps by ``backend="aot_eager"`` and Cairn at the least budget, a third
-of them at one above it also. After each step everything that a caller can see is compared bit for bit: the loss, outputs, gradients, buffers, parameters, inputs, the
-states of generators, and the log that custom operations write. A row of FILE is JSON, with a verdict for each budget:
+Each seed is trained for two or three steps by ``backend="aot_eager"`` and by Cairn at the least budget, and a third of them at
+one above it also. After each step everything that a caller can see is compared bit for bit: the loss, outputs, gradients,
+buffers, parameters, inputs, the states of generators, and the log that custom operations write. A row of FILE is JSON, with a
+verdict for each budget:
 
     same            as aot_eager
     as_eager        as eager, where aot_eager is not
@@ -63,10 +64,11 @@ class Mode:
 PATTERNS = ("two_forwards", "eval_between", "no_grad_between", "accumulate", "retain")
 
 
-def draw_mode(seed):
+def draw_mode(seed, spec):
     draw = random.Random(f"mode {seed}")
     whole_step = draw.choices(("", "step", "optimizer"), (30, 1, 1))[0]
-    return Mode(steps=draw.choice([2] * 7 + [3]), random="replay" if seed % 3 == 0 else "keep", dynamic=draw.random() < 0.05,
+    return Mode(steps=draw.choice([2] * 7 + [3]), random="replay" if seed % 3 == 0 else "keep",
+                dynamic=draw.random() < 0.05 and "state_shared" not in spec.traits,
                 calibrate=draw.random() < 0.95, whole_step=whole_step, allow_rnn=draw.random() < 0.5,
                 pattern="" if whole_step or draw.random() < 0.7 else draw.choice(PATTERNS))
 
@@ -345,7 +347,8 @@ class Judge:
 def judge_seed(seed):
     """A row of the results."""
     start = time.process_time()
-    spec, mode = hunt_models.draw_spec(seed), draw_mode(seed)
+    spec = hunt_models.draw_spec(seed)
+    mode = draw_mode(seed, spec)
     judge = Judge(spec, mode)
     row = {"seed": seed, "parts": spec.names(), "traits": spec.traits, "mode": changed(mode)}
     impossible = judge.impossible()
@@ -401,7 +404,8 @@ def wrong(spec, mode, budget, wanted):
 
 
 def shrink(seed, budget=None):
-    spec, mode = hunt_models.draw_spec(seed), draw_mode(seed)
+    spec = hunt_models.draw_spec(seed)
+    mode = draw_mode(seed, spec)
     row = next((r for b in ([budget] if budget else BUDGETS) for r in [Judge(spec, mode).judge(b)]
                 if r["verdict"] not in ("same", "as_eager")), None)
     if row is None:

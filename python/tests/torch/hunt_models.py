@@ -149,6 +149,8 @@ class HuntModel(torch.nn.Module):
         seen = [x]
         for part, skip in zip(self.parts, self.skips):
             x = part(x)
+            if "bfloat16" in self.traits:
+                x = x.to(torch.bfloat16)  # some parts add float numbers
             if skip is not None:
                 x = x + seen[min(skip, len(seen) - 1)]
             seen.append(x)
