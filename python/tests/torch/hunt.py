@@ -439,8 +439,6 @@ def prepare():
     import hunt_ops
     import torch
     torch.set_num_threads(1)
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)  # else a fifth of the time
     torch._logging.set_logs(all=logging.CRITICAL)
     torch._dynamo.config.recompile_limit = 32
 
@@ -450,6 +448,8 @@ def worker():
     rows = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     prepare()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)  # else a fifth of the time
     for line in sys.stdin:
         print(json.dumps(judge_seed(int(line))), file=rows, flush=True)
 

@@ -212,7 +212,7 @@ class Case:
             state = torch.randn(2 * WIDTH, dtype=self.dtype)
             yield "state", state[:WIDTH]
             if "state_shared" in traits:
-                yield "state_view", state.data[WIDTH // 2:WIDTH // 2 + WIDTH]
+                yield "state_view", state[WIDTH // 2:WIDTH // 2 + WIDTH]
         if "buffer_is_input" in traits:
             bound = torch.randn(self.shape[1:], dtype=self.dtype)
             self.model.register_buffer("bound", bound)
