@@ -39,9 +39,9 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     kernels. Parameters, their gradients, optimizer state and inputs are counted apart. Loss, gradients and buffers are bit
     for bit those of the graph without a budget.
 
-    budget: bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one that trains before it, needs
-        without a budget), "min". Of each compiled graph. A share is no error for a graph without a backward pass, nor for a tiny one: those take
-        their least.
+    budget: bytes, or text: "8GiB", "8 GB", "60%" (of what the graph, or a larger one that trains before it, needs without a
+        budget), "min". Of each compiled graph. A share is no error for a graph without a backward pass, nor for a tiny one:
+        those take their least.
     compiler: "eager", whose peak is exact, or "inductor" below it, whose fusions make the peak approximate.
     random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
         them as well, from a saved state of their generator, with the same numbers. For compiler="eager".
@@ -245,9 +245,9 @@ class Compiling:
             copied = _inputs.copy_shared(args, read_again) if read_again else 0
             if copied:
                 self.owner.tell(
-                    f"{self.report.name}: an input shares memory with something else now, which it did not when the plan was made: a copy "
-                    f"is kept until it was last read, {_report.size_text(copied)} beside what is promised; inputs='stable' if nobody "
-                    "writes it before the backward pass has ended")
+                    f"{self.report.name}: an input shares memory with something else now, which it did not when the plan was "
+                    f"made: a copy is kept until it was last read, {_report.size_text(copied)} beside what is promised; "
+                    "inputs='stable' if nobody writes it before the backward pass has ended")
             if self.report.results_read_again:
                 result = run(args)
                 self.results = _inputs.results_saved(result, self.split)
@@ -266,9 +266,9 @@ class Compiling:
             self._note_accumulated()
             if self.results and _inputs.handed_on(args, self.results):
                 self.owner.tell(
-                    f"{self.report.name}: a result of the forward pass was handed to numpy or another process, and the backward pass "
-                    "computes from it again: if it was written there, gradients are wrong; hand on a copy, or inputs='stable' if nobody "
-                    "writes it")
+                    f"{self.report.name}: a result of the forward pass was handed to numpy or another process, and the "
+                    "backward pass computes from it again: if it was written there, gradients are wrong; hand on a copy, or "
+                    "inputs='stable' if nobody writes it")
             if _private.keeps_graph():
                 self.owner.tell(
                     f"{self.report.name}: backward(retain_graph=True), or create_graph=True, leaves what was saved between forward "

@@ -113,8 +113,8 @@ def measurable(op):
 
 
 def calibrate(trace):
-    """Sets cost and scratch of every operation, and ``trace.layouts``, as measured here, each distinct operation once. Those that
-    could not be measured keep their estimate: ``trace.estimated`` has them."""
+    """Sets cost and scratch of every operation, and ``trace.layouts``, as measured here, each distinct operation once. Those
+    that could not be measured keep their estimate: ``trace.estimated`` has them."""
     running = [op for op in trace.operations if op.node is not None or op.update is not None]
     if trace.device not in ("cpu", "cuda") or (trace.device == "cuda" and not torch.cuda.is_available()):
         trace.estimated = running
@@ -171,8 +171,9 @@ def _note_layouts(trace):
             trace.layouts.value(op.node), op.node.meta.get("val"), trace.structure[op.node]))
         for real, traced, storage in zip(now, then, storages):
             if isinstance(real, torch.Tensor) and storage is not None and storage.producer is op:
-                storage.as_traced = storage.as_traced and (
-                    traced.layout is not torch.strided or _layouts.laid_out(traced, [_private.hint(t) for t in real.stride()], alike=True))
+                strides = [_private.hint(t) for t in real.stride()] if traced.layout is torch.strided else None
+                if strides is not None and not _layouts.laid_out(traced, strides, alike=True):
+                    storage.as_traced = False
 
 
 _refused = set()  # texts of operations that could not be called in this process; another tries again

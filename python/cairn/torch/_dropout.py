@@ -90,17 +90,17 @@ def _scale(p):
 
 
 def _agrees(value, p, strides):
-    """Whether the parts agree with the whole on this device for an input of this type and order of dimensions, and, on the CPU, a
-    mask drawn alone with the mask; tried once for each kind. Without ``strides``, which are unknown then, only on the CPU, where
-    the parts are the whole's own steps."""
+    """Whether the parts agree with the whole on this device for an input of this type and order of dimensions, and, on the CPU,
+    a mask drawn alone with the mask; tried once for each kind. Without ``strides``, which are unknown then, only on the CPU,
+    where the parts are the whole's own steps."""
     if value.device.type not in ("cpu", "cuda") or (strides is None and value.device.type != "cpu"):
         return False
     order = () if strides is None else tuple(sorted(range(len(strides)), key=lambda i: (-strides[i], i)))
     key = value.device.type, value.dtype, p, order
     if key not in _checked:
         with _private.no_modes():
-            sizes = [7 + i for i in order] or [4096]
-            x = torch.randn(sizes, device=value.device).to(value.dtype).permute([order.index(i) for i in range(len(order))] or [0])
+            sizes, places = [7 + i for i in order] or [4096], [order.index(i) for i in range(len(order))] or [0]
+            x = torch.randn(sizes, device=value.device).to(value.dtype).permute(places)
             state = torch.get_rng_state()
             out, mask = torch.ops.aten.native_dropout.default(x, p, True)
             after = torch.get_rng_state()

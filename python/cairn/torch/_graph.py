@@ -159,8 +159,8 @@ def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accu
     ``forward_outputs``: how many of its outputs are the forward pass's; then it is a joint graph of forward and backward,
     with tangents among its placeholders. ``parameters``: placeholders whose gradients the caller owns; ``accumulate``: it
     has gradients already, and adds the new ones to them. ``replay``: random operations may run again, from a saved state
-    of their generator. ``updates``: placeholder -> Update, of those that are updated once their gradient is there. ``shared``: placeholders whose
-    memory others may write when the forward pass has ended.
+    of their generator. ``updates``: placeholder -> Update, of those that are updated once their gradient is there.
+    ``shared``: placeholders whose memory others may write when the forward pass has ended.
     """
     return _Reader(graph, name, forward_outputs, set(parameters), accumulate, replay, updates or {},
                    shared).read()

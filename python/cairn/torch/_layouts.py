@@ -29,7 +29,9 @@ class Layouts:
     def strides(self, node):
         """Of a node that stands for one tensor; None: unknown."""
         value = self._values.get(node, UNKNOWN)
-        return [_private.hint(s) for s in value.stride()] if isinstance(value, torch.Tensor) and value.layout is torch.strided else None
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+            return None
+        return [_private.hint(s) for s in value.stride()]
 
     def as_traced(self, node):
         return self._values.get(node) is node.meta.get("val")

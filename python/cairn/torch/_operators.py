@@ -26,7 +26,8 @@ def is_described(target):
     if isinstance(target, torch._ops.HigherOrderOperator):
         return False
     module, name = getattr(target, "__module__", None), getattr(target, "__name__", "")
-    return getattr(target, "runs_again", False) or module in _OF_NUMBERS or (module == "torch" and name.lstrip("_").startswith("sym_"))
+    computes_sizes = module in _OF_NUMBERS or (module == "torch" and name.lstrip("_").startswith("sym_"))
+    return computes_sizes or getattr(target, "runs_again", False)
 
 
 def acts(node):

@@ -63,7 +63,7 @@ class GraphReport:
     promised_forward: int = 0  # the peak of the forward pass alone
     promised_backward: int = 0  # of the backward pass, with what the forward pass has saved for it
     broken_by: str = ""  # the operation at which the promise was broken
-    shared_inputs: list = dataclasses.field(default_factory=list)  # of the graph, that share memory: read in the forward pass alone
+    shared_inputs: list = dataclasses.field(default_factory=list)  # that share memory: read in the forward pass alone
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read when the forward pass has ended
     results_read_again: bool = False  # whether results of the forward pass are, by what runs again
 

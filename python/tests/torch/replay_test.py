@@ -275,8 +275,8 @@ class Parts(unittest.TestCase):
     def test_agree_with_the_whole(self):
         for dtype in (torch.float32, torch.bfloat16, torch.float64):
             for p in (0.1, 0.5, 1.0):
-                for x in (torch.randn(33, 7), torch.randn(7, 33).t(), torch.randn(2, 8, 5, 6).to(memory_format=torch.channels_last),
-                          torch.randn(3, 1, 4, 1).permute(2, 3, 0, 1)):
+                for x in (torch.randn(33, 7), torch.randn(7, 33).t(), torch.randn(3, 1, 4, 1).permute(2, 3, 0, 1),
+                          torch.randn(2, 8, 5, 6).to(memory_format=torch.channels_last)):
                     with self.subTest(dtype=dtype, p=p, strides=x.stride()):
                         x = x.to(dtype)
                         self.assertTrue(_dropout._agrees(x, p, list(x.stride())))
