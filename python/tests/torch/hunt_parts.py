@@ -16,6 +16,11 @@ import hunt_ops as ops
 WIDTH = 24
 
 
+def like(x, stacked):
+    """What scan stacked, which versions of torch do along different dimensions, as (batch, length, WIDTH)."""
+    return stacked if stacked.shape[0] == x.shape[0] else stacked.transpose(0, 1)
+
+
 class Part(torch.nn.Module):
     """``draw`` is a random.Random; ``modules`` makes what a kind needs beside a layer, a scale and a buffer."""
 
@@ -189,7 +194,7 @@ class Higher(Part):
     def scan(self, x):
         def body(carry, a):
             return torch.tanh(carry + a), carry * a
-        return scan(body, torch.zeros(x.shape[0], WIDTH, dtype=x.dtype), self.lin(x), dim=1)[1].transpose(0, 1)
+        return like(x, scan(body, torch.zeros(x.shape[0], WIDTH, dtype=x.dtype), self.lin(x), dim=1)[1])
 
     def map(self, x):
         return map_op(lambda a, scale: torch.tanh(self.lin(a)) * scale, self.lin(x), self.scale)
@@ -214,7 +219,7 @@ class HigherRandom(Part):
     def scan_dropout(self, x):
         def body(carry, a):
             return torch.tanh(carry + F.dropout(a, 0.3)), carry * a
-        return scan(body, torch.zeros(x.shape[0], WIDTH, dtype=x.dtype), self.lin(x), dim=1)[1].transpose(0, 1)
+        return like(x, scan(body, torch.zeros(x.shape[0], WIDTH, dtype=x.dtype), self.lin(x), dim=1)[1])
 
     def map_dropout(self, x):
         return map_op(lambda a, scale: F.dropout(torch.tanh(self.lin(a)), 0.3) * scale, self.lin(x), self.scale)
@@ -461,7 +466,7 @@ class Buffers(Part):
         return self.inner(torch.tanh(self.inner(x.transpose(1, 2).contiguous()))).transpose(1, 2)
 
     def instance_norm(self, x):
-        return F.gelu(self.inner(x.transpose(1, 2))).transpose(1, 2)
+        return x * self.scale + F.gelu(self.inner(x.detach().transpose(1, 2))).transpose(1, 2)
 
     def spectral(self, x):
         return self.inner(x).tanh() + x
