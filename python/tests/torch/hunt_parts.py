@@ -463,7 +463,8 @@ class Buffers(Part):
         return self.inner(x.transpose(1, 2)).transpose(1, 2)
 
     def batch_norm_twice(self, x):
-        return self.inner(torch.tanh(self.inner(x.transpose(1, 2).contiguous()))).transpose(1, 2)
+        y = torch.tanh(self.lin.weight @ self.inner(x.transpose(1, 2).contiguous()))
+        return (self.lin.weight @ self.inner(y)).transpose(1, 2)
 
     def instance_norm(self, x):
         return x * self.scale + F.gelu(self.inner(x.detach().transpose(1, 2))).transpose(1, 2)
