@@ -367,7 +367,7 @@ class InPlace(Part):
     def index_put(self, x):
         y = self.lin(x)
         index = torch.tensor([0, 2, 0, 1])
-        y.index_put_((torch.tensor([0, 0, 1, 1]), index), x[0, :4] * self.scale, accumulate=True)
+        y.index_put_((torch.tensor([0, 0, 1, 1]), index), (x[0, :4] * self.scale).to(y.dtype), accumulate=True)
         return y.tanh()
 
     def masked(self, x):
@@ -410,8 +410,9 @@ class InPlace(Part):
         return F.dropout(self.lin(x), self.p, self.training, inplace=True).tanh()
 
     def scatter(self, x):
-        y = torch.zeros_like(x).scatter_add_(1, (torch.arange(x.shape[1]) % 5)[None, :, None].expand_as(x), self.lin(x))
-        return y.tanh() + x.index_add(1, torch.tensor([0, 1, 1]), x[:, :3] * self.scale)
+        y = torch.zeros_like(x).scatter_add_(1, (torch.arange(x.shape[1]) % 5)[None, :, None].expand_as(x),
+                                               self.lin(x).to(x.dtype))
+        return y.tanh() + x.index_add(1, torch.tensor([0, 1, 1]), (x[:, :3] * self.scale).to(x.dtype))
 
     def swap(self, x):
         y = self.lin(x)
@@ -463,8 +464,7 @@ class Buffers(Part):
         return self.inner(x.transpose(1, 2)).transpose(1, 2)
 
     def batch_norm_twice(self, x):
-        y = torch.tanh(self.lin.weight @ self.inner(x.transpose(1, 2).contiguous()))
-        return (self.lin.weight @ self.inner(y)).transpose(1, 2)
+        return x * self.scale + self.inner(torch.tanh(self.inner(x.detach().transpose(1, 2).contiguous()))).transpose(1, 2)
 
     def instance_norm(self, x):
         return x * self.scale + F.gelu(self.inner(x.detach().transpose(1, 2))).transpose(1, 2)
