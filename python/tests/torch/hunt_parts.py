@@ -513,7 +513,8 @@ class Draws(Part):
 
     def normal(self, x):
         y = self.lin(x)
-        return y + torch.normal(y.detach().transpose(1, 2), 0.1).transpose(1, 2) * self.scale + torch.normal(0.0, 1.0, (WIDTH,))
+        noise = torch.normal(y.detach().transpose(1, 2), 0.1).transpose(1, 2)
+        return y + noise * self.scale + torch.normal(0.0, 1.0, (WIDTH,))
 
     def multinomial(self, x):
         rows = self.lin(x).flatten(0, 1).softmax(0).t()
