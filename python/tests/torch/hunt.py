@@ -314,7 +314,8 @@ class Judge:
         """The row of a budget: a name of BUDGETS, of which "min" comes first, or what the backend takes."""
         asked, least = budget, None
         if BUDGETS.get(budget, 0):
-            budget = f"{100 * max((low + BUDGETS[budget] * (high - low)) / high for low, high in self.least()) + 0.05:.1f}%"
+            share = max((low + BUDGETS[budget] * (high - low)) / high for low, high in self.least())
+            budget = f"{min(100 * share + 0.05, 100):.1f}%"
         for _ in range(8):  # each graph of several can ask for more
             try:
                 steps, report, told = run(self.spec, self.mode, "cairn", budget)
