@@ -68,9 +68,9 @@ def draw_mode(seed, spec):
     draw = random.Random(f"mode {seed}")
     whole_step = draw.choices(("", "step", "optimizer"), (30, 1, 1))[0]
     return Mode(steps=draw.choice([2] * 7 + [3]), random="replay" if seed % 3 == 0 else "keep",
-                dynamic=draw.random() < 0.05 and "state_shared" not in spec.traits,
+                dynamic=draw.random() < 0.03 and "state_shared" not in spec.traits,
                 calibrate=draw.random() < 0.95, whole_step=whole_step, allow_rnn=draw.random() < 0.5,
-                pattern="" if whole_step or draw.random() < 0.7 else draw.choice(PATTERNS))
+                pattern="" if whole_step or draw.random() < 0.85 else draw.choice(PATTERNS))
 
 
 class Recorder:
@@ -314,7 +314,8 @@ class Judge:
         """The row of a budget: a name of BUDGETS, of which "min" comes first, or what the backend takes."""
         asked, least = budget, None
         if BUDGETS.get(budget, 0):
-            budget = f"{100 * max((low + BUDGETS[budget] * (high - low)) / high for low, high in self.least()) + 0.05:.1f}%"
+            share = max((low + BUDGETS[budget] * (high - low)) / high for low, high in self.least())
+            budget = f"{min(100 * share + 0.05, 100):.1f}%"
         for _ in range(8):  # each graph of several can ask for more
             try:
                 steps, report, told = run(self.spec, self.mode, "cairn", budget)

@@ -149,7 +149,7 @@ class HuntModel(torch.nn.Module):
         seen = [x]
         for part, skip in zip(self.parts, self.skips):
             x = part(x)
-            if "bfloat16" in self.traits:
+            if self.head.weight.dtype == torch.bfloat16:
                 x = x.to(torch.bfloat16)  # some parts add float numbers
             if skip is not None:
                 x = x + seen[min(skip, len(seen) - 1)]

@@ -16,6 +16,11 @@ import hunt_ops as ops
 WIDTH = 24
 
 
+def like(x, stacked):
+    """What scan stacked, which versions of torch do along different dimensions, as (batch, length, WIDTH)."""
+    return stacked if stacked.shape[0] == x.shape[0] else stacked.transpose(0, 1)
+
+
 class Part(torch.nn.Module):
     """``draw`` is a random.Random; ``modules`` makes what a kind needs beside a layer, a scale and a buffer."""
 
@@ -189,7 +194,7 @@ class Higher(Part):
     def scan(self, x):
         def body(carry, a):
             return torch.tanh(carry + a), carry * a
-        return scan(body, torch.zeros(x.shape[0], WIDTH, dtype=x.dtype), self.lin(x), dim=1)[1].transpose(0, 1)
+        return like(x, scan(body, torch.zeros(x.shape[0], WIDTH, dtype=x.dtype), self.lin(x), dim=1)[1])
 
     def map(self, x):
         return map_op(lambda a, scale: torch.tanh(self.lin(a)) * scale, self.lin(x), self.scale)
@@ -214,7 +219,7 @@ class HigherRandom(Part):
     def scan_dropout(self, x):
         def body(carry, a):
             return torch.tanh(carry + F.dropout(a, 0.3)), carry * a
-        return scan(body, torch.zeros(x.shape[0], WIDTH, dtype=x.dtype), self.lin(x), dim=1)[1].transpose(0, 1)
+        return like(x, scan(body, torch.zeros(x.shape[0], WIDTH, dtype=x.dtype), self.lin(x), dim=1)[1])
 
     def map_dropout(self, x):
         return map_op(lambda a, scale: F.dropout(torch.tanh(self.lin(a)), 0.3) * scale, self.lin(x), self.scale)
@@ -362,7 +367,7 @@ class InPlace(Part):
     def index_put(self, x):
         y = self.lin(x)
         index = torch.tensor([0, 2, 0, 1])
-        y.index_put_((torch.tensor([0, 0, 1, 1]), index), x[0, :4] * self.scale, accumulate=True)
+        y.index_put_((torch.tensor([0, 0, 1, 1]), index), (x[0, :4] * self.scale).to(y.dtype), accumulate=True)
         return y.tanh()
 
     def masked(self, x):
@@ -405,8 +410,9 @@ class InPlace(Part):
         return F.dropout(self.lin(x), self.p, self.training, inplace=True).tanh()
 
     def scatter(self, x):
-        y = torch.zeros_like(x).scatter_add_(1, (torch.arange(x.shape[1]) % 5)[None, :, None].expand_as(x), self.lin(x))
-        return y.tanh() + x.index_add(1, torch.tensor([0, 1, 1]), x[:, :3] * self.scale)
+        y = torch.zeros_like(x).scatter_add_(1, (torch.arange(x.shape[1]) % 5)[None, :, None].expand_as(x),
+                                               self.lin(x).to(x.dtype))
+        return y.tanh() + x.index_add(1, torch.tensor([0, 1, 1]), (x[:, :3] * self.scale).to(x.dtype))
 
     def swap(self, x):
         y = self.lin(x)
@@ -458,10 +464,10 @@ class Buffers(Part):
         return self.inner(x.transpose(1, 2)).transpose(1, 2)
 
     def batch_norm_twice(self, x):
-        return self.inner(torch.tanh(self.inner(x.transpose(1, 2).contiguous()))).transpose(1, 2)
+        return x * self.scale + self.inner(torch.tanh(self.inner(x.detach().transpose(1, 2).contiguous()))).transpose(1, 2)
 
     def instance_norm(self, x):
-        return F.gelu(self.inner(x.transpose(1, 2))).transpose(1, 2)
+        return x * self.scale + F.gelu(self.inner(x.detach().transpose(1, 2))).transpose(1, 2)
 
     def spectral(self, x):
         return self.inner(x).tanh() + x
@@ -507,7 +513,8 @@ class Draws(Part):
 
     def normal(self, x):
         y = self.lin(x)
-        return y + torch.normal(y.detach().transpose(1, 2), 0.1).transpose(1, 2) * self.scale + torch.normal(0.0, 1.0, (WIDTH,))
+        noise = torch.normal(y.detach().transpose(1, 2), 0.1).transpose(1, 2)
+        return y + noise * self.scale + torch.normal(0.0, 1.0, (WIDTH,))
 
     def multinomial(self, x):
         rows = self.lin(x).flatten(0, 1).softmax(0).t()
