@@ -261,8 +261,14 @@ class Compiling:
     def run_backward(self, run, module):
         run = self.alive.backward(self.measured.backward(run, module) if self.measured is not None else run, module)
 
+        read_again = _inputs.positions(module, self.report.read_again)
+
         def call(args):
             self.share.backward_begins()
+            if any(not _private.owns_its_memory(args[i]) for i in read_again if _private.is_plain(args[i])):
+                self.owner.tell(
+                    f"{self.report.name}: an input was handed to numpy or another process after the forward pass, and the backward "
+                    "pass computes from it again: if it was written there, gradients are wrong; inputs='stable' if nobody writes it")
             self._note_accumulated()
             if self.results and _inputs.handed_on(args, self.results):
                 self.owner.tell(

@@ -480,7 +480,7 @@ def keeps_graph():
 
 def is_plain(tensor):
     """Whether it is a tensor with strides in a storage of its own, and not of a class that wraps others."""
-    return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and tensor.layout is torch.strided
 
 
 def owns_its_memory(tensor):

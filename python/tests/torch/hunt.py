@@ -34,6 +34,7 @@ import os
 import pathlib
 import random
 import select
+import shlex
 import subprocess
 import sys
 import time
@@ -422,7 +423,7 @@ def shrink(seed, budget=None):
                 print(f"  {len(spec.parts)} parts, {len(spec.traits)} traits", file=sys.stderr, flush=True)
                 break
     print(f"{wanted} at {budget}: {' '.join(spec.names())}, {' '.join(spec.traits)}")
-    print(f"hunt.py --budget {budget} --try {str(spec)!r} {str(mode)!r}".replace('"', "'").replace("'Spec", '"Spec'))
+    print(f"hunt.py --budget {budget} --try {shlex.quote(str(spec))} {shlex.quote(str(mode))}")
     print(json.dumps(row))
 
 

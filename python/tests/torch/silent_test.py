@@ -338,6 +338,20 @@ class InputsThatAreWritten(unittest.TestCase):
             self.assertEqual(any("handed to numpy" in str(w.message) for w in caught), told)
             del kept
 
+    def test_an_array_that_is_made_after_the_forward_pass_is_told(self):
+        torch.manual_seed(0)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "an input was handed to numpy"):
+            self.gradients(Images(), [torch.from_numpy(self.ring()).clone()], backend("min", measure=False),
+                           lambda x: x.numpy().fill(7))
+
+    def test_a_ring_of_numpy_as_a_subclass(self):
+        class Frames(torch.Tensor):
+            pass
+
+        ring = self.ring()
+        self.check(lambda: [torch.from_numpy(ring.copy()).as_subclass(Frames)],
+                   lambda x: x.as_subclass(torch.Tensor).numpy().fill(7), budgets=["min"])
+
     def test_what_a_part_before_a_graph_break_has_saved_is_its_own(self):
         class Parts(torch.nn.Module):
             def __init__(self):
