@@ -248,13 +248,12 @@ class Compiling:
                     f"{self.report.name}: an input shares memory with something else now, which it did not when the plan was "
                     f"made: a copy is kept until it was last read, {_report.size_text(copied)} beside what is promised; "
                     "inputs='stable' if nobody writes it before the backward pass has ended")
-            if self.report.results_read_again:
-                result = run(args)
-                self.results = _inputs.results_saved(result, self.split)
-                return result
             if not self.owner.options.accumulate:
                 self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
-            return run(args)
+            result = run(args)
+            if self.report.results_read_again:
+                self.results = _inputs.results_saved(result, self.split)
+            return result
 
         return _private.called_boxed(call)
 

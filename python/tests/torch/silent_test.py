@@ -229,6 +229,17 @@ class Images(torch.nn.Module):
         return y.square().mean()
 
 
+class Returned(Images):
+    """Its derivative is computed from a result that is there whatever the plan is."""
+
+    def forward(self, x):
+        y = self.layers[0](x.float())
+        z = y
+        for layer in self.layers[1:]:
+            z = layer(torch.tanh(y).sin() + z)
+        return z.square().mean(), y
+
+
 class InputsThatAreWritten(unittest.TestCase):
     def gradients(self, model, batches, backend, write):
         """Of a step for each batch, whose memory ``write`` changes between forward and backward."""
@@ -315,16 +326,6 @@ class InputsThatAreWritten(unittest.TestCase):
         self.assertNotEqual(cairn.torch.last_report().graphs[0].read_again, [])
 
     def test_a_result_that_is_written_by_numpy_is_told(self):
-        class Returned(Images):
-            """Its derivative is computed from a result that is there whatever the plan is."""
-
-            def forward(self, x):
-                y = self.layers[0](x.float())
-                z = y
-                for layer in self.layers[1:]:
-                    z = layer(torch.tanh(y).sin() + z)
-                return z.square().mean(), y
-
         torch.manual_seed(0)
         model, x = Returned(), torch.rand(64, 64)
         for use, told in ((lambda y: None, False), (lambda y: y.detach().numpy(), True)):
@@ -351,6 +352,15 @@ class InputsThatAreWritten(unittest.TestCase):
         ring = self.ring()
         self.check(lambda: [torch.from_numpy(ring.copy()).as_subclass(Frames)],
                    lambda x: x.as_subclass(torch.Tensor).numpy().fill(7), budgets=["min"])
+
+    def test_gradients_beside_earlier_ones_are_told_where_a_result_is_read_again(self):
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        compiled, x = torch.compile(Returned(), backend=backend("min", measure=False)), torch.rand(64, 64)
+        compiled(x)[0].backward()
+        self.assertTrue(cairn.torch.last_report().graphs[0].results_read_again)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "accumulate=True"):
+            compiled(x)[0].backward()
 
     def test_what_a_part_before_a_graph_break_has_saved_is_its_own(self):
         class Parts(torch.nn.Module):
