@@ -213,14 +213,14 @@ class Compiling:
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         options, self.split = self.owner.options, num_fwd_outputs
-        leaves = torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(joint.graph.nodes))).args)
         self.share = Share(self.owner, joint)
         forward, backward, trace, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
             or_least=self.share.or_least)
         self.share.planned(self.report, solved.unmet)
-        self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, leaves[:num_fwd_outputs]),
+        results = _private.outputs(joint.graph)[:num_fwd_outputs]
+        self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
                            Tangents(joint, num_fwd_outputs, self.owner, self.report))
         self.owner.report.graphs.append(self.report)
         if options.measure:
@@ -259,17 +259,16 @@ class Compiling:
 
     def run_backward(self, run, module):
         run = self.alive.backward(self.measured.backward(run, module) if self.measured is not None else run, module)
-
         read_again = _inputs.positions(module, self.report.read_again)
 
         def call(args):
             self.share.backward_begins()
-            if any(not _private.owns_its_memory(args[i]) for i in read_again if _private.is_plain(args[i])):
+            if _inputs.handed_on(args[i] for i in read_again):
                 self.owner.tell(
                     f"{self.report.name}: an input was handed to numpy or another process after the forward pass, and the backward "
                     "pass computes from it again: if it was written there, gradients are wrong; inputs='stable' if nobody writes it")
             self._note_accumulated()
-            if self.results and _inputs.handed_on(args, self.results):
+            if self.results and _inputs.handed_on(_inputs.of_storages(args, self.results)):
                 self.owner.tell(
                     f"{self.report.name}: a result of the forward pass was handed to numpy or another process, and the "
                     "backward pass computes from it again: if it was written there, gradients are wrong; hand on a copy, or "
@@ -326,7 +325,7 @@ class Measured:
         self.forward_peak = None
         self.forward_operation = ""
         self.unsplit = 0  # bytes that the allocator may have left in blocks meanwhile
-        leaves = torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(joint.graph.nodes))).args)
+        leaves = _private.outputs(joint.graph)
         split = num_fwd_outputs or 0
         self.gradient_positions = [
             i for i, leaf in enumerate(leaves[split:])

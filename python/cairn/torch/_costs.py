@@ -69,8 +69,7 @@ class _Spec:
 
     def __init__(self, node, layouts=None):
         self.node = node
-        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), layouts.value) if layouts is not None else (
-            _values(node.args), _values(node.kwargs))
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), (layouts or _layouts.Layouts()).value)
         if node.target is torch.ops.aten.native_batch_norm_backward.default:  # the tracer has them in the input's type
             args = tuple(a.float() if i in (5, 6) and isinstance(a, torch.Tensor) and a.dtype.itemsize < 4 else a
                          for i, a in enumerate(args))
@@ -148,9 +147,7 @@ def _read_layouts(trace, measured, texts):
             layouts.part(node)
         elif op is None:
             layouts.view(node)
-        elif not measurable(op):
-            layouts.unknown(node)
-        else:
+        elif measurable(op):
             spec = _Spec(node, layouts)
             texts[op] = spec.text
             entry = measured.entry(spec)

@@ -179,8 +179,7 @@ class _Reader:
         self.kinds = {}  # resident Storage -> what it is
         self.last_placed = None  # of the operations that draw or act, whose order stays
         self.bytes_on = {}
-        output = next(iter(reversed(graph.nodes)))
-        self.outputs = pytree.arg_tree_leaves(*output.args)
+        self.outputs = _private.outputs(graph)
         self.descriptions = _private.output_descriptions(graph)
         self.live = _operators.needed(graph)
         self.tangents = [n for n in graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]

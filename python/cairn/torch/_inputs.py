@@ -16,7 +16,7 @@ def shared(tensors, running=False):
     than once, so that another library that does by way of DLPack is not noticed."""
     groups = {}  # storage -> positions
     for i, tensor in enumerate(tensors):
-        if isinstance(tensor, torch.Tensor) and _private.is_plain(tensor):
+        if _private.is_plain(tensor):
             groups.setdefault(tensor.untyped_storage()._cdata, []).append(i)
     return [i for members in groups.values() if _written_unseen([tensors[i] for i in members], running) for i in members]
 
@@ -54,12 +54,16 @@ def copy_shared(args, positions):
 
 def results_saved(values, split):
     """Addresses of storages that are among both the results of a forward pass, the first ``split`` values, and what it saves."""
-    results, saved = ({t.untyped_storage().data_ptr() for t in part if isinstance(t, torch.Tensor) and _private.is_plain(t)}
+    results, saved = ({t.untyped_storage().data_ptr() for t in filter(_private.is_plain, part)}
                       for part in (values[:split], values[split:]))
     return frozenset(results & saved)
 
 
-def handed_on(args, addresses):
-    """Whether one of those storages, among these arguments, is somebody else's, too, by now."""
-    return any(isinstance(t, torch.Tensor) and _private.is_plain(t) and t.untyped_storage().data_ptr() in addresses
-               and not _private.owns_its_memory(t) for t in args)
+def of_storages(values, addresses):
+    """The tensors among the values that are in one of these storages."""
+    return [t for t in filter(_private.is_plain, values) if t.untyped_storage().data_ptr() in addresses]
+
+
+def handed_on(values):
+    """Whether the memory of one of them is somebody else's, too, by now."""
+    return any(not _private.owns_its_memory(t) for t in filter(_private.is_plain, values))

@@ -9,32 +9,29 @@ from torch.utils import _pytree as pytree
 
 from . import _private
 
-UNKNOWN = object()
-
 
 class Layouts:
     """Values like those in ``meta["val"]``, with the strides that kernels gave. Nodes come in the order of their graph."""
 
     def __init__(self):
-        self._values = {}  # node -> its value; UNKNOWN: nobody knows its strides
+        self._values = {}  # node -> its value; nobody knows the strides of those that are not there
 
     def value(self, node):
         """The node's value as it is really laid out; as the tracer has it where that is unknown."""
-        value = self._values.get(node, UNKNOWN)
-        return node.meta.get("val") if value is UNKNOWN else value
+        return self._values.get(node, node.meta.get("val"))
 
     def known(self, node):
-        return self._values.get(node, UNKNOWN) is not UNKNOWN
+        return node in self._values
 
     def strides(self, node):
         """Of a node that stands for one tensor; None: unknown."""
-        value = self._values.get(node, UNKNOWN)
+        value = self._values.get(node)
         if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
             return None
         return [_private.hint(s) for s in value.stride()]
 
     def as_traced(self, node):
-        return self._values.get(node) is node.meta.get("val")
+        return node in self._values and self._values[node] is node.meta.get("val")
 
     def arguments_known(self, node):
         return all(map(self.known, node.all_input_nodes))
@@ -43,37 +40,34 @@ class Layouts:
         """The node of an input or a constant: torch.compile guards the strides of inputs."""
         self._values[node] = node.meta.get("val")
 
-    def unknown(self, node):
-        self._values[node] = UNKNOWN
-
     def part(self, node):
         """Of a getitem."""
         parent, position = node.args[:2]
-        value = self._values.get(parent, UNKNOWN)
-        if value is not UNKNOWN:
-            value = node.meta.get("val") if self.as_traced(parent) else value[position]
-        self._values[node] = value
+        if self.as_traced(parent):
+            self.given(node)
+        elif self.known(parent):
+            self._values[node] = self._values[parent][position]
 
     def view(self, node):
         """Of an operation that only looks at the storage of an argument in another way."""
-        if not self.arguments_known(node):
-            return self.unknown(node)
         if all(map(self.as_traced, node.all_input_nodes)):
             return self.given(node)
+        if not self.arguments_known(node):
+            return
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self.value)
         args, kwargs = pytree.tree_map(lambda v: _private.hint(v) if _private.is_sym(v) else v, (args, kwargs))
         try:
             with _private.fake_mode_of(pytree.tree_leaves((args, kwargs))):
                 self._values[node] = node.target(*args, **kwargs)
         except Exception:  # a view that this layout does not have
-            self.unknown(node)
+            pass
 
     def measured(self, node, strides):
         """``strides``: of each tensor that a call returned."""
         leaves, structure = pytree.tree_flatten(node.meta.get("val"))
         tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         if not self.arguments_known(node) or len(strides) != len(tensors) or None in strides:
-            return self.unknown(node)
+            return
         changed = False
         for i, stride in zip(tensors, strides):
             if not laid_out(leaves[i], stride):

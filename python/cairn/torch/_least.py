@@ -33,9 +33,8 @@ class Least:
         self.lower_bound = max(self.lower_bound, lower_bound or 0)
         steps = self.in_time([int(v) for v in steps])
         evaluation = cairn.evaluate(self.graph, steps)
-        known = (self.peak, cairn.evaluate(self.graph, self.steps).cost) if self.steps is not None else None
-        if evaluation.valid and (known is None or (evaluation.peak, evaluation.cost) < known):
-            self.steps, self.peak = steps, evaluation.peak
+        if evaluation.valid and (self.steps is None or (evaluation.peak, evaluation.cost) < (self.peak, self._cost)):
+            self.steps, self.peak, self._cost = steps, evaluation.peak, evaluation.cost
         return steps, evaluation.peak
 
     @property

@@ -116,8 +116,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     updates = {}
     if options.updates is not None:
         updates = {primals[i]: update for i, update in options.updates.of_inputs(given).items()}
-    of_module, unseen = set(parameters), set(_inputs.shared(given))
-    shared = [] if options.stable else [n for i, n in enumerate(primals) if n not in of_module and i in unseen]
+    of_module = set(parameters)
+    shared = [] if options.stable else [n for n in (primals[i] for i in sorted(_inputs.shared(given))) if n not in of_module]
     _policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
     trace, graph, seconds, goal, baseline = prepare_within(
         joint.graph, options, name=name, forward_outputs=num_fwd_outputs, parameters=parameters, largest=largest, updates=updates,

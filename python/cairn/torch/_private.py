@@ -276,7 +276,7 @@ def outputs(graph):
 def output_descriptions(graph):
     """What each output of a joint graph is, in order; None for one that is not described."""
     output = next(iter(reversed(graph.nodes)))
-    count = len(torch.utils._pytree.arg_tree_leaves(*output.args))
+    count = len(outputs(graph))
     return list(output.meta.get("desc") or [None] * count)
 
 
@@ -478,9 +478,10 @@ def keeps_graph():
 
 # --- Memory of inputs
 
-def is_plain(tensor):
+def is_plain(value):
     """Whether it is a tensor with strides in a storage of its own, and not of a class that wraps others."""
-    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and tensor.layout is torch.strided
+    return (isinstance(value, torch.Tensor) and value.layout is torch.strided and
+            type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__)
 
 
 def owns_its_memory(tensor):

@@ -205,21 +205,14 @@ def _are_real(values):
     return _private.fake_mode_of(values) is None
 
 
-def _plain(values):
-    for value in values:
-        if isinstance(value, torch.Tensor) and value.layout is torch.strided and (
-                type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__):
-            yield value
-
-
 def _storages(values):
-    return {value.untyped_storage()._cdata for value in _plain(values)}
+    return {value.untyped_storage()._cdata for value in filter(_private.is_plain, values)}
 
 
 def _weak(values):
     """storage -> (weak reference, bytes) of those that are tensors and hold memory."""
     found = {}
-    for value in _plain(values):
+    for value in filter(_private.is_plain, values):
         storage = value.untyped_storage()
         if storage._cdata not in found and storage.nbytes():
             size = storage.nbytes()

@@ -12,6 +12,7 @@ import cairn
 
 from . import _private
 from ._errors import CairnWarning
+from ._layouts import is_dense
 from ._memory import bytes_of
 
 _SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # of the gradients in the rounds of updates that are compared
@@ -263,12 +264,7 @@ def _strides(tensor):
     """(stride, size) of each dimension that has several elements; None where there are gaps or overlaps."""
     known = [(_private.hint(stride), _private.hint(size)) for stride, size in zip(tensor.stride(), tensor.shape)
              if _private.hint(size) != 1]
-    expected = 1
-    for stride, size in sorted(known):
-        if stride != expected:
-            return None
-        expected *= size
-    return known
+    return known if is_dense([size for _, size in known], [stride for stride, _ in known]) else None
 
 
 def _laid_out_as(parameter):

@@ -91,6 +91,7 @@ class Amp(torch.nn.Module):
 
 OF_PARTS = r"graph \d+ runs while graph|budgets hold for each graph|.* as it is tiny$"  # what warnings say of parts of a model
 
+
 @dataclasses.dataclass
 class Step:
     """What a training step leaves, and the most bytes that were alive in it beside parameters' gradients."""

@@ -122,15 +122,19 @@ def optimizer_of(model):
     return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.5)
 
 
+def begin_step(case, mode, recorder, number):
+    if mode.dynamic and number == 1:
+        case.make_smaller()
+    recorder.begin()
+    torch.manual_seed(100 + number)
+    case.x.grad = None
+
+
 def train(case, mode, compiled, kept=False):
     """Records of the steps of a model that is compiled, or is not; ``kept``: memory is overwritten after the backward pass."""
     recorder, optimizer = Recorder(case), optimizer_of(case.model)
     for number in range(mode.steps):
-        if mode.dynamic and number == 1:
-            case.make_smaller()
-        recorder.begin()
-        torch.manual_seed(100 + number)
-        case.x.grad = None
+        begin_step(case, mode, recorder, number)
         between(case, mode, compiled)
         out = compiled(*case.arguments())
         recorder.outputs(out)
@@ -179,11 +183,7 @@ def train_whole(case, mode, wrap, model=None):
 
     step = wrap(train_step, optimizer)
     for number in range(mode.steps):
-        if mode.dynamic and number == 1:
-            case.make_smaller()
-        recorder.begin()
-        torch.manual_seed(100 + number)
-        case.x.grad = None
+        begin_step(case, mode, recorder, number)
         recorder.outputs(step(*case.arguments()))
         if mode.whole_step == "step":
             recorder.gradients()
