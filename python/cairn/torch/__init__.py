@@ -5,11 +5,11 @@ bit. docs/pytorch.md says what is promised, and what to do when a model does not
 """
 
 from ._backend import backend, last_report
-from ._errors import CairnWarning, InfeasibleError
+from ._errors import CairnWarning, InfeasibleError, WrittenError
 from ._memory import MemoryTrace, measure_peak
 from ._report import GraphReport, Report
 from ._step import Step, step
 from ._trace import graph
 
-__all__ = ["CairnWarning", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "Step", "backend", "graph",
-           "last_report", "measure_peak", "step"]
+__all__ = ["CairnWarning", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "Step", "WrittenError",
+           "backend", "graph", "last_report", "measure_peak", "step"]

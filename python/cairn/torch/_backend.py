@@ -9,7 +9,7 @@ import torch
 import cairn
 
 from . import _inputs, _private, _report, _solve
-from ._errors import CairnWarning, handed_on
+from ._errors import CairnWarning, WrittenError, handed_on
 from ._fallback import run_guarded
 from ._memory import MemoryTrace, bytes_of
 from ._partition import Options, partition, prepare_within, schedule
@@ -46,7 +46,9 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     random: "keep" what random operations draw (masks of dropout, noise) until it was last read, as they run once; or "replay"
         them as well, from a saved state of their generator, with the same numbers. For compiler="eager".
     inputs: "checked": what reads an input that shares memory with numpy, another process or an unrelated tensor runs once, in
-        the forward pass, as that memory may be written before the backward pass; or "stable": nobody does that.
+        the forward pass, as that memory may be written before the backward pass. Whatever else is read again then, inputs,
+        buffers and results, is compared with what it was, and a WrittenError tells of a change that torch did not notice.
+        "changing": what reads any input, parameters apart, runs once; "stable": nobody writes them, and nothing is compared.
     differentiated: "loss": where a graph returns a single number, the larger results that this is computed from (logits beside
         a loss) are not differentiated by the caller for themselves. One that is gets its gradient all the same, with a
         CairnWarning, as the promise does not count it; with "all" it does, and zeros where there is none. For compiler="eager".
@@ -65,8 +67,8 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
     if random not in ("keep", "replay"):
         raise cairn.InputError(f"random: 'keep' or 'replay', not {random!r}")
-    if inputs not in ("checked", "stable"):
-        raise cairn.InputError(f"inputs: 'checked' or 'stable', not {inputs!r}")
+    if inputs not in ("checked", "changing", "stable"):
+        raise cairn.InputError(f"inputs: 'checked', 'changing' or 'stable', not {inputs!r}")
     if random == "replay" and compiler == "inductor":
         raise cairn.InputError("random: 'replay' is for compiler='eager'; Inductor draws from seeds of its own")
     if differentiated not in ("loss", "all"):
@@ -76,7 +78,7 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         raise cairn.InputError(f"solver: there is no {solver!r}; cairn.solvers() lists them")
     limits = _solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
-                      accumulate=accumulate, replay=random == "replay", stable=inputs == "stable",
+                      accumulate=accumulate, replay=random == "replay", inputs=inputs,
                       all_differentiated=differentiated == "all")
     if compiler == "inductor":
         from ._inductor import InductorBackend
@@ -203,7 +205,6 @@ class Compiling:
     def __init__(self, owner, inputs=()):
         self.owner = owner
         self.inputs = inputs  # as they are while it is compiled
-        self.results = frozenset()  # addresses of results of the last forward pass that the backward pass is given, too
         self.split = None  # how many results the forward pass has
         self.leaves = []  # weak references to those that had a gradient when the forward pass last ran
         self.report = None
@@ -238,11 +239,12 @@ class Compiling:
 
     def run_forward(self, run, module):
         run = self.alive.forward(self.measured.forward(run) if self.measured is not None else run)
-        read_again = _inputs.positions(module, self.report.read_again)
+        of_callers = _inputs.positions(module, self.report.read_again)
+        read_again = of_callers + _inputs.positions(module, self.report.buffers_read_again)
 
         def call(args):
             self.owner.ran.add(self.report.name)
-            copied = _inputs.copy_shared(args, read_again) if read_again else 0
+            copied = _inputs.copy_shared(args, of_callers) if of_callers else 0
             if copied:
                 self.owner.tell(
                     f"{self.report.name}: an input shares memory with something else now, which it did not when the plan was "
@@ -250,29 +252,29 @@ class Compiling:
                     "inputs='stable' if nobody writes it before the backward pass has ended")
             if not self.owner.options.accumulate:
                 self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
+            unchanged = _inputs.Unchanged(_private.kernel_settings()) if self.report.recomputed else None
+            if unchanged is not None:
+                unchanged.note(args[i] for i in read_again)
             result = run(args)
-            if self.report.results_read_again:
-                self.results = _inputs.results_saved(result, self.split)
+            made = self.alive.latest()
+            if unchanged is not None and made is not None:
+                if self.report.results_read_again:
+                    unchanged.note_results(result, self.split)
+                made.unchanged = unchanged
             return result
 
         return _private.called_boxed(call)
 
     def run_backward(self, run, module):
         run = self.alive.backward(self.measured.backward(run, module) if self.measured is not None else run, module)
-        read_again = _inputs.positions(module, self.report.read_again)
+        names = [node.name for node in module.graph.find_nodes(op="placeholder")]
 
         def call(args):
             self.share.backward_begins()
-            if _inputs.handed_on(args[i] for i in read_again):
-                self.owner.tell(
-                    f"{self.report.name}: an input was handed to numpy or another process after the forward pass, and the backward "
-                    "pass computes from it again: if it was written there, gradients are wrong; inputs='stable' if nobody writes it")
+            made = self.alive.beginning()
+            if made is not None and made.unchanged is not None:
+                self._check(made.unchanged, args, names)
             self._note_accumulated()
-            if self.results and _inputs.handed_on(_inputs.of_storages(args, self.results)):
-                self.owner.tell(
-                    f"{self.report.name}: a result of the forward pass was handed to numpy or another process, and the "
-                    "backward pass computes from it again: if it was written there, gradients are wrong; hand on a copy, or "
-                    "inputs='stable' if nobody writes it")
             if _private.keeps_graph():
                 self.owner.tell(
                     f"{self.report.name}: backward(retain_graph=True), or create_graph=True, leaves what was saved between forward "
@@ -280,6 +282,22 @@ class Compiling:
             return run(args)
 
         return _private.called_boxed(call)
+
+    def _check(self, before, args, names):
+        """Raises if what the backward pass computes from again is not what the forward pass read."""
+        position = before.changed(args)
+        if position is not None:
+            known = {name: "an input" for name in self.report.read_again} | {
+                name: "a buffer" for name in self.report.buffers_read_again}
+            what = known.get(names[position], "a result of the forward pass")
+            raise WrittenError(
+                f"{self.report.name}: {what} was written between forward and backward, where torch did not notice (by numpy, DLPack, "
+                ".data, or a kernel that tells nobody), and the backward pass computes from it again: hand on a copy, or write it "
+                "after the backward pass; backend(..., inputs='changing') computes what is made of inputs once")
+        if before.kernels != _private.kernel_settings():
+            self.owner.tell(
+                f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others in the backward pass "
+                "than they were in the forward pass: what is computed again may differ from what it was by rounding")
 
     def _note_accumulated(self):
         """Gradients that are there already stay, and torch makes the new ones beside them."""

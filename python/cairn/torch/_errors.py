@@ -54,3 +54,10 @@ InfeasibleError.__module__ = "cairn.torch"  # as it is shown
 
 class CairnWarning(UserWarning):
     """Something is not as asked for, and training goes on: a model that does not trace, a promise that was broken."""
+
+
+class WrittenError(RuntimeError):
+    """What a backward pass computes from again was written after the forward pass, and torch did not notice."""
+
+
+WrittenError.__module__ = "cairn.torch"

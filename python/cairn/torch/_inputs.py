@@ -1,8 +1,9 @@
 """Inputs that may be written between forward and backward without torch noticing.
 
 A write that torch knows of raises the version of a tensor, and autograd refuses to go on with what it saved. Memory that an
-input shares with numpy, with another process, or with a tensor that has a version of its own is written unseen. What the forward
-pass made of it must not be made of it again then.
+input shares with numpy, with another process, or with a tensor that has a version of its own is written unseen, and so is what
+some kernels write beside their results. What the forward pass made of it must not be made of it again then: what is known to
+share its memory is not read again, and whatever is has to be as it was.
 """
 
 import torch
@@ -52,18 +53,72 @@ def copy_shared(args, positions):
     return size
 
 
-def results_saved(values, split):
-    """Addresses of storages that are among both the results of a forward pass, the first ``split`` values, and what it saves."""
-    results, saved = ({t.untyped_storage().data_ptr() for t in filter(_private.is_plain, part)}
-                      for part in (values[:split], values[split:]))
-    return frozenset(results & saved)
+class Unchanged:
+    """What a backward pass computes from again, as the forward pass read it. Memory of GPUs is left out, as comparing would
+    wait for the device."""
+
+    def __init__(self, kernels):
+        self.kernels = kernels  # the switches that decide which kernel runs, as text
+        self.digests = {}  # where a tensor is and how it is laid out -> digest
+
+    def note(self, tensors):
+        for tensor in filter(_has_a_digest, tensors):
+            key = _place(tensor)
+            if key not in self.digests:
+                self.digests[key] = _digest(tensor)
+
+    def note_results(self, values, split):
+        """Of the values that a forward pass returns, those that are saved and in a storage of one of the first ``split``."""
+        results = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, values[:split])}
+        self.note(t for t in filter(_private.is_plain, values[split:]) if t.untyped_storage().data_ptr() in results)
+
+    def changed(self, tensors):
+        """Position of the first of the tensors that is not as it was noted; None: there is none."""
+        for i, tensor in enumerate(tensors):
+            if _has_a_digest(tensor):
+                before = self.digests.get(_place(tensor))
+                if before is not None and not all(map(torch.equal, before, _digest(tensor))):
+                    return i
+        return None
 
 
-def of_storages(values, addresses):
-    """The tensors among the values that are in one of these storages."""
-    return [t for t in filter(_private.is_plain, values) if t.untyped_storage().data_ptr() in addresses]
+def _has_a_digest(value):
+    return _private.is_plain(value) and value.device.type == "cpu" and value.numel() > 0
 
 
-def handed_on(values):
-    """Whether the memory of one of them is somebody else's, too, by now."""
-    return any(not _private.owns_its_memory(t) for t in filter(_private.is_plain, values))
+def _place(tensor):
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
+
+
+_EXACT = 64 * 1024  # bytes: of a tensor that has no more, the digest is a copy
+_PIECE = 1024 * 1024  # bytes: what is copied at a time of a tensor that is not dense
+
+
+def _digest(tensor):
+    """Tensors that are other ones when any bit of the tensor has changed, but for changes that add up to nothing in each row and
+    in each column of its memory. They take about the square root of its bytes, and the time that reading it twice takes."""
+    with torch.no_grad():
+        tensor = torch.view_as_real(tensor.detach().resolve_conj()) if tensor.is_complex() else tensor.detach().resolve_neg()
+        tensor = tensor[tuple(0 if step == 0 else slice(None) for step in tensor.stride())]  # what is expanded is there once
+        dense = _dense(tensor)
+        if dense is None and tensor.numel() * tensor.element_size() > _PIECE and tensor.dim() > 1:
+            largest = max(range(tensor.dim()), key=tensor.shape.__getitem__)
+            pieces = -(-tensor.numel() * tensor.element_size() // _PIECE)
+            return [part for piece in tensor.chunk(pieces, largest) for part in _digest(piece)]
+        dense = tensor.contiguous().flatten() if dense is None else dense
+        data = dense.view(torch.uint8)
+        if data.numel() <= _EXACT:
+            return [data.clone()]
+        skipped = -data.storage_offset() % 8
+        words = data[skipped:skipped + (data.numel() - skipped) // 8 * 8].view(torch.int64)
+        columns = int(words.numel()**0.5)
+        table = words[:words.numel() // columns * columns].view(-1, columns)
+        rest = data[skipped + table.numel() * 8:].clone()
+        return [data[:skipped].clone(), table.sum(0), table.sum(1), rest]
+
+
+def _dense(tensor):
+    """A dense tensor as one of one dimension, in the order of its memory; None where it has holes or overlaps itself."""
+    order = sorted(range(tensor.dim()), key=lambda i: (-tensor.stride(i), tensor.shape[i] == 1))
+    flat = tensor.permute(order)
+    return flat.view(-1) if flat.is_contiguous() else None

@@ -24,7 +24,7 @@ class Options:
     approximate: bool = False  # another compiler comes after
     accumulate: bool = False  # gradients of parameters count, beside those that are there
     replay: bool = False  # random operations may run again
-    stable: bool = False  # nobody writes inputs behind torch's back
+    inputs: str = "checked"  # see backend()
     all_differentiated: bool = False  # gradients of results beside a loss are given, and count
     updates: Optional[Updates] = None  # of the optimizers that are in the plan
 
@@ -116,8 +116,12 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     updates = {}
     if options.updates is not None:
         updates = {primals[i]: update for i, update in options.updates.of_inputs(given).items()}
+    others = _other_inputs(primals, given, parameters)
     of_module = set(parameters)
-    shared = [] if options.stable else [n for n in (primals[i] for i in sorted(_inputs.shared(given))) if n not in of_module]
+    if options.inputs == "checked":
+        shared = [n for n in (primals[i] for i in sorted(_inputs.shared(given))) if n in others and n not in of_module]
+    else:
+        shared = others if options.inputs == "changing" else []
     _policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
     trace, graph, seconds, goal, baseline = prepare_within(
         joint.graph, options, name=name, forward_outputs=num_fwd_outputs, parameters=parameters, largest=largest, updates=updates,
@@ -131,8 +135,15 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
                                                update_function=options.updates.function() if trace.updated else None)
     seconds["rewrite"] = time.monotonic() - begin
     report.shared_inputs = [n.name for n in shared]
-    if not options.stable:
-        names = {n.name for n in parameters}
+    if options.inputs != "stable":
         read_again, report.results_read_again = trace.read_again(solved.steps)
-        report.read_again = [name for name in read_again if name not in names]
+        report.read_again = [n.name for n in others if n.name in read_again and n not in of_module]
+        report.buffers_read_again = [n.name for n in others if n.name in read_again and n in of_module]
     return forward, backward, trace, solved, report
+
+
+def _other_inputs(primals, given, parameters):
+    """The inputs that are tensors and not parameters: of callers, and buffers and other tensors of modules."""
+    parameters = set(parameters)
+    return [n for n, tensor in zip(primals, given) if isinstance(n.meta.get("val"), torch.Tensor)
+            and not isinstance(tensor, torch.nn.Parameter) and not (tensor is None and n in parameters)]

@@ -63,8 +63,9 @@ class GraphReport:
     promised_forward: int = 0  # the peak of the forward pass alone
     promised_backward: int = 0  # of the backward pass, with what the forward pass has saved for it
     broken_by: str = ""  # the operation at which the promise was broken
-    shared_inputs: list = dataclasses.field(default_factory=list)  # that share memory: read in the forward pass alone
+    shared_inputs: list = dataclasses.field(default_factory=list)  # that may be written: read in the forward pass alone
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read when the forward pass has ended
+    buffers_read_again: list = dataclasses.field(default_factory=list)  # the same of buffers and other tensors of modules
     results_read_again: bool = False  # whether results of the forward pass are, by what runs again
 
     @property
@@ -95,8 +96,8 @@ class GraphReport:
         if self.updated:
             lines.append(f"  updated     {self.updated} parameters, each as soon as its gradient is there, which is freed then")
         if self.shared_inputs:
-            lines.append(f"  inputs      {len(self.shared_inputs)} share memory with something else: what reads them runs once "
-                         "(inputs='stable' lets it run again)")
+            lines.append(f"  inputs      {len(self.shared_inputs)} may be written, as they share memory with something else or are said "
+                         "to change: what reads them runs once (inputs='stable' lets it run again)")
         lines.append(f"  schedule    {self.source}, {self.seconds.get('solve', 0):.1f} s")
         if self.estimated:
             lines.append(f"  estimated   {len(self.estimated)} operations that could not be measured, scratch as nothing: "

@@ -30,6 +30,7 @@ class Run:
         self.flowing = flowing  # positions of inputs whose gradients go on to what made them
         self.storages = {}
         self.shapes = {}  # see Tangents.shapes
+        self.unchanged = None  # an _inputs.Unchanged
         self.results = ()  # those of them that the caller holds alone
 
     @property
@@ -110,6 +111,16 @@ class Alive:
             return result
 
         return call
+
+    def latest(self):
+        """The Run of the forward pass that has just ended; None: it was none of a graph of its own."""
+        made = getattr(_local, "made", None)
+        return made if made is not None and made.graph is self else None
+
+    def beginning(self):
+        """The Run whose backward pass begins; None: not known."""
+        begins = getattr(_local, "begins", None)
+        return begins if begins is not None and begins.graph is self else None
 
     def called(self, compiled):
         """The compiled graph, as a function of its inputs; each run is known until autograd drops it."""
