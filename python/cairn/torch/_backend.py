@@ -172,7 +172,8 @@ class Backend:
         """The module as it is, with a warning. ``known``: how many graphs the report had before."""
         del self.report.graphs[known:]
         text = " ".join(str(reason).split("\n", 1)[0].split())
-        self.tell(f"this graph runs without a budget, as it cannot be scheduled: {type(reason).__name__}: {text}")
+        self.report.unplanned.append(f"{type(reason).__name__}: {text}")
+        self.tell(f"this graph runs without a budget, as it cannot be scheduled: {self.report.unplanned[-1]}")
         return module.forward
 
     def first_run_failed(self, graphs, reason):
@@ -180,6 +181,7 @@ class Backend:
         self.report.graphs[:] = [graph for graph in self.report.graphs if all(graph is not failed for failed in graphs)]
         self.ran.difference_update(graph.name for graph in graphs)
         names = ", ".join(graph.name for graph in graphs)
+        self.report.unplanned.append(reason)
         self.tell(f"{names} runs without a budget, as its schedule could not be run: {reason}")
 
     def compile(self, module, example_inputs):
@@ -270,10 +272,14 @@ class Compiling:
         names = [node.name for node in module.graph.find_nodes(op="placeholder")]
 
         def call(args):
-            self.share.backward_begins()
-            made = self.alive.beginning()
-            if made is not None and made.unchanged is not None:
-                self._check(made.unchanged, args, names)
+            try:
+                self.share.backward_begins()
+                made = self.alive.beginning()
+                if made is not None and made.unchanged is not None:
+                    self._check(made.unchanged, args, names)
+            except Exception:
+                args.clear()  # else the error's traceback would hold all that the forward pass has saved
+                raise
             self._note_accumulated()
             if _private.keeps_graph():
                 self.owner.tell(

@@ -44,6 +44,13 @@ def handed_on(error):
     return new
 
 
+def again(error):
+    """The same error without the frames of where it was made, which hold what they had."""
+    new = type(error).__new__(type(error), *error.args)
+    new.__dict__.update(error.__dict__)
+    return new
+
+
 @functools.cache
 def _kind(kind):
     return type(kind.__name__, (kind, _HandedOn), {"__module__": kind.__module__, "__doc__": kind.__doc__})

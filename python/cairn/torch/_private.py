@@ -152,20 +152,39 @@ def bound_sizes(module):
             elif size.node.expr in marked:
                 largest = marked[size.node.expr].upper
                 if largest.is_Integer:
-                    _planned.setdefault(size.node.shape_env, {})[size.node.expr] = largest
+                    _plan_for(size, largest)
                 else:
                     unbounded.append((position, dimension, hint(size)))
+        for size in _sizes_within(value):
+            if size.node.expr.free_symbols & _marked_ranges(size.node.shape_env).keys():
+                continue
+            if hint(size) == _LEAST_SYMBOLIC and size.node.expr.is_symbol:  # torch refuses a guard that leaves one value
+                _plan_for(size, _LEAST_SYMBOLIC + 1)
+            bool(size <= hint(size))
     return unbounded
 
 
+_LEAST_SYMBOLIC = 2  # sizes of 0 and 1 are never symbolic
+
+
+def _plan_for(size, largest):
+    _planned.setdefault(size.node.shape_env, {})[size.node.expr] = largest
+
+
 def _symbolic_sizes(value):
-    """(dimension, size) of a value that torch.compile captured; a tensor that consists of others has theirs, too."""
-    sizes = enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]
-    yield from ((dimension, size) for dimension, size in sizes if isinstance(size, torch.SymInt)
-                and not symbolic_shapes.is_nested_int(size) and not _from_data(size))
+    """(dimension, size) of a value that torch.compile captured."""
+    return [(dimension, size) for dimension, size in (
+        enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]) if isinstance(size, torch.SymInt)
+        and not symbolic_shapes.is_nested_int(size) and not _from_data(size)]
+
+
+def _sizes_within(value):
+    """Those of the tensors that a tensor consists of, as one of ragged rows does of its values and the lengths of rows."""
     if is_traceable_wrapper_subclass(value):
         for name in value.__tensor_flatten__()[0]:
-            yield from _symbolic_sizes(getattr(value, name))
+            part = getattr(value, name)
+            yield from (size for _, size in _symbolic_sizes(part))
+            yield from _sizes_within(part)
 
 
 _planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}

@@ -153,6 +153,7 @@ class Report:
     ``kept`` are of the whole: of what other graphs, also of other backends, hold while one runs, as far as that was seen."""
 
     graphs: list = dataclasses.field(default_factory=list)
+    unplanned: list = dataclasses.field(default_factory=list)  # why, of each graph that runs without a budget
     joined: Optional[Together] = None  # None: no two graphs were alive at once
     optimizer_state: Optional[int] = None  # of cairn.torch.step: bytes of the optimizers that ran, which are resident
     whole_step: Optional[int] = None  # of cairn.torch.step: most bytes beyond those before a later step, gradients included
@@ -184,15 +185,19 @@ class Report:
 
     @property
     def kept(self):
-        known = [g.kept for g in self.graphs if g.kept is not None]
+        """Whether all that was promised was kept; None: something was not measured (yet), or runs without a budget."""
+        known = [g.kept for g in self.graphs]
         if self.together:
-            if self.together.measured is None:
-                return False if not all(known) else None
-            known.append(self.together.measured <= self.together.promised)
-        return all(known) if known else None
+            measured = self.together.measured
+            known.append(None if measured is None else measured <= self.together.promised)
+        if False in known:
+            return False
+        return None if None in known or self.unplanned or not known else True
 
     def __str__(self):
-        lines = [str(g) for g in self.graphs] or ["nothing was compiled"]
+        lines = [str(g) for g in self.graphs]
+        lines += [f"a graph runs without a budget: {reason}" for reason in self.unplanned]
+        lines = lines or ["nothing was compiled"]
         if self.together:
             lines.append(f"graphs that are alive at once: promised {size_text(self.promised)}, measured "
                          f"{'not yet' if self.measured is None else size_text(self.measured)} at most, in {self.together.at}; "

@@ -9,6 +9,7 @@ begins, unless a larger graph has come by then of which the least is within the 
 import torch
 
 from . import _private, _solve
+from ._errors import again
 from ._report import size_text
 
 TINY = 64 * 1024  # bytes without a budget: of a graph that takes no more, no share matters
@@ -47,7 +48,7 @@ class Share:
             return
         budget = _solve.budget_bytes(self.owner.options.budget, self.owner.report.training_baseline)
         if self.report.promised > budget:
-            raise self.unmet
+            raise again(self.unmet)
         self.report.budget, self.unmet = budget, None
 
 

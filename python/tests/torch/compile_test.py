@@ -65,6 +65,36 @@ class Fallback(Told):
             self.assertEqual(len(chosen.report.graphs), graphs)
             self.assertTrue(chosen.report.kept)
 
+    def test_jagged_ones_of_two_rows_at_least(self):
+        """Of which the second call has a size that may change and is the smallest that torch lets change."""
+        linear = torch.nn.Linear(8, 8)
+        compiled = torch.compile(lambda x: torch.tanh(torch.tanh(linear(x))).values().square().sum(), backend=backend(fallback=False))
+        for lengths in ((3, 5, 7), (2, 9, 4, 6), (2, 3, 4), (1, 1), (8, 8, 8, 8)):
+            x = torch.nested.nested_tensor([torch.randn(n, 8) for n in lengths], layout=torch.jagged)
+            expected = torch.tanh(torch.tanh(linear(x))).values().square().sum()
+            self.assertTrue(torch.equal(compiled(x), expected))
+            self.assertEqual(cairn.torch.last_report().graphs[-1].met, True)
+
+    def test_a_promise_beside_a_graph_that_has_none(self):
+        """It is not said to be kept, as nobody knows what the other graph takes."""
+        chosen, (first, second) = backend(), (two_layers(), two_layers())
+        torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
+        self.assertEqual((chosen.report.kept, chosen.report.unplanned), (True, []))
+        with unittest.mock.patch("cairn.torch._backend.partition", side_effect=LookupError("no such thing")):
+            self.told_by(lambda: torch.compile(second, backend=chosen)(torch.randn(8, 64)).sum().backward())
+        self.assertEqual((chosen.report.kept, chosen.report.unplanned), (None, ["LookupError: no such thing"]))
+        self.assertIn("a graph runs without a budget: LookupError: no such thing", str(chosen.report))
+
+    def test_a_promise_beside_one_that_was_not_measured(self):
+        """As a profiler ran already, beside which there can be no other."""
+        chosen, (first, second) = backend(), (two_layers(), two_layers())
+        torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
+        self.assertTrue(chosen.report.kept)
+        with _private.quiet_profiler(), torch.profiler.profile(profile_memory=True):
+            torch.compile(second, backend=chosen)(torch.randn(12, 64)).sum().backward()
+        self.assertEqual([graph.kept for graph in chosen.report.graphs], [True, None])
+        self.assertIsNone(chosen.report.kept)
+
     def test_whatever_the_backend_does(self):
         """Each part of it may raise: the model runs without a budget, with one warning."""
         model, x = two_layers(), torch.randn(4, 64)

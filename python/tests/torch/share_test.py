@@ -1,5 +1,6 @@
 """A budget that is a share, where a graph is tiny, has no gradients, or comes before the largest one; and the least."""
 
+import gc
 import json
 import os
 import random
@@ -12,7 +13,7 @@ import cairn
 import cairn.torch
 import harness
 import torch
-from cairn.torch import _share, _solve
+from cairn.torch import _share, _solve, _together
 from cairn.torch._least import Least
 
 WORK = 100_000
@@ -121,6 +122,21 @@ class Evaluations(unittest.TestCase):
         self.assertGreater(small.promised, 0.4 * small.baseline)
         self.assertEqual(small.budget, large.budget)
         self.assertTrue(small.met)
+
+
+    def test_an_error_of_the_backward_pass_holds_nothing_of_the_forward_pass(self):
+        """While it is at hand, with all frames of its traceback."""
+        compiled = torch.compile(Mlp(layers=8, width=300).eval(), backend=backend("10%"))
+        loss, _ = quietly(compiled, torch.randn(100, 300))
+        seen = []
+        for storage in next(iter(_together._open)).storages.values():
+            seen.append(storage[0])
+        self.assertTrue(any(not reference.expired() for reference in seen))
+        with self.assertRaises(cairn.torch.InfeasibleError) as caught:
+            quietly(loss.backward)
+        error, loss = caught.exception, None
+        gc.collect()
+        self.assertTrue(all(reference.expired() for reference in seen), error)
 
 
 class LeastPeaks(unittest.TestCase):
