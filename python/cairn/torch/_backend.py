@@ -272,14 +272,10 @@ class Compiling:
         names = [node.name for node in module.graph.find_nodes(op="placeholder")]
 
         def call(args):
-            try:
-                self.share.backward_begins()
-                made = self.alive.beginning()
-                if made is not None and made.unchanged is not None:
-                    self._check(made.unchanged, args, names)
-            except Exception:
-                args.clear()  # else the error's traceback would hold all that the forward pass has saved
-                raise
+            self.share.backward_begins()
+            made = self.alive.beginning()
+            if made is not None and made.unchanged is not None:
+                self._check(made.unchanged, args, names)
             self._note_accumulated()
             if _private.keeps_graph():
                 self.owner.tell(
