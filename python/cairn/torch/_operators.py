@@ -9,6 +9,8 @@ import operator
 import torch
 from torch.utils import _pytree as pytree
 
+from . import _private
+
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")  # although their schemas do not say so
 _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
 _DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")  # the same each time
@@ -112,6 +114,28 @@ def simplify(graph):
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_batch_norm_backward.default):
         if argument(node, "train") is True and not node.kwargs:
             node.args = (*node.args[:3], None, None, *node.args[5:])
+
+
+def move_results(graph, results):
+    """Moves those of the forward pass's results that the tracer has behind nodes of the backward pass, as views of results that are
+    written in place, before these, with what they are made of. A result that is not pure stays."""
+    of_backward = {n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)}
+    first, late = None, set()
+    for node in graph.nodes:
+        if node.op == "call_function":
+            if not of_backward.isdisjoint(node.all_input_nodes):
+                of_backward.add(node)
+                first = first or node
+            elif first is not None:
+                late.add(node)
+    wanted = {n for n in results if n in late}
+    for node in reversed(graph.nodes):
+        if node in wanted:
+            if has_a_place(node):
+                return
+            wanted.update(n for n in node.all_input_nodes if n in late)
+    for node in [n for n in graph.nodes if n in wanted]:
+        first.prepend(node)
 
 
 # --- Schemas

@@ -10,7 +10,7 @@ import cairn
 
 from . import _costs, _dropout, _inputs, _policies, _private, _random, _report, _rewrite, _solve
 from ._graph import trace_graph
-from ._operators import is_random, simplify
+from ._operators import is_random, move_results, simplify
 from ._tangents import expect_missing
 from ._updates import Updates
 
@@ -33,6 +33,7 @@ def prepare(graph, options, *, device=None, **reading):
     """(Trace, cairn.Graph, seconds by part) of an FX graph. ``device``: for which costs are estimated, if not its own."""
     begin = time.monotonic()
     simplify(graph)
+    move_results(graph, _private.outputs(graph)[:reading.get("forward_outputs") or 0])
     trace = trace_graph(graph, accumulate=options.accumulate, **reading)
     _private.pin_sizes(trace.sizes, graph)
     trace.device = device or trace.device
