@@ -110,8 +110,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     if not options.all_differentiated and not options.approximate:  # Inductor knows no operations but torch's
         expect_missing(joint.graph)
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
-    static = set(static_indices or ())
-    parameters = [n for i, n in enumerate(primals) if i in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
+    static = set(_private.static_inputs(joint.graph, static_indices))
+    parameters = [n for n in primals if n in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
     given = [_private.input_position(n.meta.get("desc")) for n in primals]
     given = [inputs[i] if i is not None and i < len(inputs) else None for i in given]
     updates = {}

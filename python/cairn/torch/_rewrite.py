@@ -196,8 +196,7 @@ def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), up
     graph = rewriter.write(steps, num_fwd_outputs)
     tensors, numbers, opaque = rewriter.saved()
     module = torch.fx.GraphModule(joint, graph)
-    primals = [n for n in graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
-    static = [primals[i] for i in static_indices or () if i < len(primals)]
+    static = _private.static_inputs(graph, static_indices)
     kept = {False: _effect_names(rewriter, False), True: _effect_names(rewriter, True)}
     forward, backward = _private.extract(module, tensors, numbers, opaque, num_fwd_outputs=num_fwd_outputs,
                                          static_nodes=static)

@@ -55,6 +55,21 @@ class Budgets(unittest.TestCase):
         torch.manual_seed(0)
         self.check(*harness.cnn(), ["60%", "min"])
 
+    def test_a_result_that_the_tracer_has_behind_the_backward_pass(self):
+        """A view of what was written in place."""
+        class Normal(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 16) for _ in range(6))
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = torch.nn.functional.feature_alpha_dropout(torch.selu(layer(x))[None], 0.3, self.training)[0]
+                return x.square().mean(), x.detach()
+
+        torch.manual_seed(0)
+        self.check(Normal(), (torch.randn(64, 16),), ["60%", "min"], loss_of=lambda out: out[0])
+
     def test_graph_break_in_the_middle(self):
         class Broken(torch.nn.Module):
             def __init__(self):

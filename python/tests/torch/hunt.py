@@ -13,7 +13,8 @@ verdict for each budget:
     same            as aot_eager
     as_eager        as eager, where aot_eager is not
     as_kept         as eager or aot_eager if memory that is overwritten before the backward pass were not
-    as_unscheduled  as AOTAutograd without recomputation, where eager and aot_eager are not
+    as_unscheduled  as AOTAutograd without recomputation, where eager and aot_eager are not; or, of a step that is planned as a
+                    whole, as aot_eager of the whole step, which adds up gradients in another order
     mixed           each value is that of one of these three
     layout          values are as in aot_eager; strides or aliases of outputs are not
     silent          none of these: a defect
@@ -214,8 +215,10 @@ def run(spec, mode, compiler, budget=None):
                                                         dynamic=dynamic))
         else:
             backend = harness.unscheduled() if compiler == "unscheduled" else compiler
-            model = case.model if compiler == "eager" else torch.compile(case.model, backend=backend, dynamic=dynamic)
-            if mode.whole_step:
+            model = case.model if compiler in ("eager", "whole step") else torch.compile(case.model, backend=backend, dynamic=dynamic)
+            if compiler == "whole step":
+                steps = train_whole(case, mode, lambda step, _: torch.compile(step, backend="aot_eager"))
+            elif mode.whole_step:
                 steps = train_whole(case, mode, lambda step, _: step, model)
             else:
                 steps = train(case, mode, model, kept)
@@ -225,8 +228,7 @@ def run(spec, mode, compiler, budget=None):
 
 # --- What is compared
 
-REFERENCES = ("aot_eager", "eager", "unscheduled", "eager kept", "aot_eager kept")
-
+REFERENCES = ("aot_eager", "eager", "unscheduled", "whole step", "eager kept", "aot_eager kept")
 
 
 def bits(tensor):
@@ -258,7 +260,7 @@ def differences(steps, reference):
     return []
 
 
-def verdict(steps, references, overwritten):
+def verdict(steps, references, overwritten, whole_step):
     """The verdict on records, and the differences from aot_eager; ``references`` gives records by the compiler's name."""
     found = differences(steps, references("aot_eager"))
     if not found:
@@ -267,7 +269,9 @@ def verdict(steps, references, overwritten):
         return "layout", found
     if not differences(steps, references("eager")):
         return "as_eager", found
-    for name in REFERENCES[2:] if overwritten else REFERENCES[2:3]:
+    for name in REFERENCES[2:]:
+        if (name == "whole step" and not whole_step) or (name.endswith("kept") and not overwritten):
+            continue
         if all(f[1].startswith("layout") for f in differences(steps, references(name))):
             return "as_kept" if name.endswith("kept") else "as_unscheduled", found
     for number, name, _ in found:
@@ -327,7 +331,7 @@ class Judge:
                 return {"budget": asked, "least": least, "verdict": "loud", "error": message(error)}
         else:
             return {"budget": asked, "least": least, "verdict": "loud", "error": "InfeasibleError again and again"}
-        result, found = verdict(steps, self.reference, "overwritten" in self.spec.traits)
+        result, found = verdict(steps, self.reference, "overwritten" in self.spec.traits, self.mode.whole_step)
         graphs = report.graphs if report is not None else []
         if budget == "min":
             self.peaks = [(g.promised, g.baseline) for g in graphs if g.baseline]

@@ -213,6 +213,21 @@ class Graphs(unittest.TestCase):
         self.assertEqual([_private.is_tangent(n) for n in placeholders], [False, True])
         self.assertFalse(any(_private.is_backward_state(n) for n in placeholders))
 
+    def test_static_inputs(self):
+        """Of a model whose checks have tokens, which its inputs stand behind."""
+        found = []
+
+        def partition(joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices, **_):
+            found.extend(n.meta["val"].shape for n in _private.static_inputs(joint.graph, static_lifetime_input_indices))
+            self.assertEqual(_private.static_inputs(joint.graph, None), [])
+            return torch._functorch.partitioners.default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs)
+
+        linear = torch.nn.Linear(4, 4)
+        backend = torch._dynamo.backends.common.aot_autograd(fw_compiler=lambda m, _: m, partition_fn=partition)
+        torch._dynamo.reset()
+        torch.compile(lambda x: torch.linalg.solve(linear(x), x).sum(), backend=backend)(torch.eye(4)[None].expand(3, 4, 4))
+        self.assertEqual(sorted(found), [(4,), (4, 4)])
+
     def test_sides(self):
         sides = [_private.is_backward(n) for n in self.graph.nodes if n.op == "call_function"]
         self.assertEqual(sides, sorted(sides))

@@ -261,10 +261,10 @@ class InputsThatAreWritten(unittest.TestCase):
             loss.backward()
         return [p.grad for p in model.parameters()]
 
-    def check(self, batches, write, budgets=("50%", "min"), inputs="checked", told=None):
+    def check(self, batches, write, budgets=("50%", "min"), inputs="checked", told=None, model=Images):
         """``batches``: makes a list of them."""
         torch.manual_seed(0)
-        model = Images()
+        model = model()
         expected = self.gradients(model, batches(), None, lambda x: None)
         for budget in budgets:
             with self.subTest(budget=budget), warnings.catch_warnings(record=True) as caught:
@@ -429,6 +429,16 @@ class InputsThatAreWritten(unittest.TestCase):
         loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "switches of kernels"), torch.backends.mkldnn.flags(enabled=False):
             loss.backward()
+
+    def test_a_ring_of_numpy_beside_what_may_fail(self):
+        """A solver of linear equations checks what it was given; the token of that stands before the other inputs."""
+        class Solved(Images):
+            def forward(self, x):
+                weight = self.layers[0].weight.detach()
+                return super().forward(x) + torch.linalg.solve(weight + 9 * torch.eye(64), weight).sum()
+
+        self.check(lambda: [torch.from_numpy(self.ring())], lambda x: x.numpy().fill(7), model=Solved)
+        self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
 
     def test_a_ring_of_numpy_as_a_subclass(self):
         class Frames(torch.Tensor):
