@@ -3,7 +3,8 @@
 import cairn
 
 from . import _private
-from ._backend import Backend, Compiling
+from ._backend import Backend
+from ._compiling import Compiling
 
 
 class InductorBackend(Backend):

@@ -30,7 +30,7 @@ class Run:
         self.flowing = flowing  # positions of inputs whose gradients go on to what made them
         self.storages = {}
         self.shapes = {}  # see Tangents.shapes
-        self.unchanged = None  # an _inputs.Unchanged
+        self.unchanged = None  # a _read_again.Unchanged
         self.results = ()  # those of them that the caller holds alone
 
     @property

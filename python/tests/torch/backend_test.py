@@ -402,13 +402,13 @@ class BadInput(unittest.TestCase):
         def fails(*_, **__):
             raise NotImplementedError("an operation that cannot be")
 
-        original, cairn.torch._backend.partition = cairn.torch._backend.partition, fails
+        original, cairn.torch._compiling.partition = cairn.torch._compiling.partition, fails
         try:
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 torch.compile(Broken(), backend=chosen)(torch.randn(2, 4)).backward()
         finally:
-            cairn.torch._backend.partition = original
+            cairn.torch._compiling.partition = original
         self.assertEqual(sum(issubclass(w.category, cairn.torch.CairnWarning) for w in told), 1)
 
     def test_budgets_are_read_before_anything_runs(self):
@@ -441,12 +441,12 @@ class BadInput(unittest.TestCase):
         def fails(*_, **__):
             raise RuntimeError("no such operation")
 
-        original, cairn.torch._backend.partition = cairn.torch._backend.partition, fails
+        original, cairn.torch._compiling.partition = cairn.torch._compiling.partition, fails
         try:
             with self.assertWarnsRegex(cairn.torch.CairnWarning, "without a budget.*no such operation"):
                 torch.compile(model, backend=chosen)(*inputs).backward()
         finally:
-            cairn.torch._backend.partition = original
+            cairn.torch._compiling.partition = original
         self.assertIsNotNone(model.tokens.weight.grad)
 
     def test_double_backward_is_refused(self):

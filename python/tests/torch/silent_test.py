@@ -12,7 +12,7 @@ import harness
 import numpy as np
 import torch
 import torch.nn.functional as F
-from cairn.torch import _inputs, _operators
+from cairn.torch import _operators, _read_again
 
 WORK = 300_000
 log = []
@@ -368,7 +368,7 @@ class InputsThatAreWritten(unittest.TestCase):
         for tensor in (data, data.T, data[:, 1:300], data[3:, ::2], data[0].expand(700, 512), data.to(torch.complex64),
                        data.double().view(2, 8, 128, 128).to(memory_format=torch.channels_last), data.to(torch.uint8)[1:],
                        data.bfloat16(), data[:2, :2], torch.tensor(3.0), torch.empty(0), data[5, 3:]):
-            before = _inputs.Unchanged("")
+            before = _read_again.Unchanged()
             before.note([tensor])
             self.assertIsNone(before.changed([tensor]))
             if not tensor.numel():
@@ -383,7 +383,7 @@ class InputsThatAreWritten(unittest.TestCase):
 
     def test_numbers_that_only_move(self):
         data = torch.randn(512, 512)
-        before = _inputs.Unchanged("")
+        before = _read_again.Unchanged()
         before.note([data])
         for moved in (data.roll(1, 0), data.roll(1, 1), data.flip(0), data.flip(1), data[torch.randperm(512)]):
             kept = data.clone()

@@ -1,0 +1,105 @@
+"""A graph on its way through AOTAutograd, and what stands about its forward and backward pass when they run."""
+
+import weakref
+
+import torch
+
+from . import _private, _report, _solve
+from ._measured import Measured, kept_results
+from ._partition import partition, prepare_within, schedule
+from ._read_again import ReadAgain
+from ._rewrite import rewrite_module
+from ._share import Share, tell_of_least
+from ._tangents import Tangents
+from ._together import Alive
+
+
+class Compiling:
+    """One graph on its way through AOTAutograd."""
+
+    def __init__(self, owner, inputs=()):
+        self.owner = owner
+        self.inputs = inputs  # as they are while it is compiled
+        self.leaves = []  # weak references to those that had a gradient when the forward pass last ran
+        self.report = None
+        self.measured = None
+        self.share = None  # a _share.Share, of a graph that has a backward pass
+        self.alive = None  # a _together.Alive
+        self.read_again = None  # a _read_again.ReadAgain
+
+    def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
+        options = self.owner.options
+        self.share = Share(self.owner, joint)
+        forward, backward, trace, solved, self.report = partition(
+            joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
+            static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
+            or_least=self.share.or_least)
+        self.share.planned(self.report, solved.unmet)
+        results = _private.outputs(joint.graph)[:num_fwd_outputs]
+        self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
+                           Tangents(joint, num_fwd_outputs, self.owner, self.report))
+        self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs)
+        self.owner.report.graphs.append(self.report)
+        if options.measure:
+            self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
+        return forward, backward
+
+    def forward(self, module, inputs):
+        return self.run_forward(_private.boxed(module), module)
+
+    def backward(self, module, inputs):
+        return self.run_backward(_private.boxed(module), module)
+
+    def called(self, compiled):
+        return compiled if self.alive is None else self.alive.called(compiled)
+
+    def run_forward(self, run, module):
+        run = self.alive.forward(self.measured.forward(run) if self.measured is not None else run)
+        run = self.read_again.forward(run, module)
+
+        def call(args):
+            self.owner.ran.add(self.report.name)
+            if not self.owner.options.accumulate:
+                self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
+            return run(args)
+
+        return _private.called_boxed(call)
+
+    def run_backward(self, run, module):
+        run = self.alive.backward(self.measured.backward(run, module) if self.measured is not None else run, module)
+        run = self.read_again.backward(run, module)
+
+        def call(args):
+            self.share.backward_begins()
+            self._note_accumulated()
+            if _private.keeps_graph():
+                self.owner.tell(
+                    f"{self.report.name}: backward(retain_graph=True), or create_graph=True, leaves what was saved between forward "
+                    "and backward, which the promise takes to be freed as it is read: this step's peak is not measured")
+            return run(args)
+
+        return _private.called_boxed(call)
+
+    def _note_accumulated(self):
+        """Gradients that are there already stay, and torch makes the new ones beside them."""
+        leaves = [leaf() for leaf in self.leaves]
+        size = sum(t.untyped_storage().nbytes() for t in leaves if t is not None and t.grad is not None)
+        if size:
+            self.owner.tell(
+                f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to "
+                f"{_report.size_text(size)} of new ones beside them, which {_report.size_text(self.report.promised)} as promised "
+                "does not count; backend(..., accumulate=True) does")
+
+    def inference(self, module, inputs):
+        name = f"graph {len(self.owner.report.graphs)}"
+        options = self.owner.options
+        trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name,
+                                                               largest=self.owner.report.baseline)
+        solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least=_solve.is_share(options.budget))
+        if solved.unmet is not None:
+            tell_of_least(self.owner, report, "it has no backward pass")
+        self.owner.report.graphs.append(report)
+        run = _private.boxed(rewrite_module(module, trace, solved.steps))
+        if self.owner.options.measure:
+            run = Measured(trace, solved, report, None, module).alone(run)
+        return _private.called_boxed(Alive(self.owner, report).alone(run))

@@ -1,0 +1,119 @@
+"""The peak of a graph as it really is, beside what was promised."""
+
+import warnings
+
+import torch
+
+from . import _private, _report, _solve
+from ._errors import CairnWarning
+from ._memory import MemoryTrace, bytes_of
+
+
+def kept_results(trace, leaves):
+    """Positions of those among the forward pass's results that count as held by the caller: not what it writes into inputs."""
+    return [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.fx.Node) and any(
+        s is not None and s.keep and s.producer is not None
+        for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+
+
+class Measured:
+    """Measures the first run of a graph's forward and backward, and compares it with the promise."""
+
+    def __init__(self, trace, solved, report, num_fwd_outputs, joint):
+        self.trace, self.solved, self.report = trace, solved, report
+        self.done = solved.measured is not None
+        self.passed_over = 1 if trace.updated else 0  # first runs: an optimizer makes its state then
+        if self.done:
+            report.measured, report.measured_before = solved.measured, True
+        self.forward_peak = None
+        self.forward_operation = ""
+        self.unsplit = 0  # bytes that the allocator may have left in blocks meanwhile
+        leaves = _private.outputs(joint.graph)
+        split = num_fwd_outputs or 0
+        self.gradient_positions = [
+            i for i, leaf in enumerate(leaves[split:])
+            if isinstance(leaf, torch.fx.Node) and any(
+                s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+        self.split = split
+        self.kept_positions = kept_results(trace, leaves[:split])
+        self.outputs_held = 0  # bytes of the forward pass's results that the backward pass is not given
+        self.outputs = set()  # addresses of its results, which count as held by the caller, who may have let go of them
+
+    def forward(self, run):
+        return self._boxed(run, self._forward)
+
+    def alone(self, run):
+        return self._boxed(run, self._alone)
+
+    def backward(self, run, module):
+        names = [n.name for n in module.graph.nodes if n.op == "placeholder"]
+        return self._boxed(run, lambda call, args: self._backward(call, args, names))
+
+    def _boxed(self, run, measured):
+        def call(args):
+            if self.done or not MemoryTrace.available():
+                return run(args)
+            return measured(run, args)
+
+        return _private.called_boxed(call)
+
+    def _forward(self, run, args):
+        if self.passed_over:
+            self.passed_over -= 1
+            return run(args)
+        with MemoryTrace(self.trace.device) as trace:
+            result = run(args)
+        self.forward_peak, self.forward_operation = trace.at_peak()
+        self.unsplit = trace.unsplit
+        self.report.measured_forward = self.forward_peak
+        results, saved = list(result)[:self.split], list(result)[self.split:]
+        kept = [results[i] for i in self.kept_positions]
+        self.outputs_held = bytes_of([*saved, *kept]) - bytes_of(saved)
+        self.outputs = {t.untyped_storage().data_ptr() for t in kept if isinstance(t, torch.Tensor)}
+        return result
+
+    def _alone(self, run, args):
+        with MemoryTrace(self.trace.device) as trace:
+            result = run(args)
+        self.unsplit = trace.unsplit
+        self._compare(*trace.at_peak(self._gradients(result)))
+        return result
+
+    def _gradients(self, result):
+        leaves = list(result)
+        gradients = (leaves[i] for i in self.gradient_positions)
+        return {g.untyped_storage().data_ptr() for g in gradients if isinstance(g, torch.Tensor)}
+
+    def _backward(self, run, args, names):
+        if self.forward_peak is None or _private.keeps_graph():
+            return run(args)
+        held = bytes_of(a for a, n in zip(args, names) if not n.startswith("primals"))
+        held += self.outputs_held
+        with MemoryTrace(self.trace.device) as trace:
+            result = run(args)
+        self.unsplit = max(self.unsplit, trace.unsplit)
+        peak, operation = trace.at_peak(self._gradients(result), self.outputs)
+        peak += held
+        self.report.measured_backward = peak
+        if self.forward_peak >= peak:
+            peak, operation = self.forward_peak, self.forward_operation
+        self._compare(peak, operation)
+        return result
+
+    def _compare(self, peak, operation):
+        self.done = True
+        if peak > self.report.promised:  # bytes that nobody asked for, and the allocator left in a block, are not promised
+            peak = max(self.report.promised, peak - self.unsplit)
+        self.report.measured = peak
+        _solve.remember_measured(self.solved, peak)
+        if peak > self.report.promised:
+            self.report.broken_by = operation
+            advice = "" if self.report.calibrated else "; calibrate=True counts the scratch of kernels"
+            if self.report.estimated:
+                advice = f"; {len(self.report.estimated)} operations could not be measured, {self.report.estimated[0]} for one"
+            if self.report.approximate:
+                advice = "; below Inductor, which fuses and reorders, a peak is approximate"
+            warnings.warn(
+                f"{self.report.name}: promised a peak of {_report.size_text(self.report.promised)}, measured "
+                f"{_report.size_text(peak)} at {operation} ({peak - self.report.promised} bytes more){advice}",
+                CairnWarning, stacklevel=2)
