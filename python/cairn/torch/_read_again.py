@@ -119,7 +119,7 @@ def _place(tensor):
     return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
 
 
-_EXACT = 64 * 1024  # bytes: of a tensor that has no more, the digest is a copy
+_EXACT = 1024  # bytes: of a tensor that has no more, the digest is a copy
 _PIECE = 1024 * 1024  # bytes: what is copied at a time of a tensor that is not dense
 
 

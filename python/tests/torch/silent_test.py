@@ -211,6 +211,37 @@ class LayoutsOfKernels(Same):
                 self.check_channels_last(kind, True, calibrate=False, measure=False)
 
 
+class KernelsThatRace(unittest.TestCase):
+    """Threads of a CPU that write the same elements, in whatever order they arrive."""
+
+    def recomputed(self):
+        class Gathered(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = linears(6)
+
+            def forward(self, x, index):
+                for layer in self.layers:
+                    x = torch.tanh(layer(x))
+                    x = x + torch.zeros(16, 64).index_put((index,), x.sin(), accumulate=True)[index]
+                return x.square().mean()
+
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        compiled = torch.compile(Gathered(), backend=backend("min", measure=False))
+        compiled(torch.rand(64, 64), torch.randint(0, 16, (64,))).backward()
+        return {item.operation for item in cairn.torch.last_report().graphs[0].recomputed}
+
+    def test_sums_at_indices_run_once(self):
+        self.assertNotEqual(self.recomputed(), set())
+        self.assertNotIn("aten.index_put.default", self.recomputed())
+
+    def test_they_run_again_where_torch_makes_them_deterministic(self):
+        torch.use_deterministic_algorithms(True)
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+        self.assertIn("aten.index_put.default", self.recomputed())
+
+
 # --- Inputs
 
 
