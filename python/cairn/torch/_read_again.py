@@ -4,6 +4,9 @@ The version of a tensor tells of most writes, and what shares memory with others
 (``_inputs``). Others are found by comparing.
 """
 
+import ctypes
+import zlib
+
 import torch
 
 from . import _private
@@ -88,13 +91,13 @@ class Unchanged:
 
     def __init__(self):
         self.kernels = _private.kernel_settings()
-        self.digests = {}  # where a tensor is and how it is laid out -> digest
+        self.sums = {}  # where a tensor is and how it is laid out -> checksum
 
     def note(self, tensors):
-        for tensor in filter(_has_a_digest, tensors):
+        for tensor in filter(_has_a_checksum, tensors):
             key = _place(tensor)
-            if key not in self.digests:
-                self.digests[key] = _digest(tensor)
+            if key not in self.sums:
+                self.sums[key] = _checksum(tensor)
 
     def note_results(self, values, split):
         """Of the values that a forward pass returns, those that are saved and in a storage of one of the first ``split``."""
@@ -104,14 +107,16 @@ class Unchanged:
     def changed(self, tensors):
         """Position of the first of the tensors that is not as it was noted; None: there is none."""
         for i, tensor in enumerate(tensors):
-            if _has_a_digest(tensor):
-                before = self.digests.get(_place(tensor))
-                if before is not None and not all(map(torch.equal, before, _digest(tensor))):
-                    return i
+            if _has_a_checksum(tensor) and self.sums.get(_place(tensor), _UNKNOWN) not in (_UNKNOWN, _checksum(tensor)):
+                return i
         return None
 
 
-def _has_a_digest(value):
+_UNKNOWN = -1  # no checksum
+_PIECE = 1024 * 1024  # bytes that are copied at a time of a tensor with holes
+
+
+def _has_a_checksum(value):
     return _private.is_plain(value) and value.device.type == "cpu" and value.numel() > 0
 
 
@@ -119,35 +124,22 @@ def _place(tensor):
     return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
 
 
-_EXACT = 1024  # bytes: of a tensor that has no more, the digest is a copy
-_PIECE = 1024 * 1024  # bytes: what is copied at a time of a tensor that is not dense
+def _checksum(tensor):
+    """CRC-32 of the memory of a tensor. It takes none of torch's, so that no peak is higher for it."""
+    tensor = tensor.detach()
+    tensor = tensor[tuple(0 if step == 0 else slice(None) for step in tensor.stride())]  # what is expanded is there once
+    if _is_dense(tensor):
+        return zlib.crc32((ctypes.c_char * tensor.nbytes).from_address(tensor.data_ptr()))
+    if tensor.nbytes > _PIECE and tensor.dim() > 1:
+        largest = max(range(tensor.dim()), key=tensor.shape.__getitem__)
+        pieces = tensor.chunk(-(-tensor.nbytes // _PIECE), largest)
+        return zlib.crc32(repr([_checksum(piece) for piece in pieces]).encode())
+    copied = bytearray(tensor.nbytes)
+    torch.frombuffer(copied, dtype=tensor.dtype).view(tensor.shape).copy_(tensor)
+    return zlib.crc32(copied)
 
 
-def _digest(tensor):
-    """Tensors that are other ones when any bit of the tensor has changed, but for changes that add up to nothing in each row and
-    in each column of its memory. They take about the square root of its bytes, and the time that reading it twice takes."""
-    with torch.no_grad():
-        tensor = torch.view_as_real(tensor.detach().resolve_conj()) if tensor.is_complex() else tensor.detach().resolve_neg()
-        tensor = tensor[tuple(0 if step == 0 else slice(None) for step in tensor.stride())]  # what is expanded is there once
-        dense = _dense(tensor)
-        if dense is None and tensor.numel() * tensor.element_size() > _PIECE and tensor.dim() > 1:
-            largest = max(range(tensor.dim()), key=tensor.shape.__getitem__)
-            pieces = -(-tensor.numel() * tensor.element_size() // _PIECE)
-            return [part for piece in tensor.chunk(pieces, largest) for part in _digest(piece)]
-        dense = tensor.contiguous().flatten() if dense is None else dense
-        data = dense.view(torch.uint8)
-        if data.numel() <= _EXACT:
-            return [data.clone()]
-        skipped = -data.storage_offset() % 8
-        words = data[skipped:skipped + (data.numel() - skipped) // 8 * 8].view(torch.int64)
-        columns = int(words.numel()**0.5)
-        table = words[:words.numel() // columns * columns].view(-1, columns)
-        rest = data[skipped + table.numel() * 8:].clone()
-        return [data[:skipped].clone(), table.sum(0), table.sum(1), rest]
-
-
-def _dense(tensor):
-    """A dense tensor as one of one dimension, in the order of its memory; None where it has holes or overlaps itself."""
+def _is_dense(tensor):
+    """Whether it has neither holes nor elements that are in the same place."""
     order = sorted(range(tensor.dim()), key=lambda i: (-tensor.stride(i), tensor.shape[i] == 1))
-    flat = tensor.permute(order)
-    return flat.view(-1) if flat.is_contiguous() else None
+    return tensor.permute(order).is_contiguous()

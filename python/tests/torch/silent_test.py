@@ -394,7 +394,7 @@ class InputsThatAreWritten(unittest.TestCase):
         self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
 
     def test_one_number_of_many(self):
-        """In tensors that are dense, permuted, cut out of others and expanded, of which a part is compared by sums."""
+        """In tensors that are dense, permuted, cut out of others and expanded, as none is compared alike."""
         data = torch.arange(2.0**18).view(512, 512)
         for tensor in (data, data.T, data[:, 1:300], data[3:, ::2], data[0].expand(700, 512), data.to(torch.complex64),
                        data.double().view(2, 8, 128, 128).to(memory_format=torch.channels_last), data.to(torch.uint8)[1:],

@@ -172,6 +172,22 @@ class Together(unittest.TestCase):
         self.assertGreaterEqual(report.promised, really)
         self.assertRegex(told[0], "^graph 0 runs again while ")
 
+    def test_gradients_of_several_forwards_that_are_added_up(self):
+        """By one backward pass: autograd keeps those of earlier runs beside new ones of as many bytes, which are resident."""
+        model = torch.nn.Sequential(*[Layer(dropout=0.1) for _ in range(4)], Loss())
+        compiled = torch.compile(model, backend=backend("min"))
+
+        def step():
+            sum(compiled(x) for x in self.x.chunk(2)).backward()
+
+        report, _, _ = self.run_steps(step, model)
+        gradients = sum(p.numel() * p.element_size() for p in model.parameters())
+        really = measured(step)
+        self.assertGreater(really, report.graphs[0].promised + 1.5 * gradients)
+        self.assertGreaterEqual(report.promised + gradients, really)
+        self.assertLessEqual(report.promised + gradients, 1.1 * really)
+        self.assertEqual(report.kept, True)
+
     def test_forwards_whose_backward_never_comes(self):
         """Evaluations with gradients, and losses that were dropped, are not counted for ever."""
         model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
