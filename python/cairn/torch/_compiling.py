@@ -1,14 +1,12 @@
 """A graph on its way through AOTAutograd, and what stands about its forward and backward pass when they run."""
 
-import weakref
-
 import torch
 
 from . import _private, _report, _solve
 from ._measured import Measured, kept_results
 from ._partition import partition, prepare_within, schedule
 from ._read_again import ReadAgain
-from ._rewrite import rewrite_module
+from ._rewrite import rewrite_module, without_autocast
 from ._share import Share, tell_of_least
 from ._tangents import Tangents
 from ._together import Alive
@@ -20,7 +18,6 @@ class Compiling:
     def __init__(self, owner, inputs=()):
         self.owner = owner
         self.inputs = inputs  # as they are while it is compiled
-        self.leaves = []  # weak references to those that had a gradient when the forward pass last ran
         self.report = None
         self.measured = None
         self.share = None  # a _share.Share, of a graph that has a backward pass
@@ -48,7 +45,7 @@ class Compiling:
         return self.run_forward(_private.boxed(module), module)
 
     def backward(self, module, inputs):
-        return self.run_backward(_private.boxed(module), module)
+        return self.run_backward(without_autocast(module, _private.boxed(module)), module)
 
     def called(self, compiled):
         return compiled if self.alive is None else self.alive.called(compiled)
@@ -59,8 +56,6 @@ class Compiling:
 
         def call(args):
             self.owner.ran.add(self.report.name)
-            if not self.owner.options.accumulate:
-                self.leaves = [weakref.ref(t) for t in args if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
             return run(args)
 
         return _private.called_boxed(call)
@@ -82,9 +77,8 @@ class Compiling:
 
     def _note_accumulated(self):
         """Gradients that are there already stay, and torch makes the new ones beside them."""
-        leaves = [leaf() for leaf in self.leaves]
-        size = sum(t.untyped_storage().nbytes() for t in leaves if t is not None and t.grad is not None)
-        if size:
+        size = sum(leaf.nbytes for leaf in _private.leaves_of_node() if leaf.grad is not None)
+        if size and not self.owner.options.accumulate:
             self.owner.tell(
                 f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to "
                 f"{_report.size_text(size)} of new ones beside them, which {_report.size_text(self.report.promised)} as promised "

@@ -418,6 +418,11 @@ def no_autocast():
     return torch._C._DisableAutocast()
 
 
+def autocasts():
+    """Whether operations of any device are under autocast now."""
+    return torch._C._is_any_autocast_enabled()
+
+
 @contextlib.contextmanager
 def no_optimizer_hooks():
     """Without those that are called when any optimizer steps."""
@@ -468,6 +473,12 @@ def accumulates(leaf):
         return torch._C._will_engine_execute_node(torch.autograd.graph.get_gradient_edge(leaf).node)
     except RuntimeError:  # the gradient is handed to a caller
         return False
+
+
+def leaves_of_node():
+    """Within a backward pass: the leaves whose gradients the node that runs now hands on, and that keep them."""
+    return [variable for node, _ in torch._C._current_autograd_node().next_functions
+            if (variable := getattr(node, "variable", None)) is not None]
 
 
 def backward_node(results):

@@ -22,35 +22,42 @@ class ReadAgain:
         self.owner, self.report, self.alive, self.split = owner, report, alive, split
 
     def forward(self, run, module):
-        of_callers = _positions(module, self.report.read_again)
-        inputs = of_callers + _positions(module, self.report.buffers_read_again)
+        names = _placeholders(module)
+        returned = [getattr(node, "name", None) for node in _private.outputs(module.graph)]
+        of_callers = [names.index(name) for name in self.report.read_again if name in names]
+        inputs = of_callers + [names.index(name) for name in self.report.buffers_read_again if name in names]
         if not (self.report.recomputed or inputs or self.report.results_read_again):
             return run
 
         def call(args):
             self._copy_shared(args, of_callers)
-            unchanged = Unchanged()
-            unchanged.note(args[i] for i in inputs)
+            unchanged = Unchanged({names[i]: args[i] for i in inputs})
             result = run(args)
             made = self.alive.latest()
             if made is not None:
                 if self.report.results_read_again:
-                    unchanged.note_results(result, self.split)
+                    unchanged.note(self._results_saved(result, returned))
                 made.unchanged = unchanged
             return result
 
         return call
 
     def backward(self, run, module):
-        names = [node.name for node in module.graph.find_nodes(op="placeholder")]
+        names = _placeholders(module)
 
         def call(args):
             made = self.alive.beginning()
             if made is not None and made.unchanged is not None:
-                self._check(made.unchanged, args, names)
+                self._check(made.unchanged, dict(zip(names, args)))
             return run(args)
 
         return call
+
+    def _results_saved(self, values, names):
+        """What is saved for the backward pass in the storage of a result, by name."""
+        results = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, values[:self.split])}
+        return {name: t for name, t in list(zip(names, values))[self.split:]
+                if _private.is_plain(t) and t.untyped_storage().data_ptr() in results}
 
     def _copy_shared(self, args, positions):
         """Replaces those of the arguments that share memory, as they did not when the plan was made, by copies of their own."""
@@ -64,12 +71,12 @@ class ReadAgain:
                 f"copy is kept until it was last read, {size_text(size)} beside what is promised; inputs='stable' if nobody "
                 "writes it before the backward pass has ended")
 
-    def _check(self, before, args, names):
-        position = before.changed(args)
-        if position is not None:
+    def _check(self, before, given):
+        name = before.changed(given)
+        if name is not None:
             known = {name: "an input" for name in self.report.read_again} | {
                 name: "a buffer" for name in self.report.buffers_read_again}
-            what = known.get(names[position], "a result of the forward pass")
+            what = known.get(name, "a result of the forward pass")
             raise WrittenError(
                 f"{self.report.name}: {what} was written between forward and backward, where torch did not notice (by numpy, DLPack, "
                 ".data, or a kernel that tells nobody), and the backward pass computes from it again: hand on a copy, or write it "
@@ -80,39 +87,35 @@ class ReadAgain:
                 "than they were in the forward pass: what is computed again may differ from what it was by rounding")
 
 
-def _positions(module, names):
-    """Which arguments of a module the placeholders of these names are."""
-    placeholders = [node.name for node in module.graph.find_nodes(op="placeholder")]
-    return [placeholders.index(name) for name in names if name in placeholders]
+def _placeholders(module):
+    return [node.name for node in module.graph.find_nodes(op="placeholder")]
 
 
 class Unchanged:
     """What one run of a forward pass read, to be compared. Memory of GPUs is left out, as comparing would wait for the device."""
 
-    def __init__(self):
+    def __init__(self, tensors):
+        """``tensors``: by name."""
         self.kernels = _private.kernel_settings()
-        self.sums = {}  # where a tensor is and how it is laid out -> checksum
+        self.known = {}  # name -> (shape, strides, checksum)
+        self.note(tensors)
 
     def note(self, tensors):
-        for tensor in filter(_has_a_checksum, tensors):
-            key = _place(tensor)
-            if key not in self.sums:
-                self.sums[key] = _checksum(tensor)
-
-    def note_results(self, values, split):
-        """Of the values that a forward pass returns, those that are saved and in a storage of one of the first ``split``."""
-        results = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, values[:split])}
-        self.note(t for t in filter(_private.is_plain, values[split:]) if t.untyped_storage().data_ptr() in results)
+        for name, tensor in tensors.items():
+            if _has_a_checksum(tensor):
+                self.known[name] = tensor.shape, tensor.stride(), _checksum(tensor, tensor.stride())
 
     def changed(self, tensors):
-        """Position of the first of the tensors that is not as it was noted; None: there is none."""
-        for i, tensor in enumerate(tensors):
-            if _has_a_checksum(tensor) and self.sums.get(_place(tensor), _UNKNOWN) not in (_UNKNOWN, _checksum(tensor)):
-                return i
+        """Name of the first of the tensors that is not as it was noted; None: there is none. Hooks of autograd may have it in
+        another place by now, and laid out in another way."""
+        for name, tensor in tensors.items():
+            if name in self.known and _has_a_checksum(tensor):
+                shape, strides, checksum = self.known[name]
+                if tensor.shape != shape or _checksum(tensor, strides) != checksum:
+                    return name
         return None
 
 
-_UNKNOWN = -1  # no checksum
 _PIECE = 1024 * 1024  # bytes that are copied at a time of a tensor with holes
 
 
@@ -120,26 +123,17 @@ def _has_a_checksum(value):
     return _private.is_plain(value) and value.device.type == "cpu" and value.numel() > 0
 
 
-def _place(tensor):
-    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
-
-
-def _checksum(tensor):
-    """CRC-32 of the memory of a tensor. It takes none of torch's, so that no peak is higher for it."""
-    tensor = tensor.detach()
-    tensor = tensor[tuple(0 if step == 0 else slice(None) for step in tensor.stride())]  # what is expanded is there once
-    if _is_dense(tensor):
+def _checksum(tensor, strides):
+    """CRC-32 of the elements of a tensor, in the order that one with these strides has them in memory. It takes no memory of
+    torch's, so that no peak is higher for it."""
+    tensor = tensor.detach()[tuple(0 if step == 0 else slice(None) for step in strides)]  # what is expanded is there once
+    steps = [step for step in strides if step != 0]
+    tensor = tensor.permute(sorted(range(len(steps)), key=lambda i: (-steps[i], tensor.shape[i] == 1)))
+    if tensor.is_contiguous():
         return zlib.crc32((ctypes.c_char * tensor.nbytes).from_address(tensor.data_ptr()))
-    if tensor.nbytes > _PIECE and tensor.dim() > 1:
-        largest = max(range(tensor.dim()), key=tensor.shape.__getitem__)
-        pieces = tensor.chunk(-(-tensor.nbytes // _PIECE), largest)
-        return zlib.crc32(repr([_checksum(piece) for piece in pieces]).encode())
-    copied = bytearray(tensor.nbytes)
-    torch.frombuffer(copied, dtype=tensor.dtype).view(tensor.shape).copy_(tensor)
-    return zlib.crc32(copied)
-
-
-def _is_dense(tensor):
-    """Whether it has neither holes nor elements that are in the same place."""
-    order = sorted(range(tensor.dim()), key=lambda i: (-tensor.stride(i), tensor.shape[i] == 1))
-    return tensor.permute(order).is_contiguous()
+    checksum = 0
+    for piece in tensor.split(max(1, tensor.shape[0] * _PIECE // tensor.nbytes)):
+        copied = bytearray(piece.nbytes)
+        torch.frombuffer(copied, dtype=piece.dtype).view(piece.shape).copy_(piece)
+        checksum = zlib.crc32(copied, checksum)
+    return checksum

@@ -1,6 +1,7 @@
 """A schedule of a traced graph as FX modules: nodes in the schedule's order, repeats included."""
 
 import collections
+import contextlib
 import copy
 import operator
 
@@ -8,6 +9,9 @@ import torch
 
 from . import _private, _random
 from ._operators import generator_device, is_batch_norm
+
+
+_OF_FORWARD = "cairn_of_forward"  # in a node's meta: whether the tracer has it in the forward pass
 
 
 class Rewriter:
@@ -147,6 +151,7 @@ class Rewriter:
     def _copy(self, node):
         new = self.graph.node_copy(node, lambda n: self.newest[n])
         new.meta = copy.copy(node.meta)
+        new.meta[_OF_FORWARD] = not _private.is_backward(node)
         if node.op == "call_function" and self.trace.border is not None:
             _private.set_side(new, self.after_border)
         return new
@@ -211,6 +216,21 @@ def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), up
 def _effect_names(rewriter, backward):
     before = set(rewriter.first_side)
     return {node.name for node in rewriter.kept if (node not in before) == backward}
+
+
+class _WithoutAutocast(torch.fx.Interpreter):
+    def run_node(self, node):
+        with _private.no_autocast() if node.meta.get(_OF_FORWARD) else contextlib.nullcontext():
+            return super().run_node(node)
+
+
+def without_autocast(module, run):
+    """``run``, of a module of the backward pass; where that runs under autocast, with what is computed again left out of it, as
+    AOTAutograd leaves forward passes out: autocast is in the graph."""
+    def call(args):
+        return _WithoutAutocast(module).boxed_run(args) if _private.autocasts() else run(args)
+
+    return call
 
 
 def rewrite_module(module, trace, steps):

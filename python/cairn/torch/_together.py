@@ -21,7 +21,7 @@ _lock = threading.Lock()
 _open = weakref.WeakSet()  # Runs, each kept alive by the autograd node of its backward pass
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
 _passing = {}  # the same, and the backward pass of all: gradients between graphs, and results of those that have ended
-_added_up = {}  # backward pass -> tensors that a graph has made gradients of in it, which autograd holds until all have been added
+_added_up = {}  # backward pass -> ids of leaves that a graph has made gradients of in it, which autograd holds until all are there
 _local = threading.local()  # .made: the Run of the latest forward pass; .begins: the one whose backward pass is next
 
 
@@ -35,7 +35,6 @@ class Run:
         self.shapes = {}  # see Tangents.shapes
         self.unchanged = None  # a _read_again.Unchanged
         self.results = ()  # those of them that the caller holds alone
-        self.leaves = {}  # id of each input that keeps its gradient -> bytes of that
 
     @property
     def let_go(self):
@@ -61,8 +60,6 @@ class Alive:
             inputs = _storages(args)
             made = Run(self, [i for i, t in enumerate(args)
                               if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_leaf])
-            made.leaves = {id(t): t.numel() * t.element_size() for t in filter(_private.is_plain, args)
-                           if t.requires_grad and t.is_leaf}
             held, runs, loose = self._begin(inputs, made)
             result = run(args)
             made.storages = {**loose, **{key: entry for key, entry in _weak(result).items() if key not in inputs}}
@@ -103,7 +100,7 @@ class Alive:
             self.tangents.complete(args, names, mine.shapes if mine is not None else {})
             given = _weak(args[i] for i in tangents)
             held, runs, _ = self._begin(given, mine, tangents=True)
-            held += self._begin_gradients(mine)
+            held += self._begin_gradients()
             let_go = mine.let_go if mine is not None else 0  # the promise counts results to the end
             result = run(args)
             if not _private.keeps_graph():
@@ -176,19 +173,17 @@ class Alive:
             self._tell_of_second(runs, sum(held.values()))
         return sum(size for key, size in held.items() if key not in own), runs, loose
 
-    def _begin_gradients(self, mine):
+    def _begin_gradients(self):
         """Bytes of gradients that other runs have made in this backward pass of what this one makes gradients of, too: autograd keeps
         them beside the new ones until it adds them. Those of ``accumulate=True`` count in the promise."""
-        task = _private.graph_task()
-        if mine is None or task < 0:
-            return 0
+        leaves = {id(t): t.nbytes for t in _private.leaves_of_node()}
         with _lock:
-            known = _added_up.setdefault(task, set())
+            known = _added_up.setdefault(_private.graph_task(), set())
             while len(_added_up) > _PASSES:
                 del _added_up[next(iter(_added_up))]
-            both = known & mine.leaves.keys()
-            known.update(mine.leaves)
-        return 0 if self.owner.options.accumulate else sum(mine.leaves[key] for key in both)
+            both = known & leaves.keys()
+            known.update(leaves)
+        return 0 if self.owner.options.accumulate else sum(leaves[key] for key in both)
 
     def _seen(self, held, runs, backward=False, let_go=0):
         """When a part has run beside others that held so many bytes."""

@@ -411,6 +411,30 @@ class Execution(unittest.TestCase):
             torch.compile(lambda x: x * 2, backend=backend)(torch.randn(3))
 
 
+    def test_leaves_of_node(self):
+        found = []
+
+        class Seen(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, *given):
+                return given[0] * 2
+
+            @staticmethod
+            def backward(ctx, gradient):
+                found.extend(_private.leaves_of_node())
+                return gradient, gradient, None, None
+
+        leaf, other = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        Seen.apply(leaf, other * 2, torch.ones(3), 1).sum().backward()
+        self.assertEqual([id(t) for t in found], [id(leaf)])
+
+    def test_autocasts(self):
+        self.assertFalse(_private.autocasts())
+        with torch.autocast("cpu", torch.bfloat16):
+            self.assertTrue(_private.autocasts())
+            with _private.no_autocast():
+                self.assertFalse(_private.autocasts())
+
     def test_backward_node(self):
         nodes = []
 
