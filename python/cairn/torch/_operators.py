@@ -117,7 +117,7 @@ def simplify(graph):
 
 
 def move_results(graph, results):
-    """Moves those of the forward pass's results that the tracer has behind nodes of the backward pass, as views of results that are
+    """Moves those of the forward pass's results that the tracer has behind nodes of the backward pass, as views of what is
     written in place, before these, with what they are made of. A result that is not pure stays."""
     of_backward = {n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)}
     first, late = None, set()

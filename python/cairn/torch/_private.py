@@ -19,8 +19,8 @@ from torch._dynamo import symbolic_convert, trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
 from torch._functorch import partitioners
-from torch._functorch._aot_autograd.descriptors import (ForwardTokenAOTInput, GradAOTOutput, InputMutationAOTOutput, PlainAOTInput,
-                                                       TangentAOTInput)
+from torch._functorch._aot_autograd.descriptors import (ForwardTokenAOTInput, GradAOTOutput, InputMutationAOTOutput,
+                                                       PlainAOTInput, TangentAOTInput)
 from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.optim import optimizer
 from torch.utils._ordered_set import OrderedSet
@@ -266,8 +266,8 @@ def is_primal(node):
 
 
 def static_inputs(graph, indices):
-    """The placeholders of a joint graph that AOTAutograd calls static, as the parameters and tensors of modules are. Its numbers leave
-    out the tokens that stand before other inputs where something acts beside its results."""
+    """The placeholders of a joint graph that AOTAutograd calls static, as the parameters and tensors of modules are. Its numbers
+    leave out the tokens that stand before other inputs where something acts beside its results."""
     inputs = [node for node in graph.find_nodes(op="placeholder")
               if is_primal(node) and not isinstance(node.meta.get("desc"), ForwardTokenAOTInput)]
     return [inputs[i] for i in indices or () if i < len(inputs)]

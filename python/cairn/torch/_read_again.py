@@ -78,13 +78,13 @@ class ReadAgain:
                 name: "a buffer" for name in self.report.buffers_read_again}
             what = known.get(name, "a result of the forward pass")
             raise WrittenError(
-                f"{self.report.name}: {what} was written between forward and backward, where torch did not notice (by numpy, DLPack, "
-                ".data, or a kernel that tells nobody), and the backward pass computes from it again: hand on a copy, or write it "
-                "after the backward pass; backend(..., inputs='changing') computes what is made of inputs once")
+                f"{self.report.name}: {what} was written between forward and backward, where torch did not notice (by numpy, "
+                "DLPack, .data, or a kernel that tells nobody), and the backward pass computes from it again: hand on a copy, or "
+                "write it after the backward pass; backend(..., inputs='changing') computes what is made of inputs once")
         if before.kernels != _private.kernel_settings():
             self.owner.tell(
-                f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others in the backward pass "
-                "than they were in the forward pass: what is computed again may differ from what it was by rounding")
+                f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others in the backward "
+                "pass than they were in the forward pass: what is computed again may differ from what it was by rounding")
 
 
 def _placeholders(module):
@@ -92,7 +92,7 @@ def _placeholders(module):
 
 
 class Unchanged:
-    """What one run of a forward pass read, to be compared. Memory of GPUs is left out, as comparing would wait for the device."""
+    """What one run of a forward pass read, to be compared. Memory of GPUs is left out, as comparing waits for the device."""
 
     def __init__(self, tensors):
         """``tensors``: by name."""

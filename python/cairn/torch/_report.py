@@ -96,8 +96,8 @@ class GraphReport:
         if self.updated:
             lines.append(f"  updated     {self.updated} parameters, each as soon as its gradient is there, which is freed then")
         if self.shared_inputs:
-            lines.append(f"  inputs      {len(self.shared_inputs)} may be written, as they share memory with something else or are said "
-                         "to change: what reads them runs once (inputs='stable' lets it run again)")
+            lines.append(f"  inputs      {len(self.shared_inputs)} may be written, as they share memory with something else or are "
+                         "said to change: what reads them runs once (inputs='stable' lets it run again)")
         lines.append(f"  schedule    {self.source}, {self.seconds.get('solve', 0):.1f} s")
         if self.estimated:
             lines.append(f"  estimated   {len(self.estimated)} operations that could not be measured, scratch as nothing: "

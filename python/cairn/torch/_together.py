@@ -21,7 +21,7 @@ _lock = threading.Lock()
 _open = weakref.WeakSet()  # Runs, each kept alive by the autograd node of its backward pass
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
 _passing = {}  # the same, and the backward pass of all: gradients between graphs, and results of those that have ended
-_added_up = {}  # backward pass -> ids of leaves that a graph has made gradients of in it, which autograd holds until all are there
+_added_up = {}  # backward pass -> ids of leaves that a graph has made gradients of in it, which autograd holds until the last
 _local = threading.local()  # .made: the Run of the latest forward pass; .begins: the one whose backward pass is next
 
 
@@ -174,8 +174,8 @@ class Alive:
         return sum(size for key, size in held.items() if key not in own), runs, loose
 
     def _begin_gradients(self):
-        """Bytes of gradients that other runs have made in this backward pass of what this one makes gradients of, too: autograd keeps
-        them beside the new ones until it adds them. Those of ``accumulate=True`` count in the promise."""
+        """Bytes of gradients that other runs have made in this backward pass of what this one makes gradients of, too: autograd
+        keeps them beside the new ones until it adds them. Those of ``accumulate=True`` count in the promise."""
         leaves = {id(t): t.nbytes for t in _private.leaves_of_node()}
         with _lock:
             known = _added_up.setdefault(_private.graph_task(), set())

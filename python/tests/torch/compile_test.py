@@ -68,7 +68,8 @@ class Fallback(Told):
     def test_jagged_ones_of_two_rows_at_least(self):
         """Of which the second call has a size that may change and is the smallest that torch lets change."""
         linear = torch.nn.Linear(8, 8)
-        compiled = torch.compile(lambda x: torch.tanh(torch.tanh(linear(x))).values().square().sum(), backend=backend(fallback=False))
+        compiled = torch.compile(lambda x: torch.tanh(torch.tanh(linear(x))).values().square().sum(),
+                                 backend=backend(fallback=False))
         for lengths in ((3, 5, 7), (2, 9, 4, 6), (2, 3, 4), (1, 1), (8, 8, 8, 8)):
             x = torch.nested.nested_tensor([torch.randn(n, 8) for n in lengths], layout=torch.jagged)
             expected = torch.tanh(torch.tanh(linear(x))).values().square().sum()

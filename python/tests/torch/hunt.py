@@ -6,8 +6,8 @@ usage: hunt.py [--seeds A-B] [--jobs N] [--results FILE] [--timeout S]     those
        hunt.py --try "Spec(...)" "Mode(...)"           one module, as --shrink prints it
 
 Each seed is trained for two or three steps by ``backend="aot_eager"``, by Cairn at the least budget and, where that recomputes
-anything, at two budgets above it. After each step everything that a caller can see is compared bit for bit: the loss, outputs, gradients,
-buffers, parameters, inputs, the states of generators, and the log that custom operations write. A row of FILE is JSON, with a
+anything, at two budgets above it. After each step everything that a caller can see is compared bit for bit: the loss, outputs,
+gradients, buffers, parameters, inputs, the states of generators, and the log that custom operations write. A row of FILE is JSON, with a
 verdict for each budget:
 
     same            as aot_eager
