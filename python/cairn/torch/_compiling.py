@@ -77,7 +77,7 @@ class Compiling:
 
     def _note_accumulated(self):
         """Gradients that are there already stay, and torch makes the new ones beside them."""
-        size = sum(leaf.nbytes for leaf in _private.leaves_of_node() if leaf.grad is not None)
+        size = sum(size for leaf, size in _private.leaves_of_node() if leaf.grad is not None)
         if size and not self.owner.options.accumulate:
             self.owner.tell(
                 f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to "

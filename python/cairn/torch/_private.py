@@ -476,8 +476,8 @@ def accumulates(leaf):
 
 
 def leaves_of_node():
-    """Within a backward pass: the leaves whose gradients the node that runs now hands on, and that keep them."""
-    return [variable for node, _ in torch._C._current_autograd_node().next_functions
+    """Within a backward pass: (leaf, bytes of a gradient of it) of each that the node which runs now hands its gradient to."""
+    return [(variable, variable.numel() * variable.element_size()) for node, _ in torch._C._current_autograd_node().next_functions
             if (variable := getattr(node, "variable", None)) is not None]
 
 

@@ -176,7 +176,7 @@ class Alive:
     def _begin_gradients(self):
         """Bytes of gradients that other runs have made in this backward pass of what this one makes gradients of, too: autograd
         keeps them beside the new ones until it adds them. Those of ``accumulate=True`` count in the promise."""
-        leaves = {id(t): t.nbytes for t in _private.leaves_of_node()}
+        leaves = {id(leaf): size for leaf, size in _private.leaves_of_node()}
         with _lock:
             known = _added_up.setdefault(_private.graph_task(), set())
             while len(_added_up) > _PASSES:

@@ -426,7 +426,7 @@ class Execution(unittest.TestCase):
 
         leaf, other = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
         Seen.apply(leaf, other * 2, torch.ones(3), 1).sum().backward()
-        self.assertEqual([id(t) for t in found], [id(leaf)])
+        self.assertEqual([(id(t), size) for t, size in found], [(id(leaf), 12)])
 
     def test_autocasts(self):
         self.assertFalse(_private.autocasts())
