@@ -23,9 +23,13 @@ class Compiling:
         self.share = None  # a _share.Share, of a graph that has a backward pass
         self.alive = None  # a _together.Alive
         self.read_again = None  # a _read_again.ReadAgain
+        self.kernels = _private.kernel_settings()
+        self.hooks = False  # of autograd, on what is saved for the backward pass, as it was when this was measured
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         options = self.owner.options
+        if not inputs:
+            return self._partition_region(joint, num_fwd_outputs)
         self.share = Share(self.owner, joint)
         forward, backward, trace, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
@@ -40,6 +44,12 @@ class Compiling:
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
         return forward, backward
+
+    def _partition_region(self, joint, num_fwd_outputs):
+        """Of a region that the graph calls (torch.compiler.nested_compile_region): it is one operation of the graph's plan, has the
+        budget inside of it or its least, and is measured as part of the whole."""
+        return partition(joint, self.owner.options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(),
+                         or_least=lambda baseline: True)[:2]
 
     def forward(self, module, inputs):
         return self.run_forward(_private.boxed(module), module)
@@ -56,6 +66,7 @@ class Compiling:
 
         def call(args):
             self.owner.ran.add(self.report.name)
+            self._note_kernels()
             return run(args)
 
         return _private.called_boxed(call)
@@ -75,6 +86,21 @@ class Compiling:
 
         return _private.called_boxed(call)
 
+    def _note_kernels(self):
+        """The plan stays when switches are turned, of which torch.compile guards some only; what kernels take may be other. So
+        may what is saved, by hooks, which no plan knows."""
+        now, hooks = _private.kernel_settings(), _private.saves_by_hooks()
+        if hooks != self.hooks and self.measured is not None:
+            self.measured.measure_again()
+        self.hooks = hooks
+        if now != self.kernels:
+            self.kernels = now
+            if self.measured is not None:
+                self.measured.measure_again()
+            self.owner.tell(
+                f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others than when this was "
+                "planned: kernels may take more than was measured then; torch._dynamo.reset() has it planned anew")
+
     def _note_accumulated(self):
         """Gradients that are there already stay, and torch makes the new ones beside them."""
         size = sum(size for leaf, size in _private.leaves_of_node() if leaf.grad is not None)
@@ -93,7 +119,14 @@ class Compiling:
         if solved.unmet is not None:
             tell_of_least(self.owner, report, "it has no backward pass")
         self.owner.report.graphs.append(report)
-        run = _private.boxed(rewrite_module(module, trace, solved.steps))
-        if self.owner.options.measure:
-            run = Measured(trace, solved, report, None, module).alone(run)
-        return _private.called_boxed(Alive(self.owner, report).alone(run))
+        self.report, run = report, _private.boxed(rewrite_module(module, trace, solved.steps))
+        if options.measure:
+            self.measured = Measured(trace, solved, report, None, module)
+            run = self.measured.alone(run)
+        run = Alive(self.owner, report).alone(run)
+
+        def call(args):
+            self._note_kernels()
+            return run(args)
+
+        return _private.called_boxed(call)

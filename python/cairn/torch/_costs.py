@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
 from . import _cache, _layouts, _private
-from ._operators import is_described, is_random, operator_name
+from ._operators import is_described, is_random, operator_name, schema_name
 from ._memory import MemoryTrace, is_unsplit
 
 # Bytes and operations a ns of a device of each kind. Only ratios matter: they say what is cheap to run again.
@@ -105,10 +105,13 @@ def _real(value):
     return storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
 
 
+_OPAQUE = ("aten::mkldnn_rnn_layer_backward",)  # which follow pointers in what a forward kernel left them
+
+
 def measurable(op):
     node = op.node
     return op.update is not None or (node is not None and is_described(node.target) and bool(op.outputs) and
-                                     (not op.effect or is_random(node)))
+                                     (not op.effect or is_random(node)) and schema_name(node.target) not in _OPAQUE)
 
 
 def calibrate(trace):

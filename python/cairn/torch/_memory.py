@@ -119,7 +119,7 @@ def bytes_of(tensors):
     """Of the distinct storages of those that are tensors."""
     sizes = {}
     for tensor in tensors:
-        if isinstance(tensor, torch.Tensor) and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+        if _private.is_plain(tensor):
             storage = tensor.untyped_storage()
             sizes[storage.data_ptr()] = storage.nbytes()
     return sum(sizes.values())

@@ -112,12 +112,11 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(_private.static_inputs(joint.graph, static_indices))
     parameters = [n for n in primals if n in static or isinstance(n.meta.get("val"), torch.nn.Parameter)]
-    given = [_private.input_position(n.meta.get("desc")) for n in primals]
-    given = [inputs[i] if i is not None and i < len(inputs) else None for i in given]
+    given = [_private.input_of(n.meta.get("desc"), inputs) for n in primals]
     updates = {}
     if options.updates is not None:
         updates = {primals[i]: update for i, update in options.updates.of_inputs(given).items()}
-    others = _other_inputs(primals, given, parameters)
+    others = _other_inputs(primals, inputs, parameters)
     of_module = set(parameters)
     if options.inputs == "checked":
         shared = [n for n in (primals[i] for i in sorted(_inputs.shared(given))) if n in others and n not in of_module]
@@ -143,8 +142,14 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     return forward, backward, trace, solved, report
 
 
-def _other_inputs(primals, given, parameters):
-    """The inputs that are tensors and not parameters: of callers, and buffers and other tensors of modules."""
+def _other_inputs(primals, inputs, parameters):
+    """Those that are tensors and not of parameters: of callers, and buffers and other tensors of modules."""
     parameters = set(parameters)
-    return [n for n, tensor in zip(primals, given) if isinstance(n.meta.get("val"), torch.Tensor)
-            and not isinstance(tensor, torch.nn.Parameter) and not (tensor is None and n in parameters)]
+    found = []
+    for node in primals:
+        position = _private.input_position(node.meta.get("desc"))
+        whole = inputs[position] if position is not None and position < len(inputs) else None
+        is_parameter = isinstance(whole, torch.nn.Parameter) or (whole is None and node in parameters)
+        if isinstance(node.meta.get("val"), torch.Tensor) and not is_parameter:
+            found.append(node)
+    return found

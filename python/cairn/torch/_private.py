@@ -10,6 +10,7 @@ import inspect
 import logging
 import os
 import pathlib
+import sys
 import threading
 import weakref
 
@@ -19,8 +20,8 @@ from torch._dynamo import symbolic_convert, trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
 from torch._functorch import partitioners
-from torch._functorch._aot_autograd.descriptors import (ForwardTokenAOTInput, GradAOTOutput, InputMutationAOTOutput,
-                                                       PlainAOTInput, TangentAOTInput)
+from torch._functorch._aot_autograd.descriptors import (GradAOTOutput, InputMutationAOTOutput,
+                                                       PlainAOTInput, SubclassGetAttrAOTInput, TangentAOTInput)
 from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.optim import optimizer
 from torch.utils._ordered_set import OrderedSet
@@ -266,11 +267,12 @@ def is_primal(node):
 
 
 def static_inputs(graph, indices):
-    """The placeholders of a joint graph that AOTAutograd calls static, as the parameters and tensors of modules are. Its numbers
-    leave out the tokens that stand before other inputs where something acts beside its results."""
-    inputs = [node for node in graph.find_nodes(op="placeholder")
-              if is_primal(node) and not isinstance(node.meta.get("desc"), ForwardTokenAOTInput)]
-    return [inputs[i] for i in indices or () if i < len(inputs)]
+    """The placeholders of a joint graph that AOTAutograd calls static, as the parameters and tensors of modules are. Its numbers are
+    those of the arguments, of which some are several placeholders, and before which tokens may stand."""
+    indices, inputs = set(indices or ()), [node for node in graph.find_nodes(op="placeholder") if is_primal(node)]
+    if all(node.meta.get("desc") is None for node in inputs):
+        return [node for i, node in enumerate(inputs) if i in indices]
+    return [node for node in inputs if input_position(node.meta.get("desc")) in indices]
 
 
 def is_backward_state(node):
@@ -318,8 +320,18 @@ def is_gradient(description):
 
 
 def input_position(description):
-    """Which argument of the function that torch.compile captured it is; None where it is something else."""
+    """Which argument of the function that torch.compile captured it is, or is a part of; None where it is something else."""
+    while isinstance(description, SubclassGetAttrAOTInput):
+        description = description.base
     return description.idx if isinstance(description, PlainAOTInput) else None
+
+
+def input_of(description, inputs):
+    """The tensor among those arguments that it is, or that one of them consists of; None where it is something else."""
+    if isinstance(description, SubclassGetAttrAOTInput):
+        return getattr(input_of(description.base, inputs), description.attr, None)
+    position = input_position(description)
+    return inputs[position] if position is not None and position < len(inputs) else None
 
 
 def result_of(description, descriptions):
@@ -509,6 +521,18 @@ def splits_for_ddp():
     return bool(torch._dynamo.config.optimize_ddp in (True, "ddp_optimizer") and parallel._get_active_ddp_module() is not None)
 
 
+def gradients_are_copied():
+    """Whether the forward pass that runs is of a DistributedDataParallel whose gradients lie in its buckets, so that the new ones are
+    copied there."""
+    module = torch.nn.parallel.DistributedDataParallel._get_active_ddp_module()
+    return module is not None and module.gradient_as_bucket_view
+
+
+def saves_by_hooks():
+    """Whether what is saved for a backward pass now goes through hooks (torch.autograd.graph.saved_tensors_hooks)."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+
+
 def keeps_graph():
     """Whether the backward pass that runs was asked to leave what is saved for it (retain_graph, create_graph)."""
     return torch._C._autograd._get_current_graph_task_keep_graph()
@@ -517,9 +541,22 @@ def keeps_graph():
 # --- Memory of inputs
 
 def is_plain(value):
-    """Whether it is a tensor with strides in a storage of its own, and not of a class that wraps others."""
+    """Whether it is a tensor with strides in a storage of its own, and not of a class, nor of a transform, that wraps others."""
     return (isinstance(value, torch.Tensor) and value.layout is torch.strided and
-            type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__)
+            type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and not is_batched(value))
+
+
+def is_batched(value):
+    """Whether it stands for many tensors, as within vmap and autograd.grad(is_grads_batched=True)."""
+    functorch = torch._C._functorch
+    return isinstance(value, torch.Tensor) and (functorch.is_functorch_wrapped_tensor(value) or
+                                                functorch.is_legacy_batchedtensor(value))
+
+
+def is_there(tensor):
+    """Whether the storage of a plain tensor has all of its elements: it may have been resized."""
+    last = tensor.storage_offset() + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
+    return (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
 
 def owns_its_memory(tensor):
@@ -550,6 +587,7 @@ def copy_of_input(tensor):
 
 # --- Measuring
 
+_TINY = sys.float_info.min
 _KERNEL_ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
     "DISABLE_ADDMM_CUDA_LT", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "MKL_CBWR", "TORCH_CUDNN_V8_API_DISABLED",
@@ -569,7 +607,8 @@ def _switch(owner, name):
 def kernel_settings():
     """What decides, beside the arguments of an operation, which kernel runs: versions, and switches that users may turn."""
     backends = torch.backends
-    switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability()]
+    switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability(), torch.get_default_dtype()]
+    switches += [_TINY * 0.5 == 0]  # torch.set_flush_denormal, of this thread
     switches += [_switch(torch, name) for name in ("are_deterministic_algorithms_enabled", "get_float32_matmul_precision")]
     switches += [_switch(backends.cuda, name) for name in (
         "flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled",

@@ -109,9 +109,9 @@ class Unchanged:
         """Name of the first of the tensors that is not as it was noted; None: there is none. Hooks of autograd may have it in
         another place by now, and laid out in another way."""
         for name, tensor in tensors.items():
-            if name in self.known and _has_a_checksum(tensor):
+            if name in self.known and _private.is_plain(tensor):
                 shape, strides, checksum = self.known[name]
-                if tensor.shape != shape or _checksum(tensor, strides) != checksum:
+                if tensor.shape != shape or not _has_a_checksum(tensor) or _checksum(tensor, strides) != checksum:
                     return name
         return None
 
@@ -120,7 +120,7 @@ _PIECE = 1024 * 1024  # bytes that are copied at a time of a tensor with holes
 
 
 def _has_a_checksum(value):
-    return _private.is_plain(value) and value.device.type == "cpu" and value.numel() > 0
+    return _private.is_plain(value) and value.device.type == "cpu" and value.numel() > 0 and _private.is_there(value)
 
 
 def _checksum(tensor, strides):

@@ -34,6 +34,7 @@ class Run:
         self.storages = {}
         self.shapes = {}  # see Tangents.shapes
         self.unchanged = None  # a _read_again.Unchanged
+        self.copied = _private.gradients_are_copied()
         self.results = ()  # those of them that the caller holds alone
 
     @property
@@ -100,7 +101,7 @@ class Alive:
             self.tangents.complete(args, names, mine.shapes if mine is not None else {})
             given = _weak(args[i] for i in tangents)
             held, runs, _ = self._begin(given, mine, tangents=True)
-            held += self._begin_gradients()
+            held += self._begin_gradients(mine)
             let_go = mine.let_go if mine is not None else 0  # the promise counts results to the end
             result = run(args)
             if not _private.keeps_graph():
@@ -173,17 +174,18 @@ class Alive:
             self._tell_of_second(runs, sum(held.values()))
         return sum(size for key, size in held.items() if key not in own), runs, loose
 
-    def _begin_gradients(self):
-        """Bytes of gradients that other runs have made in this backward pass of what this one makes gradients of, too: autograd
-        keeps them beside the new ones until it adds them. Those of ``accumulate=True`` count in the promise."""
+    def _begin_gradients(self, mine):
+        """Bytes of new gradients that lie beside those that are resident: of what other runs have made gradients of in this backward
+        pass, which autograd keeps until it adds them; and of all where they are copied into buckets. Those of
+        ``accumulate=True`` count in the promise."""
         leaves = {id(leaf): size for leaf, size in _private.leaves_of_node()}
         with _lock:
             known = _added_up.setdefault(_private.graph_task(), set())
             while len(_added_up) > _PASSES:
                 del _added_up[next(iter(_added_up))]
-            both = known & leaves.keys()
+            beside = set(leaves) if mine is not None and mine.copied else known & leaves.keys()
             known.update(leaves)
-        return 0 if self.owner.options.accumulate else sum(leaves[key] for key in both)
+        return 0 if self.owner.options.accumulate else sum(leaves[key] for key in beside)
 
     def _seen(self, held, runs, backward=False, let_go=0):
         """When a part has run beside others that held so many bytes."""

@@ -1,8 +1,10 @@
 """What torch.compile does around the backend: its errors, its options, its sizes and its limits."""
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
 import warnings
@@ -64,6 +66,86 @@ class Fallback(Told):
             linear.zero_grad()
             self.assertEqual(len(chosen.report.graphs), graphs)
             self.assertTrue(chosen.report.kept)
+
+    def test_switches_of_kernels_that_are_turned_between_steps(self):
+        """torch.compile guards some of them only: the plan stays, and its promise is compared again."""
+        model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
+        for training in (True, False):
+            chosen = backend("min", fallback=False)
+            compiled, x = torch.compile(model, backend=chosen), torch.randn(4, 8, 24, 24)
+
+            def step():
+                with torch.set_grad_enabled(training):
+                    out = compiled(x)
+                if training:
+                    out.sum().backward()
+                    model.zero_grad()
+
+            step()
+            self.assertTrue(chosen.report.kept)
+            with torch.backends.mkldnn.flags(enabled=False):
+                _, told = self.told_by(step)
+            self.assertEqual(len(chosen.report.graphs), 1)
+            self.assertIn("switches of kernels", told[0])
+            self.assertGreater(chosen.report.measured, chosen.report.promised)
+            self.assertFalse(chosen.report.kept)
+
+    def test_hooks_that_copy_what_is_saved(self):
+        """They take more than is promised: also where an earlier process, or step, was measured without."""
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            model, x = two_layers(), torch.randn(400, 64)
+            for steps, kept in (((False,), True), ((True,), False), ((False, True), False)):
+                torch._dynamo.reset()
+                chosen = backend("100%", fallback=False)
+                compiled = torch.compile(model, backend=chosen)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                    for hooks in steps:
+                        with torch.autograd.graph.saved_tensors_hooks(
+                                torch.clone, lambda t: t) if hooks else contextlib.nullcontext():
+                            compiled(x).sum().backward()
+                        model.zero_grad()
+                self.assertEqual(chosen.report.kept, kept)
+
+    def test_a_region_that_is_compiled_once(self):
+        """It is part of the graph that calls it, and measured with that."""
+        layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64), torch.nn.GELU())
+
+        @torch.compiler.nested_compile_region
+        def region(x):
+            return layer(x)
+
+        found = []
+        for chosen in ("aot_eager", backend("min", fallback=False)):
+            torch._dynamo.reset()
+            layer.zero_grad()
+            torch.manual_seed(0)
+            torch.compile(lambda x: region(region(region(x))).square().mean(), backend=chosen)(torch.randn(64, 64)).backward()
+            found.append([p.grad for p in layer.parameters()])
+        self.assertTrue(all(map(torch.equal, *found)))
+        self.assertEqual(len(chosen.report.graphs), 1)
+        self.assertIsNotNone(chosen.report.kept)
+
+    def test_gradients_of_many_at_once(self):
+        """As torch.autograd.functional.jacobian(vectorize=True) asks for them: not measured, as each is of many."""
+        model, x = two_layers(), torch.randn(4, 64, requires_grad=True)
+        found = []
+        for chosen in ("aot_eager", backend("min", fallback=False)):
+            torch._dynamo.reset()
+            out = torch.compile(model, backend=chosen)(x)
+            found.append(torch.autograd.grad(out.flatten()[:3], x, torch.eye(3), is_grads_batched=True)[0])
+        self.assertTrue(torch.equal(*found))
+        self.assertIsNone(cairn.torch.last_report().kept)
+
+    def test_a_kernel_that_follows_pointers_is_not_tried(self):
+        """oneDNN's derivative of an LSTM reads what its forward kernel has left: with other bytes there it crashes."""
+        lstm, x, chosen = torch.nn.LSTM(32, 32, batch_first=True), torch.randn(4, 16, 32), backend()
+        expected = lstm(x)[0].square().mean()
+        with torch._dynamo.config.patch(allow_rnn=True):
+            found, told = self.told_by(lambda: torch.compile(lambda x: lstm(x)[0].square().mean(), backend=chosen)(x))
+        self.assertTrue(torch.equal(found, expected))
+        self.assertTrue(all("mkldnn_rnn_layer_backward" in name for graph in chosen.report.graphs for name in graph.estimated))
+        self.assertGreater(len(told), 0)  # torch cannot run the graph, neither
 
     def test_jagged_ones_of_two_rows_at_least(self):
         """Of which the second call has a size that may change and is the smallest that torch lets change."""

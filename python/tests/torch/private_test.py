@@ -9,6 +9,7 @@ import unittest.mock
 import torch
 from cairn.torch import _private
 from torch.utils import _pytree as pytree
+from torch.testing._internal.two_tensor import TwoTensor
 
 
 def joint_graph(function, inputs):
@@ -227,6 +228,9 @@ class Graphs(unittest.TestCase):
         torch._dynamo.reset()
         torch.compile(lambda x: torch.linalg.solve(linear(x), x).sum(), backend=backend)(torch.eye(4)[None].expand(3, 4, 4))
         self.assertEqual(sorted(found), [(4,), (4, 4)])
+        found.clear()
+        torch.compile(lambda x: (linear(x) * x).sum(), backend=backend)(TwoTensor(torch.ones(3, 4), torch.ones(3, 4)))
+        self.assertEqual(sorted(found), [(4,), (4, 4)])
 
     def test_sides(self):
         sides = [_private.is_backward(n) for n in self.graph.nodes if n.op == "call_function"]
@@ -366,6 +370,22 @@ class Execution(unittest.TestCase):
         given = [n.meta.get("desc") for n in self.traced().graph.nodes if n.op == "placeholder"]
         self.assertEqual([_private.input_position(d) for d in given], [0, 1, None])
 
+    def test_input_of(self):
+        found, x = [], TwoTensor(torch.ones(3), torch.zeros(3))
+        y = torch.ones(3, requires_grad=True)
+
+        def partition(joint, inputs, **options):
+            descriptions = [n.meta.get("desc") for n in joint.graph.find_nodes(op="placeholder")]
+            found.extend((_private.input_position(d), _private.input_of(d, [x, y])) for d in descriptions)
+            return torch._functorch.partitioners.default_partition(joint, inputs, num_fwd_outputs=options["num_fwd_outputs"])
+
+        backend = torch._dynamo.backends.common.aot_autograd(fw_compiler=lambda m, _: m, partition_fn=partition)
+        torch._dynamo.reset()
+        torch.compile(lambda x, y: (x * y).sum(), backend=backend)(x, y)
+        self.assertEqual([position for position, _ in found[:3]], [0, 0, 1])
+        self.assertTrue(all(one is other for (_, one), other in zip(found, (x.a, x.b, y))))
+        self.assertEqual(found[3:], [(None, None)] * 2)
+
     def traced(self):
         """A joint graph of two inputs and a tangent."""
         found = []
@@ -410,6 +430,29 @@ class Execution(unittest.TestCase):
         with self.assertRaises(Told):
             torch.compile(lambda x: x * 2, backend=backend)(torch.randn(3))
 
+
+    def test_is_batched(self):
+        found = []
+
+        def see(x):
+            found.append((_private.is_batched(x), _private.is_plain(x)))
+            return x * 2
+
+        see(torch.ones(3))
+        torch.func.vmap(see)(torch.ones(3))
+        self.assertEqual(found, [(False, True), (True, False)])
+        y = torch.ones(3, requires_grad=True) * 2
+        y.register_hook(see)
+        torch.autograd.grad(y, y, torch.eye(3), is_grads_batched=True)
+        self.assertEqual(found[2:], [(True, False)])
+        self.assertFalse(_private.is_batched(1))
+
+    def test_is_there(self):
+        x = torch.ones(4, 4)
+        self.assertTrue(all(map(_private.is_there, (x, x.T, x[1:, 2:], x[0].expand(9, 4), torch.ones(())))))
+        x.untyped_storage().resize_(48)
+        self.assertFalse(_private.is_there(x))
+        self.assertTrue(_private.is_there(x[:3]))
 
     def test_leaves_of_node(self):
         found = []

@@ -1,6 +1,7 @@
 """What could make a result silently different: operators that draw or act without saying so, layouts that the tracer has wrong,
 inputs that are written behind torch's back."""
 
+import contextlib
 import copy
 import ctypes
 import unittest
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from cairn.torch import _operators, _read_again
+from torch.testing._internal.two_tensor import TwoTensor
 
 WORK = 300_000
 log = []
@@ -382,7 +384,12 @@ class InputsThatAreWritten(unittest.TestCase):
                     loss.backward()
 
     def test_an_input_that_is_written_after_the_forward_pass_is_an_error(self):
-        for name, write in {**UNSEEN, "other memory": lambda x: setattr(x, "data", torch.zeros_like(x))}.items():
+        def refill(x):
+            x.untyped_storage().resize_(0)
+            x.untyped_storage().resize_(x.nbytes)
+
+        for name, write in {**UNSEEN, "other memory": lambda x: setattr(x, "data", torch.zeros_like(x)), "refilled": refill,
+                            "freed": lambda x: x.untyped_storage().resize_(0)}.items():
             with self.subTest(name):
                 torch.manual_seed(0)
                 with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):
@@ -453,6 +460,17 @@ class InputsThatAreWritten(unittest.TestCase):
         with self.assertRaisesRegex(cairn.torch.WrittenError, "a buffer was written"):
             loss.backward()
 
+    def test_an_input_of_several_tensors(self):
+        """Each is an input of its own."""
+        def two():
+            torch.manual_seed(0)
+            return TwoTensor(torch.rand(64, 64), torch.rand(64, 64))
+
+        self.gradients(Images(), [two()], backend("min", inputs="changing", measure=False), lambda x: None)
+        self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 2)
+        with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):
+            self.gradients(Images(), [two()], backend("min", measure=False), lambda x: x.b.data.fill_(3))
+
     def test_what_hooks_keep_elsewhere_is_the_same(self):
         """Also where it is laid out in another way."""
         torch.manual_seed(0)
@@ -489,11 +507,24 @@ class InputsThatAreWritten(unittest.TestCase):
         self.assertFalse(all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), found[0])))
 
     def test_switches_of_kernels_that_are_turned_after_the_forward_pass_are_told(self):
-        torch.manual_seed(0)
-        torch._dynamo.reset()
-        loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
-        with self.assertWarnsRegex(cairn.torch.CairnWarning, "switches of kernels"), torch.backends.mkldnn.flags(enabled=False):
-            loss.backward()
+        @contextlib.contextmanager
+        def default_dtype():
+            torch.set_default_dtype(torch.float64)
+            yield
+            torch.set_default_dtype(torch.float32)
+
+        @contextlib.contextmanager
+        def flushed_denormals():
+            torch.set_flush_denormal(True)
+            yield
+            torch.set_flush_denormal(False)
+
+        for turned in (torch.backends.mkldnn.flags(enabled=False), default_dtype(), flushed_denormals()):
+            torch.manual_seed(0)
+            torch._dynamo.reset()
+            loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
+            with self.assertWarnsRegex(cairn.torch.CairnWarning, "switches of kernels"), turned:
+                loss.backward()
 
     def test_a_ring_of_numpy_beside_what_may_fail(self):
         """A solver of linear equations checks what it was given; the token of that stands before the other inputs."""

@@ -188,6 +188,22 @@ class Together(unittest.TestCase):
         self.assertLessEqual(report.promised + gradients, 1.1 * really)
         self.assertEqual(report.kept, True)
 
+    def test_a_block_that_is_called_four_times(self):
+        """Its gradients are added up, too."""
+        block = Layer(dropout=0.1)
+        compiled = torch.compile(block, backend=backend("min"))
+
+        def step():
+            x = self.x
+            for _ in range(4):
+                x = compiled(x)
+            x.square().mean().backward()
+
+        report, _, _ = self.run_steps(step, block)
+        gradients = sum(p.numel() * p.element_size() for p in block.parameters())
+        self.assertGreaterEqual(report.promised + gradients, measured(step))
+        self.assertEqual(report.kept, True)
+
     def test_forwards_whose_backward_never_comes(self):
         """Evaluations with gradients, and losses that were dropped, are not counted for ever."""
         model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
@@ -261,6 +277,27 @@ class Together(unittest.TestCase):
         self.assertEqual(report.kept, False)
 
 
+def with_views_of_buckets(rank, folder):
+    """DDP whose gradients lie in its buckets, and others."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=1)
+    torch._dynamo.config.optimize_ddp = False
+    found = {}
+    for view in (False, True):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = torch.nn.parallel.DistributedDataParallel(
+            Halves(layers=4, layer=lambda: Layer(128), broken=False), gradient_as_bucket_view=view)
+        x, compiled = torch.randn(64, 128), torch.compile(model, backend=backend("min"))
+        for _ in range(3):
+            compiled(x).backward()
+            model.zero_grad()
+        really = measured(lambda: compiled(x).backward(), () if view else model.parameters())
+        found[view] = cairn.torch.last_report().promised, really, sum(p.nbytes for p in model.parameters())
+    torch.save(found, os.path.join(folder, "found.pt"))
+    dist.destroy_process_group()
+
+
 def split_by_ddp(rank, folder):
     """DDP with its default splitting, and without."""
     torch.set_num_threads(1)
@@ -293,6 +330,15 @@ def split_by_ddp(rank, folder):
 
 @unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "this torch has no gloo")
 class Ddp(unittest.TestCase):
+    def test_gradients_that_are_copied_into_buckets(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            torch.multiprocessing.spawn(with_views_of_buckets, (folder,), 1)
+            found = torch.load(os.path.join(folder, "found.pt"))
+        for promised, really, _ in found.values():
+            self.assertGreaterEqual(promised, really)
+            self.assertLessEqual(promised, 1.15 * really)
+        self.assertEqual(found[True][0] - found[False][0], found[True][2])
+
     def test_splits_the_graph_and_the_report_says_so(self):
         with tempfile.TemporaryDirectory() as folder:
             torch.multiprocessing.spawn(split_by_ddp, (folder,), 2)
