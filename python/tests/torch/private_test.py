@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
 
@@ -453,6 +454,27 @@ class Execution(unittest.TestCase):
         x.untyped_storage().resize_(48)
         self.assertFalse(_private.is_there(x))
         self.assertTrue(_private.is_there(x[:3]))
+
+    def test_saves_by_hooks(self):
+        self.assertFalse(_private.saves_by_hooks())
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            self.assertTrue(_private.saves_by_hooks())
+
+    def test_gradients_are_copied(self):
+        """Within the forward pass of a DistributedDataParallel; one rank is enough for one."""
+        found = [_private.gradients_are_copied()]
+
+        class Seen(torch.nn.Linear):
+            def forward(self, x):
+                found.append(_private.gradients_are_copied())
+                return super().forward(x)
+
+        with tempfile.TemporaryDirectory() as folder:
+            torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
+            self.addCleanup(torch.distributed.destroy_process_group)
+            for view in (False, True):
+                torch.nn.parallel.DistributedDataParallel(Seen(2, 2), gradient_as_bucket_view=view)(torch.ones(1, 2))
+        self.assertEqual(found, [False, False, True])
 
     def test_leaves_of_node(self):
         found = []
