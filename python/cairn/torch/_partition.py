@@ -11,7 +11,7 @@ import cairn
 from . import _costs, _dropout, _inputs, _policies, _private, _random, _report, _rewrite, _solve
 from ._graph import trace_graph
 from ._operators import is_random, move_results, simplify
-from ._tangents import expect_missing
+from ._tangents import drop_zeros, expect_missing
 from ._updates import Updates
 
 
@@ -107,6 +107,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     """(forward module, backward module, Trace, Solved, GraphReport). ``inputs``: of the function that torch.compile captured,
     as they are now; parameters among them may be updated early. ``or_least``: whether one with such a peak without a budget
     takes the least that is known where the goal is not met."""
+    drop_zeros(joint.graph, num_fwd_outputs, inputs)
     if not options.all_differentiated and not options.approximate:  # Inductor knows no operations but torch's
         expect_missing(joint.graph)
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]

@@ -50,6 +50,23 @@ def expect_missing(graph):
         tangent.meta[_MISSING] = True
 
 
+def drop_zeros(graph, forward_outputs, inputs):
+    """Changes a joint graph in place: a leaf that the forward pass writes, which it can under no_grad alone (the average of other
+    weights), has no gradient by what it was written with, as in eager mode, rather than zeros. ``inputs``: of the function that
+    torch.compile captured."""
+    output, descriptions = next(iter(reversed(graph.nodes))), _private.output_descriptions(graph)
+    leaves = list(_private.outputs(graph))
+    for position in range(forward_outputs, len(leaves)):
+        leaf, description = leaves[position], descriptions[position]
+        if not isinstance(leaf, torch.fx.Node) or not _private.is_tangent(leaf) or not _private.is_gradient(description):
+            continue
+        result = _private.result_of(leaf.meta.get("desc"), descriptions[:forward_outputs])
+        given = _private.input_of(description.grad_of, inputs)
+        if result is not None and _private.is_mutation(descriptions[result]) and isinstance(given, torch.Tensor) and given.is_leaf:
+            leaves[position] = None
+            output.args = (tuple(leaves),)
+
+
 def _sum_of(tangent):
     """(the sum that is all that reads a tangent, from it the shapes that it is given until then)."""
     chain = [tangent]

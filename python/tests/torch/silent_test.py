@@ -244,6 +244,39 @@ class KernelsThatRace(unittest.TestCase):
         self.assertIn("aten.index_put.default", self.recomputed())
 
 
+class WeightsThatAreWritten(unittest.TestCase):
+    """By the forward pass, under no_grad, as averages of others are."""
+
+    def test_they_have_no_gradient(self):
+        class Momentum(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.own, self.average = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)
+
+            def forward(self, x):
+                y = F.gelu(self.own(x)).exp()
+                with torch.no_grad():
+                    for own, average in zip(self.own.parameters(), self.average.parameters()):
+                        average.mul_(0.9).add_(own, alpha=0.1)
+                    target = F.gelu(self.average(x))
+                return (F.gelu(y) * target).square().mean()
+
+        found = []
+        for chosen in ("aot_eager", backend("min"), backend("100%")):
+            torch.manual_seed(0)
+            torch._dynamo.reset()
+            model = Momentum()
+            compiled, optimizer = torch.compile(model, backend=chosen), torch.optim.AdamW(model.parameters(), 0.01)
+            for _ in range(2):
+                optimizer.zero_grad()
+                compiled(torch.randn(32, 64)).backward()
+                self.assertIsNone(model.average.weight.grad)
+                optimizer.step()
+            found.append(list(model.parameters()))
+        for other in found[1:]:
+            self.assertTrue(all(map(torch.equal, found[0], other)))
+
+
 # --- Inputs
 
 
