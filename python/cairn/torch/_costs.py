@@ -114,6 +114,17 @@ def measurable(op):
                                      (not op.effect or is_random(node)) and schema_name(node.target) not in _OPAQUE)
 
 
+_NUMBER = 8  # bytes of a tensor that a number is wrapped in: as AOTAutograd calls a graph without a backward pass, once more
+
+
+def wrapped_numbers(node):
+    """For each argument of an operation that takes a tensor, whether it is given a number."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return []
+    return [isinstance(value, (int, float, complex)) and isinstance(given.type, torch.TensorType)
+            for value, given in zip(node.args, node.target._schema.arguments)]
+
+
 def calibrate(trace):
     """Sets cost and scratch of every operation, and ``trace.layouts``, as measured here, each distinct operation once. Those
     that could not be measured keep their estimate: ``trace.estimated`` has them."""
@@ -135,6 +146,9 @@ def calibrate(trace):
         passing = {op.update.text for op in trace.readers if not op.update.lasts}
         _cache.store(name, {text: entry for text, entry in known.items() if text not in passing})
     trace.estimated = [op for op in running if (op.outputs or op.update) and not _take(op, known.get(texts.get(op)))]
+    if trace.border is None:
+        for op in running:
+            op.scratch += _NUMBER * sum(wrapped_numbers(op.node))
     _note_layouts(trace)
 
 

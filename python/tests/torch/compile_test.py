@@ -126,6 +126,15 @@ class Fallback(Told):
         self.assertEqual(len(chosen.report.graphs), 1)
         self.assertIsNotNone(chosen.report.kept)
 
+    def test_numbers_in_a_graph_without_a_backward_pass(self):
+        for function in (lambda x: x * 2, lambda x: (x + 1) / 0.7, lambda x: x - x.sum() * 2):
+            torch._dynamo.reset()
+            chosen, x = backend("min", fallback=False), torch.ones(3)
+            found, told = self.told_by(lambda: torch.compile(function, backend=chosen)(x))
+            self.assertEqual((told, chosen.report.kept), ([], True))
+            self.assertEqual(chosen.report.promised, chosen.report.measured)
+            self.assertTrue(torch.equal(found, function(x)))
+
     def test_gradients_of_many_at_once(self):
         """As torch.autograd.functional.jacobian(vectorize=True) asks for them: not measured, as each is of many."""
         model, x = two_layers(), torch.randn(4, 64, requires_grad=True)
