@@ -114,15 +114,15 @@ def measurable(op):
                                      (not op.effect or is_random(node)) and schema_name(node.target) not in _OPAQUE)
 
 
-_NUMBER = 8  # bytes of a tensor that a number is wrapped in: as AOTAutograd calls a graph without a backward pass, once more
-
-
-def wrapped_numbers(node):
-    """For each argument of an operation that takes a tensor, whether it is given a number."""
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return []
-    return [isinstance(value, (int, float, complex)) and isinstance(given.type, torch.TensorType)
-            for value, given in zip(node.args, node.target._schema.arguments)]
+def _wrapped_numbers(node):
+    """Bytes of the tensors that numbers are wrapped in which an operation is given in place of tensors, or beside complex ones.
+    As AOTAutograd calls it, torch does so once more than when it is measured."""
+    if node is None or not isinstance(node.target, torch._ops.OpOverload):
+        return 0
+    is_complex = any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in pytree.tree_leaves(node.meta.get("val")))
+    kinds = (torch.TensorType, torch.NumberType) if is_complex else torch.TensorType
+    return sum(16 if is_complex else 8 for value, given in zip(node.args, node.target._schema.arguments)
+               if isinstance(value, (int, float, complex)) and isinstance(given.type, kinds))
 
 
 def calibrate(trace):
@@ -146,9 +146,8 @@ def calibrate(trace):
         passing = {op.update.text for op in trace.readers if not op.update.lasts}
         _cache.store(name, {text: entry for text, entry in known.items() if text not in passing})
     trace.estimated = [op for op in running if (op.outputs or op.update) and not _take(op, known.get(texts.get(op)))]
-    if trace.border is None:
-        for op in running:
-            op.scratch += _NUMBER * sum(wrapped_numbers(op.node))
+    for op in running:
+        op.scratch += _wrapped_numbers(op.node)
     _note_layouts(trace)
 
 

@@ -10,7 +10,7 @@ import torch
 
 from . import _private
 from ._layouts import is_dense
-from ._operators import argument
+from ._operators import argument, of_gradients
 
 
 def masked_scale(x, mask, scale):
@@ -37,7 +37,7 @@ def split(graph, layouts):
     """Splits the dropouts of an FX graph in place. Returns how many. The mask is drawn without the input where that can be:
     it need not be there when the mask is drawn again, and nothing is made of it twice. A mask is laid out as the input is, and
     filled in the order of its memory, so that it can be drawn alone only where ``layouts`` knows how the input is laid out."""
-    count = 0
+    count, of_backward = 0, of_gradients(graph)
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default):
         if argument(node, "train") is not True or not isinstance(argument(node, "p"), float):
             continue
@@ -54,6 +54,8 @@ def split(graph, layouts):
             with graph.inserting_before(node):
                 drawn = graph.call_function(dropout_mask, (list(value.shape), strides, p))
             drawn.meta = dict(mask.meta)
+            if node in of_backward:  # which the mask does not show any more
+                _private.set_side(drawn, True)
             mask.replace_all_uses_with(drawn)
             graph.erase_node(mask)
             graph.erase_node(node)

@@ -116,18 +116,27 @@ def simplify(graph):
             node.args = (*node.args[:3], None, None, *node.args[5:])
 
 
+def of_gradients(graph):
+    """The nodes of a joint graph that depend on what the backward pass is given, in order."""
+    found = dict.fromkeys(n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n))
+    for node in graph.nodes:
+        if node.op == "call_function" and any(argument in found for argument in node.all_input_nodes):
+            found[node] = None
+    return found
+
+
 def move_results(graph, results):
     """Moves those of the forward pass's results that the tracer has behind nodes of the backward pass, as views of what is
     written in place, before these, with what they are made of. A result that is not pure stays."""
-    of_backward = {n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)}
-    first, late = None, set()
-    for node in graph.nodes:
-        if node.op == "call_function":
-            if not of_backward.isdisjoint(node.all_input_nodes):
-                of_backward.add(node)
-                first = first or node
-            elif first is not None:
-                late.add(node)
+    of_backward = of_gradients(graph)
+    first = next((n for n in of_backward if n.op == "call_function"), None)
+    if first is None:
+        return
+    late, node = set(), first
+    while node.op != "output":
+        if node.op == "call_function" and node not in of_backward:
+            late.add(node)
+        node = node.next
     wanted = {n for n in results if n in late}
     for node in reversed(graph.nodes):
         if node in wanted:

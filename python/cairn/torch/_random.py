@@ -5,6 +5,7 @@ import functools
 import torch
 
 from . import _private
+from ._operators import of_gradients
 
 
 def save_state(device):
@@ -62,11 +63,14 @@ _OF_SHAPE = {  # what takes a tensor only for its shape -> the same, bit for bit
 def free_of_inputs(graph, layouts):
     """Changes an FX graph in place: noise, and what it is drawn from, that does not need its model tensor to be there when it
     is drawn again. Only where ``layouts`` knows that it is contiguous: what is drawn fills memory in the order of strides."""
+    of_backward = of_gradients(graph)
     for like, target in _OF_SHAPE.items():
         for node in graph.find_nodes(op="call_function", target=like):
             value = node.meta["val"]
             if value.layout is torch.strided and all(isinstance(size, int) for size in value.shape) and (
                     layouts.strides(node) == list(torch.empty(value.shape, device="meta").stride())):
+                if node in of_backward:  # which it does not show any more
+                    _private.set_side(node, True)
                 node.target = target
                 node.args = (list(value.shape), *node.args[1:])
                 node.kwargs = {"dtype": value.dtype, "device": value.device}

@@ -244,6 +244,46 @@ class KernelsThatRace(unittest.TestCase):
         self.assertIn("aten.index_put.default", self.recomputed())
 
 
+class DrawnOfGradients(unittest.TestCase):
+    """By the first operations of a backward pass, which are drawn without the gradient they are for."""
+
+    def check(self, draw, random):
+        class Noisy(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return draw(gradient)
+
+        layers = linears(4)
+
+        def function(x):
+            for layer in layers:
+                x = F.dropout(torch.tanh(layer(x)), 0.2)
+            return Noisy.apply(x)
+
+        found = []
+        for chosen in ("aot_eager", backend("min", random=random)):
+            torch._dynamo.reset()
+            layers.zero_grad()
+            torch.manual_seed(1)
+            out = torch.compile(function, backend=chosen)(torch.ones(32, 64))
+            torch.rand(7)  # between the two
+            out.square().sum().backward()
+            found.append([p.grad for p in layers.parameters()] + [torch.get_rng_state()])
+        self.assertTrue(all(map(torch.equal, *found)))
+
+    def test_a_dropout(self):
+        for random in ("keep", "replay"):
+            self.check(lambda gradient: F.dropout(gradient, 0.2, True), random)
+
+    def test_noise(self):
+        for random in ("keep", "replay"):
+            self.check(lambda gradient: gradient * torch.rand_like(gradient), random)
+
+
 class WeightsThatAreWritten(unittest.TestCase):
     """By the forward pass, under no_grad, as averages of others are."""
 
