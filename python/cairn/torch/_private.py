@@ -14,6 +14,7 @@ import sys
 import threading
 import weakref
 
+import sympy
 import torch
 import torch.multiprocessing.reductions
 from torch._dynamo import symbolic_convert, trace_rules
@@ -169,7 +170,7 @@ _LEAST_SYMBOLIC = 2  # sizes of 0 and 1 are never symbolic
 
 
 def _plan_for(size, largest):
-    _planned.setdefault(size.node.shape_env, {})[size.node.expr] = largest
+    _planned.setdefault(size.node.shape_env, {})[size.node.expr] = sympy.Integer(largest)
 
 
 def _symbolic_sizes(value):
