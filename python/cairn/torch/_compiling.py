@@ -1,8 +1,6 @@
 """A graph on its way through AOTAutograd, and what stands about its forward and backward pass when they run."""
 
-import torch
-
-from . import _private, _report, _solve
+from . import _private, _solve
 from ._measured import Measured, kept_results
 from ._partition import partition, prepare_within, schedule
 from ._read_again import ReadAgain
@@ -39,7 +37,7 @@ class Compiling:
         results = _private.outputs(joint.graph)[:num_fwd_outputs]
         self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
                            Tangents(joint, num_fwd_outputs, self.owner, self.report))
-        self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs)
+        self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs, lambda: self.kernels)
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
@@ -77,7 +75,6 @@ class Compiling:
 
         def call(args):
             self.share.backward_begins()
-            self._note_accumulated()
             if _private.keeps_graph():
                 self.owner.tell(
                     f"{self.report.name}: backward(retain_graph=True), or create_graph=True, leaves what was saved between forward "
@@ -90,25 +87,14 @@ class Compiling:
         """The plan stays when switches are turned, of which torch.compile guards some only; what kernels take may be other. So
         may what is saved, by hooks, which no plan knows."""
         now, hooks = _private.kernel_settings(), _private.saves_by_hooks()
-        if hooks != self.hooks and self.measured is not None:
+        turned = now != self.kernels
+        if (turned or hooks != self.hooks) and self.measured is not None:
             self.measured.measure_again()
-        self.hooks = hooks
-        if now != self.kernels:
-            self.kernels = now
-            if self.measured is not None:
-                self.measured.measure_again()
+        self.kernels, self.hooks = now, hooks
+        if turned:
             self.owner.tell(
                 f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others than when this was "
                 "planned: kernels may take more than was measured then; torch._dynamo.reset() has it planned anew")
-
-    def _note_accumulated(self):
-        """Gradients that are there already stay, and torch makes the new ones beside them."""
-        size = sum(size for leaf, size in _private.leaves_of_node() if leaf.grad is not None)
-        if size and not self.owner.options.accumulate:
-            self.owner.tell(
-                f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to "
-                f"{_report.size_text(size)} of new ones beside them, which {_report.size_text(self.report.promised)} as promised "
-                "does not count; backend(..., accumulate=True) does")
 
     def inference(self, module, inputs):
         name = f"graph {len(self.owner.report.graphs)}"

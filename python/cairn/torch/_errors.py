@@ -38,15 +38,14 @@ def handed_on(error):
     """One of Cairn's errors as torch.compile hands it on; an error of the same class."""
     if isinstance(error, _private.ShortenTraceback):
         return error
-    new = _kind(type(error)).__new__(_kind(type(error)))
+    return again(error, _kind(type(error)))
+
+
+def again(error, kind=None):
+    """The same error, as one of ``kind``, without the frames of where it was made, which hold what they had."""
+    kind = kind or type(error)
+    new = kind.__new__(kind)
     new._tell(str(error))
-    new.__dict__.update(error.__dict__)
-    return new
-
-
-def again(error):
-    """The same error without the frames of where it was made, which hold what they had."""
-    new = type(error).__new__(type(error), *error.args)
     new.__dict__.update(error.__dict__)
     return new
 

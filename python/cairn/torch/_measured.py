@@ -7,6 +7,7 @@ import torch
 from . import _private, _report, _solve
 from ._errors import CairnWarning
 from ._memory import MemoryTrace, bytes_of
+from ._rewrite import input_names
 
 
 def kept_results(trace, leaves):
@@ -51,7 +52,7 @@ class Measured:
         return self._boxed(run, self._alone)
 
     def backward(self, run, module):
-        names = [n.name for n in module.graph.nodes if n.op == "placeholder"]
+        names = input_names(module)
         return self._boxed(run, lambda call, args: self._backward(call, args, names))
 
     def _boxed(self, run, measured):

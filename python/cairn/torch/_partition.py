@@ -117,8 +117,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     updates = {}
     if options.updates is not None:
         updates = {primals[i]: update for i, update in options.updates.of_inputs(given).items()}
-    others = _other_inputs(primals, inputs, parameters)
     of_module = set(parameters)
+    others = _other_inputs(primals, inputs, of_module)
     if options.inputs == "checked":
         shared = [n for n in (primals[i] for i in sorted(_inputs.shared(given))) if n in others and n not in of_module]
     else:
@@ -145,11 +145,9 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
 
 def _other_inputs(primals, inputs, parameters):
     """Those that are tensors and not of parameters: of callers, and buffers and other tensors of modules."""
-    parameters = set(parameters)
     found = []
     for node in primals:
-        position = _private.input_position(node.meta.get("desc"))
-        whole = inputs[position] if position is not None and position < len(inputs) else None
+        whole = _private.argument_of(node.meta.get("desc"), inputs)
         is_parameter = isinstance(whole, torch.nn.Parameter) or (whole is None and node in parameters)
         if isinstance(node.meta.get("val"), torch.Tensor) and not is_parameter:
             found.append(node)

@@ -327,12 +327,17 @@ def input_position(description):
     return description.idx if isinstance(description, PlainAOTInput) else None
 
 
+def argument_of(description, inputs):
+    """The one of those arguments that it is, or is a part of; None where it is something else."""
+    position = input_position(description)
+    return inputs[position] if position is not None and position < len(inputs) else None
+
+
 def input_of(description, inputs):
     """The tensor among those arguments that it is, or that one of them consists of; None where it is something else."""
     if isinstance(description, SubclassGetAttrAOTInput):
         return getattr(input_of(description.base, inputs), description.attr, None)
-    position = input_position(description)
-    return inputs[position] if position is not None and position < len(inputs) else None
+    return argument_of(description, inputs)
 
 
 def result_of(description, descriptions):

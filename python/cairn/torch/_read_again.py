@@ -13,16 +13,18 @@ from . import _private
 from ._errors import WrittenError
 from ._inputs import shared
 from ._report import size_text
+from ._rewrite import input_names
 
 
 class ReadAgain:
     """Of one graph: looks at its inputs, buffers and results as it runs. ``split``: how many results the forward pass has."""
 
-    def __init__(self, owner, report, alive, split):
+    def __init__(self, owner, report, alive, split, kernels):
         self.owner, self.report, self.alive, self.split = owner, report, alive, split
+        self.kernels = kernels  # gives the switches, as text, that the last forward pass began with
 
     def forward(self, run, module):
-        names = _placeholders(module)
+        names = input_names(module)
         returned = [getattr(node, "name", None) for node in _private.outputs(module.graph)]
         of_callers = [names.index(name) for name in self.report.read_again if name in names]
         inputs = of_callers + [names.index(name) for name in self.report.buffers_read_again if name in names]
@@ -31,7 +33,7 @@ class ReadAgain:
 
         def call(args):
             self._copy_shared(args, of_callers)
-            unchanged = Unchanged({names[i]: args[i] for i in inputs})
+            unchanged = Unchanged({names[i]: args[i] for i in inputs}, self.kernels())
             result = run(args)
             made = self.alive.latest()
             if made is not None:
@@ -43,7 +45,7 @@ class ReadAgain:
         return call
 
     def backward(self, run, module):
-        names = _placeholders(module)
+        names = input_names(module)
 
         def call(args):
             made = self.alive.beginning()
@@ -87,16 +89,12 @@ class ReadAgain:
                 "pass than they were in the forward pass: what is computed again may differ from what it was by rounding")
 
 
-def _placeholders(module):
-    return [node.name for node in module.graph.find_nodes(op="placeholder")]
-
-
 class Unchanged:
     """What one run of a forward pass read, to be compared. Memory of GPUs is left out, as comparing waits for the device."""
 
-    def __init__(self, tensors):
+    def __init__(self, tensors, kernels=""):
         """``tensors``: by name."""
-        self.kernels = _private.kernel_settings()
+        self.kernels = kernels
         self.known = {}  # name -> (shape, strides, checksum)
         self.note(tensors)
 

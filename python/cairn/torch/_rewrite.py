@@ -8,10 +8,10 @@ import operator
 import torch
 
 from . import _private, _random
-from ._operators import generator_device, is_batch_norm
+from ._operators import generator_device, is_batch_norm, of_gradients
 
 
-_OF_FORWARD = "cairn_of_forward"  # in a node's meta: whether the tracer has it in the forward pass
+_OF_FORWARD = "cairn_of_forward"  # in the meta of a node and its copies: whether the tracer has it in the forward pass
 
 
 class Rewriter:
@@ -31,7 +31,9 @@ class Rewriter:
         self.kept = []  # nodes that run whether or not what they make is read
         self.after_border = False
         self.first_side = None  # copies of the forward side
+        of_backward = of_gradients(source)
         for node in source.nodes:
+            node.meta[_OF_FORWARD] = not _private.is_backward(node) and node not in of_backward
             if node.op in ("placeholder", "get_attr"):
                 self.newest[node] = self._copy(node)
 
@@ -151,7 +153,6 @@ class Rewriter:
     def _copy(self, node):
         new = self.graph.node_copy(node, lambda n: self.newest[n])
         new.meta = copy.copy(node.meta)
-        new.meta[_OF_FORWARD] = not _private.is_backward(node)
         if node.op == "call_function" and self.trace.border is not None:
             _private.set_side(new, self.after_border)
         return new
@@ -191,6 +192,11 @@ class Rewriter:
 
 def _is_part(trace, node):
     return node.target is operator.getitem and node.args[0] in trace.operation_of
+
+
+def input_names(module):
+    """Of the placeholders of a module, in the order of its arguments."""
+    return [node.name for node in module.graph.find_nodes(op="placeholder")]
 
 
 def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), update_function=None):

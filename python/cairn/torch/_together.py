@@ -12,6 +12,7 @@ import torch
 
 from . import _private
 from ._report import Together, size_text
+from ._rewrite import input_names
 
 _WORTH_TELLING = 4096  # bytes that others hold: a loss that a list of losses keeps is not worth a warning
 
@@ -91,9 +92,8 @@ class Alive:
         return call
 
     def backward(self, run, module):
-        nodes = module.graph.find_nodes(op="placeholder")
-        names = [n.name for n in nodes]
-        tangents = [i for i, n in enumerate(nodes) if _private.is_tangent(n)]
+        names = input_names(module)
+        tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
 
         def call(args):
             mine, _local.begins = getattr(_local, "begins", None), None
@@ -178,7 +178,9 @@ class Alive:
         """Bytes of new gradients that lie beside those that are resident: of what other runs have made gradients of in this backward
         pass, which autograd keeps until it adds them; and of all where they are copied into buckets. Those of
         ``accumulate=True`` count in the promise."""
-        leaves = {id(leaf): size for leaf, size in _private.leaves_of_node()}
+        gradients = _private.leaves_of_node()
+        leaves = {id(leaf): size for leaf, size in gradients}
+        self._tell_of_accumulated(sum(size for leaf, size in gradients if leaf.grad is not None))
         with _lock:
             known = _added_up.setdefault(_private.graph_task(), set())
             while len(_added_up) > _PASSES:
@@ -186,6 +188,14 @@ class Alive:
             beside = set(leaves) if mine is not None and mine.copied else known & leaves.keys()
             known.update(leaves)
         return 0 if self.owner.options.accumulate else sum(leaves[key] for key in beside)
+
+    def _tell_of_accumulated(self, size):
+        """Gradients that are there already stay, and torch makes the new ones beside them."""
+        if size and not self.owner.options.accumulate:
+            self.owner.tell(
+                f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to {size_text(size)} of "
+                f"new ones beside them, which {size_text(self.report.promised)} as promised does not count; "
+                "backend(..., accumulate=True) does")
 
     def _seen(self, held, runs, backward=False, let_go=0):
         """When a part has run beside others that held so many bytes."""

@@ -378,6 +378,7 @@ class Execution(unittest.TestCase):
         def partition(joint, inputs, **options):
             descriptions = [n.meta.get("desc") for n in joint.graph.find_nodes(op="placeholder")]
             found.extend((_private.input_position(d), _private.input_of(d, [x, y])) for d in descriptions)
+            self.assertTrue(all(a is b for a, b in zip((_private.argument_of(d, [x, y]) for d in descriptions), (x, x, y))))
             return torch._functorch.partitioners.default_partition(joint, inputs, num_fwd_outputs=options["num_fwd_outputs"])
 
         backend = torch._dynamo.backends.common.aot_autograd(fw_compiler=lambda m, _: m, partition_fn=partition)

@@ -562,9 +562,24 @@ class InputsThatAreWritten(unittest.TestCase):
             step(lambda saved: saved + 1 if saved.shape == x.shape and torch.equal(saved, x) else saved)
 
     def test_a_backward_pass_under_autocast(self):
-        """What is computed again is as the forward pass was, which was not under it; the rest is as AOTAutograd's."""
+        """What is computed again is as the forward pass was, which was not under it; the rest is as AOTAutograd's, also of a
+        function that has its own backward pass."""
+        class Mixed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.save_for_backward(y)
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return (gradient @ ctx.saved_tensors[0]).float(), None
+
+        class Model(Images):
+            def forward(self, x):
+                return super().forward(Mixed.apply(torch.tanh(self.layers[0](x)), x))
+
         torch.manual_seed(0)
-        model, x = Images(), torch.rand(64, 64)
+        model, x = Model(), torch.rand(64, 64)
         found = []
         for chosen in ("aot_eager", backend("min", measure=False)):
             torch._dynamo.reset()
