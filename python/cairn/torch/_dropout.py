@@ -25,7 +25,7 @@ masked_scale.runs_again = True  # a pure function of its arguments
 
 def dropout_mask(shape, strides, p):
     """The mask that ``native_dropout`` draws on the CPU for an input of these strides, bit for bit."""
-    return torch.empty_strided(shape, strides, dtype=torch.bool).bernoulli_(1 - p)
+    return torch.empty_strided(shape, strides, dtype=torch.bool, device="cpu").bernoulli_(1 - p)
 
 
 dropout_mask.runs_again = dropout_mask.draws = True

@@ -103,9 +103,18 @@ def is_batch_norm(node):
 def may_run_again(node, live):
     """Whether it may, although it reads buffers that are written after the forward pass: a batch norm whose new running
     statistics nobody among ``live`` reads but the buffers."""
-    return is_batch_norm(node) and not any(
+    return is_batch_norm(node) and not _statistics_choose_kernel(node) and not any(
         part.args[1] > 2 and any(user.op != "output" and user in live for user in part.users)
         for part in node.users if part.target is operator.getitem)
+
+
+def _statistics_choose_kernel(node):
+    """Whether the running statistics, which are not given again, are why a batch norm computes in another type than its input's:
+    those of 16 bits are computed in 32 where some parameter has these."""
+    types = {name: value.meta["val"].dtype for name in ("input", "weight", "running_mean", "running_var")
+             if isinstance(value := argument(node, name), torch.fx.Node)}
+    read_again = {types["input"], types.get("weight", types["input"])}
+    return not {types[name] for name in types if name.startswith("running")} <= read_again
 
 
 def simplify(graph):

@@ -33,7 +33,7 @@ class ReadAgain:
 
         def call(args):
             self._copy_shared(args, of_callers)
-            unchanged = Unchanged({names[i]: args[i] for i in inputs}, self.kernels())
+            unchanged = Unchanged({names[i]: args[i] for i in inputs}, self.kernels(), _private.saves_by_hooks())
             result = run(args)
             made = self.alive.latest()
             if made is not None:
@@ -75,7 +75,11 @@ class ReadAgain:
 
     def _check(self, before, given):
         name = before.changed(given)
-        if name is not None:
+        if name is not None and before.hooks and not before.in_place(name, given[name]):
+            self.owner.tell(
+                f"{self.report.name}: hooks on what is saved for the backward pass give other values back than they were given: what "
+                "is computed again is computed from these")
+        elif name is not None:
             known = {name: "an input" for name in self.report.read_again} | {
                 name: "a buffer" for name in self.report.buffers_read_again}
             what = known.get(name, "a result of the forward pass")
@@ -92,26 +96,30 @@ class ReadAgain:
 class Unchanged:
     """What one run of a forward pass read, to be compared. Memory of GPUs is left out, as comparing waits for the device."""
 
-    def __init__(self, tensors, kernels=""):
-        """``tensors``: by name."""
-        self.kernels = kernels
-        self.known = {}  # name -> (shape, strides, checksum)
+    def __init__(self, tensors, kernels="", hooks=False):
+        """``tensors``: by name. ``hooks``: whether what is saved for the backward pass goes through hooks of autograd."""
+        self.kernels, self.hooks = kernels, hooks
+        self.known = {}  # name -> (address, shape, strides, checksum)
         self.note(tensors)
 
     def note(self, tensors):
         for name, tensor in tensors.items():
             if _has_a_checksum(tensor):
-                self.known[name] = tensor.shape, tensor.stride(), _checksum(tensor, tensor.stride())
+                self.known[name] = tensor.data_ptr(), tensor.shape, tensor.stride(), _checksum(tensor, tensor.stride())
 
     def changed(self, tensors):
         """Name of the first of the tensors that is not as it was noted; None: there is none. Hooks of autograd may have it in
         another place by now, and laid out in another way."""
         for name, tensor in tensors.items():
             if name in self.known and _private.is_plain(tensor):
-                shape, strides, checksum = self.known[name]
+                _, shape, strides, checksum = self.known[name]
                 if tensor.shape != shape or not _has_a_checksum(tensor) or _checksum(tensor, strides) != checksum:
                     return name
         return None
+
+    def in_place(self, name, tensor):
+        """Whether it lies where it was noted."""
+        return tensor.data_ptr() == self.known[name][0]
 
 
 _PIECE = 1024 * 1024  # bytes that are copied at a time of a tensor with holes

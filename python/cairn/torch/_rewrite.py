@@ -126,7 +126,7 @@ class Rewriter:
         new = self.graph.call_function(_random.save_state, (device,))
         new.meta = {k: v for k, v in op.node.meta.items() if k != "tensor_meta"}
         with _private.fake_mode_of(torch.utils._pytree.tree_leaves(op.node.meta["val"])):
-            new.meta["val"] = torch.empty(_random.state_bytes(device), dtype=torch.uint8)
+            new.meta["val"] = torch.empty(_random.state_bytes(device), dtype=torch.uint8, device="cpu")
         self._keep(new)
         self.states[op] = new
 
