@@ -499,15 +499,26 @@ def leaves_of_node():
             if (variable := getattr(node, "variable", None)) is not None]
 
 
-def backward_node(results):
-    """Of results of a graph that AOTAutograd compiled: the node of its backward pass in autograd's graph, if that is not
-    marked in its ``metadata`` yet, as those of graphs before are; None where there is none."""
-    nodes = [t.grad_fn for t in results if isinstance(t, torch.Tensor)]
-    for _ in range(4):  # views of results have nodes of their own before it
-        for node in nodes:
-            if hasattr(getattr(type(node), "_forward_cls", None), "_aot_id") and "cairn" not in node.metadata:
+def nodes_made():
+    """A number that grows with each node that this thread adds to autograd's graph."""
+    return torch.autograd._get_sequence_nr()
+
+
+def backward_node(tensors, made_before):
+    """Of results and inputs of a graph that AOTAutograd compiled: the node of its backward pass in autograd's graph, among those
+    that were made since ``nodes_made()`` was ``made_before``; None where there is none. Views of results, and inputs that are
+    written, have nodes of their own before it."""
+    seen, pending = set(), [t.grad_fn for t in tensors if isinstance(t, torch.Tensor)]
+    while pending:
+        found = []
+        for node in pending:
+            if node is None or node in seen or node._sequence_nr() < made_before:
+                continue
+            seen.add(node)
+            if hasattr(getattr(type(node), "_forward_cls", None), "_aot_id"):
                 return node
-        nodes = [before for node in nodes if node is not None for before, _ in node.next_functions]
+            found += [before for before, _ in node.next_functions]
+        pending = found
     return None
 
 

@@ -104,7 +104,7 @@ class Alive:
             held += self._begin_gradients(mine)
             let_go = mine.let_go if mine is not None else 0  # the promise counts results to the end
             result = run(args)
-            if not _private.keeps_graph():
+            if mine is not None and not _private.keeps_graph():
                 _open.discard(mine)
             task = _private.graph_task()
             passing = {**given, **_weak(result[i] for i in flowing if i < len(result))}
@@ -131,9 +131,10 @@ class Alive:
         """The compiled graph, as a function of its inputs; each run is known until autograd drops it."""
         def call(*args):
             _local.made = None
+            before = _private.nodes_made()
             result = compiled(*args)
             made, _local.made = getattr(_local, "made", None), None
-            node = _private.backward_node(result) if made is not None else None
+            node = _private.backward_node((*result, *args), before) if made is not None else None
             if node is not None:
                 node.metadata["cairn"] = made
 

@@ -509,8 +509,9 @@ class Execution(unittest.TestCase):
                                              bw_compiler=lambda m, _: _private.boxed(m))(module, inputs)
 
             def call(*args):
+                before = _private.nodes_made()
                 result = compiled(*args)
-                nodes.append(_private.backward_node(result))
+                nodes.append(_private.backward_node((*result, *args), before))
                 return result
 
             return call
@@ -519,14 +520,17 @@ class Execution(unittest.TestCase):
         w = torch.ones(3, requires_grad=True)
         twice = torch.compile(lambda x: (x * 2).view(3, 1), backend=backend)
         one = twice(w)
-        self.assertIs(nodes[0], _private.backward_node([one, None, torch.ones(1)]))
+        self.assertIs(nodes[0], _private.backward_node([one, None, torch.ones(1)], 0))
         seen = []
         nodes[0].register_prehook(seen.append)
         nodes[0].metadata["cairn"] = True
-        self.assertIsNone(_private.backward_node([one]))
-        self.assertIsNone(_private.backward_node([(w * 2).cos()]))
+        self.assertIsNone(_private.backward_node([one], _private.nodes_made()))
+        self.assertIsNone(_private.backward_node([(w * 2).cos()], 0))
         one.sum().backward()
         self.assertEqual(len(seen), 1)
+        written = torch.zeros(3)
+        torch.compile(lambda x, out: out.copy_(x * 2) is None, backend=backend)(w, written)
+        self.assertIs(nodes[1], _private.backward_node([written], 0))
 
     def test_result_of(self):
         found = []

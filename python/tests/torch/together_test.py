@@ -238,6 +238,39 @@ class Together(unittest.TestCase):
             compiled(self.x)
         self.assertGreater(cairn.torch.last_report().promised, cairn.torch.last_report().graphs[0].saved)
 
+    def test_results_that_autograd_has_behind_views_or_in_an_input_alone(self):
+        """Runs of such a graph are known all the same, and their backward passes run."""
+        model = torch.nn.Sequential(*[Layer() for _ in range(3)])
+
+        def views(x):
+            y = model(x).view(8, 8, 64).transpose(0, 1).unsqueeze(0).transpose(2, 3).squeeze(0).permute(2, 0, 1)
+            return y, y.transpose(0, 1)
+
+        def written(x, out):
+            out.copy_(model(x))
+
+        def run(function, chosen):
+            compiled = torch.compile(function, backend=chosen)
+            if function is views:
+                one, other = compiled(self.x)
+                return one.square().mean() + other.sum()
+            compiled(self.x, out := torch.zeros(64, 64))
+            return out.square().mean()
+
+        for function in (views, written):
+            with self.subTest(function=function.__name__):
+                found = []
+                for chosen in ("aot_eager", backend("100%")):
+                    torch._dynamo.reset()
+                    model.zero_grad()
+                    run(function, chosen).backward()
+                    found.append([p.grad for p in model.parameters()])
+                self.assertTrue(all(map(torch.equal, *found)))
+                with self.assertWarnsRegex(cairn.torch.CairnWarning, "runs again while"):
+                    losses = [run(function, chosen) for _ in range(2)]
+                self.assertEqual(len(losses), 2)
+                del losses
+
     def test_without_gradients(self):
         """What one part hands to the next is there while that runs."""
         model = Halves(layers=4).eval()
