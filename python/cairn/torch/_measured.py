@@ -6,7 +6,7 @@ import torch
 
 from . import _private, _report, _solve
 from ._errors import CairnWarning
-from ._memory import MemoryTrace, bytes_of
+from ._memory import MemoryTrace, bytes_beyond, bytes_of
 from ._rewrite import input_names
 
 
@@ -53,7 +53,8 @@ class Measured:
 
     def backward(self, run, module):
         names = input_names(module)
-        return self._boxed(run, lambda call, args: self._backward(call, args, names))
+        tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
+        return self._boxed(run, lambda call, args: self._backward(call, args, names, tangents))
 
     def _boxed(self, run, measured):
         def call(args):
@@ -91,11 +92,11 @@ class Measured:
         gradients = (leaves[i] for i in self.gradient_positions)
         return {g.untyped_storage().data_ptr() for g in gradients if isinstance(g, torch.Tensor)}
 
-    def _backward(self, run, args, names):
+    def _backward(self, run, args, names, tangents):
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
             return run(args)
         held = bytes_of(a for a, n in zip(args, names) if not n.startswith("primals") or self._is_copied(a))
-        held += self.outputs_held
+        held += self.outputs_held - bytes_beyond(args[i] for i in tangents)  # which _together counts
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         self.unsplit = max(self.unsplit, trace.unsplit)

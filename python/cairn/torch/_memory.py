@@ -123,3 +123,13 @@ def bytes_of(tensors):
             storage = tensor.untyped_storage()
             sizes[storage.data_ptr()] = storage.nbytes()
     return sum(sizes.values())
+
+
+def bytes_beyond(tensors):
+    """Of the storages of those that are tensors, beyond what these tensors need."""
+    needed = {}
+    for tensor in filter(_private.is_plain, tensors):
+        storage = tensor.untyped_storage()
+        size, of_tensors = needed.get(storage.data_ptr(), (storage.nbytes(), 0))
+        needed[storage.data_ptr()] = size, of_tensors + tensor.nbytes
+    return sum(max(0, size - of_tensors) for size, of_tensors in needed.values())

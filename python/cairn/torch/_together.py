@@ -11,6 +11,7 @@ import weakref
 import torch
 
 from . import _private
+from ._memory import bytes_beyond
 from ._report import Together, size_text
 from ._rewrite import input_names
 
@@ -37,6 +38,7 @@ class Run:
         self.unchanged = None  # a _read_again.Unchanged
         self.copied = _private.gradients_are_copied()
         self.results = ()  # those of them that the caller holds alone
+        self.given = {}  # the same of gradients of results, as the caller gives them
 
     @property
     def let_go(self):
@@ -99,8 +101,10 @@ class Alive:
             mine, _local.begins = getattr(_local, "begins", None), None
             flowing = mine.flowing if mine is not None else ()
             self.tangents.complete(args, names, mine.shapes if mine is not None else {})
-            given = _weak(args[i] for i in tangents)
-            held, runs, _ = self._begin(given, mine, tangents=True)
+            gradients = [args[i] for i in tangents]
+            given = _weak(gradients)
+            held, runs, _ = self._begin(given, mine, beside=self._beside(gradients, given, mine))
+            del gradients
             held += self._begin_gradients(mine)
             let_go = mine.let_go if mine is not None else 0  # the promise counts results to the end
             result = run(args)
@@ -138,8 +142,9 @@ class Alive:
             if node is not None:
                 node.metadata["cairn"] = made
 
-                def begins(_, made=weakref.ref(made)):
-                    _local.begins = made()
+                def begins(gradients, made=weakref.ref(made)):
+                    _local.begins = run = made()
+                    run.given = _weak(gradients)
 
                 node.register_prehook(begins)
                 self.tangents.may_be_missing(node)
@@ -151,9 +156,10 @@ class Alive:
 
     # --- What is alive
 
-    def _begin(self, given, mine, tangents=False):
-        """(bytes that others hold as this part begins, their Runs, what is loose among the storages ``given``)."""
-        held, runs = {}, []
+    def _begin(self, given, mine, beside=None):
+        """(bytes that others hold as this part begins, their Runs, what is loose among the storages ``given``). ``beside``: of a
+        backward pass, see _beside."""
+        held, runs, backward = dict(beside or {}), [], beside is not None
         task = _private.graph_task()
         with _lock:
             for run in list(_open):
@@ -168,12 +174,25 @@ class Alive:
                     held[key] = size
             loose = {key: _loose[key] for key in given if key in _loose and not _loose[key][0].expired()}
         held.update({key: size for key, (_, size) in loose.items()})
-        own = set(given) if tangents else set()
+        own = set(given) if backward else set()
         if mine is not None:
             own.update(mine.storages)
-        if runs and not tangents and sum(held.values()) >= _WORTH_TELLING:
+        if runs and not backward and sum(held.values()) >= _WORTH_TELLING:
             self._tell_of_second(runs, sum(held.values()))
         return sum(size for key, size in held.items() if key not in own), runs, loose
+
+    def _beside(self, gradients, given, mine):
+        """Of gradients of results, in the storages ``given``: what the caller holds of them that no plan knows: storage -> bytes.
+        AOTAutograd copies those that are laid out in another way than it expects, and others are parts of larger tensors."""
+        beside = {key: size for key, (_, size) in mine.given.items() if key not in given} if mine is not None else {}
+        beside[None] = bytes_beyond(gradients)
+        size = sum(beside.values())
+        if size < _WORTH_TELLING:
+            return {}
+        self.owner.tell(
+            f"{self.report.name}: gradients of results are laid out in another way than the results, so that they are copied, or are "
+            f"parts of larger tensors: {size_text(size)} beside {size_text(self.report.promised)} as promised")
+        return beside
 
     def _begin_gradients(self, mine):
         """Bytes of new gradients that lie beside those that are resident: of what other runs have made gradients of in this backward

@@ -62,6 +62,36 @@ def gradients(model, inputs, backend, body, **options):
     return found, [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
 
 
+class Given(unittest.TestCase):
+    """Gradients of results that the caller gives."""
+
+    def test_what_the_caller_holds_of_those_that_are_copied_or_parts_counts(self):
+        model, x = torch.nn.Sequential(torch.nn.Conv2d(8, 8, 1), torch.nn.Tanh()), torch.randn(8, 8, 32, 32)
+        ways = {"laid out as the result": lambda: torch.ones(8, 8, 32, 32),
+                "in another way": lambda: torch.ones(8, 32, 32, 8).permute(0, 3, 1, 2),
+                "a part": lambda: torch.ones(32, 8, 32, 32)[8:16],
+                "a part with gaps": lambda: torch.ones(8, 32, 32, 32)[:, :8]}
+        for first, then in (("in another way",) * 2, ("a part",) * 2, ("laid out as the result", "in another way"),
+                            ("laid out as the result", "a part"), ("laid out as the result", "a part with gaps")):
+            with self.subTest(first=first, then=then):
+                torch._dynamo.reset()
+                chosen = backend("100%")
+                compiled = torch.compile(model, backend=chosen)
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always", cairn.torch.CairnWarning)
+                    for way in (first, then):
+                        model.zero_grad()
+                        compiled(x).backward(ways[way]())
+                    model.zero_grad()
+                    with cairn.torch.MemoryTrace() as trace:
+                        compiled(x).backward(ways[then]())
+                really = trace.at_peak({p.grad.untyped_storage().data_ptr() for p in model.parameters()})[0]
+                self.assertRegex(str(told[0].message), "gradients of results are laid out in another way")
+                self.assertGreaterEqual(chosen.report.promised, really)
+                self.assertLessEqual(chosen.report.promised, 1.1 * really)
+                self.assertTrue(chosen.report.kept)
+
+
 class Logits(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()  # of what earlier processes have measured nothing is known
