@@ -21,7 +21,8 @@ class Compiling:
         self.share = None  # a _share.Share, of a graph that has a backward pass
         self.alive = None  # a _together.Alive
         self.read_again = None  # a _read_again.ReadAgain
-        self.kernels = _private.kernel_settings()
+        self.kernels = _private.kernel_settings()  # as the last forward pass began
+        self.kernels_behind = self.kernels  # as the last backward pass began, or the next is expected to
         self.hooks = False  # of autograd, on what is saved for the backward pass, as it was when this was measured
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
@@ -74,6 +75,7 @@ class Compiling:
         run = self.read_again.backward(run, module)
 
         def call(args):
+            self._note_kernels_behind()
             self.share.backward_begins()
             if _private.keeps_graph():
                 self.owner.tell(
@@ -90,11 +92,24 @@ class Compiling:
         turned = now != self.kernels
         if (turned or hooks != self.hooks) and self.measured is not None:
             self.measured.measure_again()
-        self.kernels, self.hooks = now, hooks
+        self.hooks = hooks
         if turned:
-            self.owner.tell(
-                f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others than when this was "
-                "planned: kernels may take more than was measured then; torch._dynamo.reset() has it planned anew")
+            self.kernels = self.kernels_behind = now
+            self._tell_of_kernels()
+
+    def _note_kernels_behind(self):
+        """The same of switches that are turned for the backward pass alone: from the next step on they are measured."""
+        now = _private.kernel_settings()
+        if now != self.kernels_behind:
+            self.kernels_behind = now
+            if self.measured is not None:
+                self.measured.measure_again()
+            self._tell_of_kernels()
+
+    def _tell_of_kernels(self):
+        self.owner.tell(
+            f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others than when this was "
+            "planned: kernels may take more than was measured then; torch._dynamo.reset() has it planned anew")
 
     def inference(self, module, inputs):
         name = f"graph {len(self.owner.report.graphs)}"

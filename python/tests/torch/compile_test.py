@@ -90,6 +90,31 @@ class Fallback(Told):
             self.assertGreater(chosen.report.measured, chosen.report.promised)
             self.assertFalse(chosen.report.kept)
 
+    def test_switches_of_kernels_that_are_turned_for_the_backward_pass_alone(self):
+        """They are told at once, and compared from the next step on."""
+        model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
+        for budget in ("100%", "min"):
+            torch._dynamo.reset()
+            chosen = backend(budget, fallback=False)
+            compiled, x = torch.compile(model, backend=chosen), torch.randn(4, 8, 24, 24)
+
+            def step(mkldnn):
+                out = compiled(x).sum()
+                with torch.backends.mkldnn.flags(enabled=mkldnn):
+                    out.backward()
+                model.zero_grad()
+
+            step(True)
+            self.assertTrue(chosen.report.kept)
+            _, told = self.told_by(lambda: step(False))
+            self.assertRegex(" ".join(told), "switches of kernels .* than when this was planned")
+            self.assertIsNone(chosen.report.kept)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                step(False)
+            self.assertGreater(chosen.report.measured, chosen.report.promised)
+            self.assertFalse(chosen.report.kept)
+
     def test_hooks_that_copy_what_is_saved(self):
         """They take more than is promised: also where an earlier process, or step, was measured without."""
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
