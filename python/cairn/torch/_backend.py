@@ -66,9 +66,11 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         raise cairn.InputError("random: 'replay' is for compiler='eager'; Inductor draws from seeds of its own")
     if differentiated not in ("loss", "all"):
         raise cairn.InputError(f"differentiated: 'loss' or 'all', not {differentiated!r}")
-    _solve.budget_bytes(budget, 1)  # bad text is told here
-    if solver not in cairn.solvers():
-        raise cairn.InputError(f"solver: there is no {solver!r}; cairn.solvers() lists them")
+    for name, value in {"accumulate": accumulate, "calibrate": calibrate, "measure": measure, "fallback": fallback}.items():
+        if type(value).__name__ not in ("bool", "bool_"):  # numpy's, too
+            raise cairn.InputError(f"{name}: True or False, not {value!r}")
+    size = _solve.budget_bytes(budget, 1)  # bad text is told here
+    budget = budget if isinstance(budget, str) else size
     limits = _solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
                       accumulate=accumulate, replay=random == "replay", inputs=inputs,

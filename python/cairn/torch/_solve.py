@@ -6,6 +6,7 @@ import fractions
 import hashlib
 import json
 import math
+import numbers
 import operator
 import re
 import time
@@ -32,6 +33,15 @@ class Limits:
     work_limit: Optional[int] = None
     seed: int = 0
     solver: str = "auto"
+
+    def __post_init__(self):
+        """Numbers of other packages, as numpy's, become Python's, which files and solvers take."""
+        self.time_limit = _seconds(self.time_limit)
+        if self.work_limit is not None:
+            self.work_limit = _count("work_limit", self.work_limit, 1)
+        self.seed = _count("seed", self.seed, 0)
+        if self.solver not in cairn.solvers():
+            raise cairn.InputError(f"solver: there is no {self.solver!r}; cairn.solvers() lists them")
 
     def arguments(self):
         if self.work_limit is not None:
@@ -88,7 +98,7 @@ def budget_bytes(budget, baseline_peak):
         if share == 0:
             raise cairn.InputError(f"budget: {budget!r} is not above 0")
         return math.ceil(share * baseline_peak / 100)
-    size = _whole_bytes(budget)
+    size = _whole(budget)
     if size is None:
         raise cairn.InputError(f"budget: bytes, or text as '8GiB', '60%' or 'min'; not {budget!r}")
     if size < 1:
@@ -96,19 +106,32 @@ def budget_bytes(budget, baseline_peak):
     return size
 
 
-_SHARE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*%")
+_SHARE = re.compile(r"([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})\s*%")
 
 
-def _whole_bytes(value):
-    """A number of bytes, as 2**30, 8e9 or one of numpy's; None: it is something else."""
+def _whole(value):
+    """A whole number, as 2**30, 8e9 or one of numpy's; None: it is something else."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, numbers.Real) and float(value).is_integer():
         return int(value)
     try:
         return operator.index(value)
     except TypeError:
         return None
+
+
+def _count(name, value, least):
+    number = _whole(value)
+    if number is None or not least <= number < 2**63:
+        raise cairn.InputError(f"{name}: a whole number that is at least {least}, not {value!r}")
+    return number
+
+
+def _seconds(limit):
+    if isinstance(limit, numbers.Real) and not isinstance(limit, bool) and 0 < limit < math.inf:
+        return float(limit)
+    raise cairn.InputError(f"time_limit: seconds, above 0, not {limit!r}")
 
 
 def is_share(budget):

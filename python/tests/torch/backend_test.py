@@ -11,6 +11,7 @@ import warnings
 import cairn
 import cairn.torch
 import harness
+import numpy as np
 import torch
 from cairn.torch._updates import is_kept_as_gradient
 
@@ -421,6 +422,28 @@ class BadInput(unittest.TestCase):
             cairn.torch.backend("60%", solver="best")
         with self.assertRaisesRegex(cairn.InputError, "not 3"):
             cairn.torch.step(3, "60%")
+
+    def test_options_of_wrong_types_are_told_before_anything_runs(self):
+        for options in ({"time_limit": "10"}, {"time_limit": None}, {"time_limit": 0}, {"time_limit": float("nan")},
+                        {"time_limit": True}, {"work_limit": 1.5}, {"work_limit": 0}, {"work_limit": "many"}, {"seed": None},
+                        {"seed": -1}, {"seed": 2**64}, {"seed": 0.5}, {"accumulate": "no"}, {"calibrate": "no"},
+                        {"measure": "off"}, {"fallback": None}):
+            with self.subTest(options), self.assertRaisesRegex(cairn.InputError, f"^{next(iter(options))}: "):
+                cairn.torch.backend("60%", **options)
+        with self.assertRaisesRegex(cairn.InputError, "^budget: "):
+            cairn.torch.backend("9" * 5000 + "%")
+
+    def test_numbers_of_numpy_and_torch_are_numbers(self):
+        model, inputs = harness.gpt(layers=1)
+        for options in ({"time_limit": np.float32(1)}, {"time_limit": np.int64(1)}, {"work_limit": np.int64(1000)},
+                        {"work_limit": 1e3}, {"work_limit": 1000, "seed": np.int64(3)}, {"measure": np.True_},
+                        {"budget": torch.tensor(10**8)}, {"budget": np.int64(10**8)}, {"budget": np.float32(1e8)}):
+            with self.subTest(options):
+                torch._dynamo.reset()
+                model.zero_grad()
+                chosen = cairn.torch.backend(**{"budget": "95%", "work_limit": 1000, "fallback": False, **options})
+                torch.compile(model, backend=chosen)(*inputs).backward()
+                self.assertTrue(chosen.report.kept)
 
     def test_budgets_are_read_as_the_command_reads_them(self):
         for text, size in (("8G", 8 * 10**9), ("8g", 8 * 10**9), ("8gib", 8 * 2**30), ("8 GB", 8 * 10**9), (8e9, 8 * 10**9),
