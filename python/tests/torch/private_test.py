@@ -639,7 +639,7 @@ class Measuring(unittest.TestCase):
             turn(not now)
             self.assertNotEqual(_private.kernel_settings(), before)
             turn(now)
-        for name in ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE"):
+        for name in ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"):
             with unittest.mock.patch.dict(os.environ, {name: ":4096:8"}):
                 self.assertNotEqual(_private.kernel_settings(), before)
         self.assertEqual(_private.kernel_settings(), before)
