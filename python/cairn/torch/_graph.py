@@ -341,7 +341,8 @@ class _Reader:
                 roots.update(trace.roots.get(argument, {}))
             self._add_view(node, roots)
             return
-        statistics = self._running_statistics(node) if _operators.may_run_again(node, self.live) else None
+        again = _operators.may_run_again(node, self.live) and not any(map(self._is_mutated, _operators.normalized_from(node)))
+        statistics = self._running_statistics(node) if again else None
         state = self._saved_state(node, tensors) if random and self.replay else None
         op = self._operation(node)
         if statistics is not None:

@@ -108,6 +108,11 @@ def may_run_again(node, live):
         for part in node.users if part.target is operator.getitem)
 
 
+def normalized_from(node):
+    """What a batch norm that runs again is given again: all but its running statistics."""
+    return [a for name in ("input", "weight", "bias") if isinstance(a := argument(node, name), torch.fx.Node)]
+
+
 def _statistics_choose_kernel(node):
     """Whether the running statistics, which are not given again, are why a batch norm computes in another type than its input's:
     those of 16 bits are computed in 32 where some parameter has these."""

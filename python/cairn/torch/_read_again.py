@@ -39,6 +39,8 @@ class ReadAgain:
             if made is not None:
                 if self.report.results_read_again:
                     unchanged.note(self._results_saved(result, returned))
+                saved = list(zip(returned, result))[self.split:]
+                unchanged.strides = {name: t.stride() for name, t in saved if _private.is_plain(t)}
                 made.unchanged = unchanged
             return result
 
@@ -51,6 +53,7 @@ class ReadAgain:
             made = self.alive.beginning()
             if made is not None and made.unchanged is not None:
                 self._check(made.unchanged, dict(zip(names, args)))
+                self._lay_out(args, names, made.unchanged.strides)
             return run(args)
 
         return call
@@ -72,6 +75,13 @@ class ReadAgain:
                 f"{self.report.name}: an input shares memory with something else now, which it did not when the plan was made: a "
                 f"copy is kept until it was last read, {size_text(size)} beside what is promised; inputs='stable' if nobody "
                 "writes it before the backward pass has ended")
+
+    def _lay_out(self, args, names, strides):
+        """Replaces those of the arguments that hooks of autograd have laid out in another way than they were saved: what is computed
+        again from them would be rounded in another way, and noise drawn in another order."""
+        for k, name in enumerate(names):
+            if _private.is_plain(args[k]) and args[k].stride() != strides.get(name, args[k].stride()):
+                args[k] = _laid_out(args[k], strides[name])
 
     def _check(self, before, given):
         name = before.changed(given)
@@ -100,6 +110,7 @@ class Unchanged:
         """``tensors``: by name. ``hooks``: whether what is saved for the backward pass goes through hooks of autograd."""
         self.kernels, self.hooks = kernels, hooks
         self.known = {}  # name -> (address, shape, strides, checksum)
+        self.strides = {}  # name -> strides, of all that is saved for the backward pass
         self.note(tensors)
 
     def note(self, tensors):
@@ -120,6 +131,13 @@ class Unchanged:
     def in_place(self, name, tensor):
         """Whether it lies where it was noted."""
         return tensor.data_ptr() == self.known[name][0]
+
+
+def _laid_out(tensor, strides):
+    """A copy with these strides; what is expanded is there once."""
+    tensor, shape = tensor.detach(), tensor.shape
+    tensor = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)]
+    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device).copy_(tensor).expand(shape)
 
 
 _PIECE = 1024 * 1024  # bytes that are copied at a time of a tensor with holes

@@ -233,6 +233,37 @@ class KernelsAsTheyWereChosen(Same):
         torch.manual_seed(0)
         self.check(Heads(), [torch.randn(128, 64)], ("50%", "min"))
 
+    def test_batch_norm_of_what_the_forward_pass_writes_then(self):
+        """Its input, a buffer or the batch, and its weights."""
+        class Written(torch.nn.Module):
+            def __init__(self, what):
+                super().__init__()
+                self.what, self.layers = what, linears(5)
+                self.norm = torch.nn.BatchNorm1d(64).requires_grad_(False)
+                self.register_buffer("queue", torch.randn(128, 64))
+
+            def forward(self, x):
+                x = x + 0 if self.what == "weight" else x
+                normed = self.norm(self.queue if self.what == "queue" else x)
+                y = torch.tanh(normed + x)
+                for layer in self.layers:
+                    y = torch.tanh(layer(y) * normed)
+                with torch.no_grad():
+                    {"queue": self.queue, "input": x, "weight": self.norm.weight}[self.what].mul_(0.5).add_(0.1)
+                return y.square().mean()
+
+        for what in ("queue", "input", "weight"):
+            found = []
+            for chosen in ("aot_eager", backend("50%"), backend("min")):
+                torch._dynamo.reset()
+                torch.manual_seed(0)
+                model = Written(what)
+                torch.compile(model, backend=chosen)(torch.randn(128, 64)).backward()
+                found.append([*(p.grad for p in model.layers.parameters()), *model.buffers()])
+            with self.subTest(what):
+                self.assertTrue(all(map(torch.equal, found[0], found[1])))
+                self.assertTrue(all(map(torch.equal, found[0], found[2])))
+
     def test_dropout_under_another_default_device(self):
         torch.manual_seed(0)
         layers = linears(6)
@@ -602,6 +633,37 @@ class InputsThatAreWritten(unittest.TestCase):
             step(lambda saved: saved.to(torch.bfloat16).float())
         with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):  # where it is
             step(lambda saved: saved.data.add_(1) if saved.data_ptr() == x.data_ptr() else saved)
+
+    def test_noise_like_what_hooks_give_back_laid_out_in_another_way(self):
+        """As save_on_cpu(pin_memory=True) does; also of what is expanded, and of steps without any noise."""
+        class Noisy(torch.nn.Module):
+            def __init__(self, noise):
+                super().__init__()
+                self.layers, self.noise = linears(5), noise
+
+            def forward(self, x, row):
+                y = torch.softmax(x, 0) * x.exp() + x.cumsum(1) + x.logsumexp(1, keepdim=True)
+                for layer in self.layers:
+                    y = torch.tanh(layer(y + (x * torch.rand_like(x) if self.noise else x.sin()) + torch.tanh(row)))
+                return y.square().mean()
+
+        def pack(saved):
+            return torch.empty(saved.size(), dtype=saved.dtype).copy_(saved)
+
+        for noise, random in ((True, "keep"), (True, "replay"), (False, "keep")):
+            torch.manual_seed(0)
+            model, x, row = Noisy(noise), torch.randn(64, 128).T, torch.randn(64).expand(128, 64)
+            found = []
+            for chosen, hooks in (("aot_eager", False), (backend("min", random=random, measure=False), True)):
+                torch._dynamo.reset()
+                model.zero_grad()
+                torch.manual_seed(1)
+                with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t) if hooks else contextlib.nullcontext():
+                    loss = torch.compile(model, backend=chosen)(x, row)
+                loss.backward()
+                found.append([p.grad for p in model.parameters()])
+            with self.subTest(noise=noise, random=random):
+                self.assertTrue(all(map(torch.equal, *found)))
 
     def test_a_backward_pass_under_autocast(self):
         """What is computed again is as the forward pass was, which was not under it; the rest is as AOTAutograd's, also of a
