@@ -115,10 +115,12 @@ class Backend:
             if self.differentiated_only and not self.is_differentiated(module):
                 return module.forward
             unbounded = _private.bound_sizes(module)
-            run = self.compile(module, example_inputs)
+            run, compiling = self.compile(module, example_inputs)
             run = self.watched(run, unbounded) if unbounded else run
-            added = self.report.graphs[known:]
-            return run_guarded(run, module, functools.partial(self.first_run_failed, added)) if self.fallback else run
+            if not self.fallback:
+                return run
+            failed = functools.partial(self.first_run_failed, self.report.graphs[known:])
+            return run_guarded(run, module, failed, compiling.written_among)
         except _private.RESTARTS:
             raise
         except cairn.Error as error:
@@ -187,7 +189,7 @@ class Backend:
                 partition_fn=compiling.partition, keep_inference_input_mutations=False)(module, example_inputs)
         finally:
             compiling.inputs = ()
-        return compiling.called(compiled)
+        return compiling.called(compiled), compiling
 
     def tell(self, text):
         """A warning, once however many graphs have the same reason for it."""

@@ -1,5 +1,7 @@
 """A graph on its way through AOTAutograd, and what stands about its forward and backward pass when they run."""
 
+import torch
+
 from . import _private, _solve
 from ._measured import Measured, kept_results
 from ._partition import partition, prepare_within, schedule
@@ -20,6 +22,7 @@ class Compiling:
         self.measured = None
         self.share = None  # a _share.Share, of a graph that has a backward pass
         self.alive = None  # a _together.Alive
+        self.written = []  # as _private.written_inputs has them
         self.read_again = None  # a _read_again.ReadAgain
         self.kernels = _private.kernel_settings()  # as the last forward pass began
         self.kernels_behind = self.kernels  # as the last backward pass began, or the next is expected to
@@ -36,8 +39,9 @@ class Compiling:
             or_least=self.share.or_least)
         self.share.planned(self.report, solved.unmet)
         results = _private.outputs(joint.graph)[:num_fwd_outputs]
+        self.written = _private.written_inputs(joint.graph, num_fwd_outputs)
         self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
-                           Tangents(joint, num_fwd_outputs, self.owner, self.report))
+                           Tangents(joint, num_fwd_outputs, self.owner, self.report), self.written)
         self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs, lambda: self.kernels)
         self.owner.report.graphs.append(self.report)
         if options.measure:
@@ -58,6 +62,11 @@ class Compiling:
 
     def called(self, compiled):
         return compiled if self.alive is None else self.alive.called(compiled)
+
+    def written_among(self, args):
+        """Those of the arguments that the graph writes when its forward pass has ended."""
+        found = (_private.argument_of(description, args) for _, description in self.written)
+        return [value for value in found if isinstance(value, torch.Tensor)]
 
     def run_forward(self, run, module):
         run = self.alive.forward(self.measured.forward(run) if self.measured is not None else run)
@@ -114,6 +123,7 @@ class Compiling:
     def inference(self, module, inputs):
         name = f"graph {len(self.owner.report.graphs)}"
         options = self.owner.options
+        self.written = _private.written_inputs(module.graph)
         trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name,
                                                                largest=self.owner.report.baseline)
         solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least=_solve.is_share(options.budget))

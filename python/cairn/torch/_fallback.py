@@ -1,16 +1,23 @@
 """A graph whose schedule turns out not to run, when it is run first, runs as torch.compile captured it."""
 
+import sys
+
+import torch
+
 import cairn
 
 from . import _private
 
+_NOT_OF_CALLER = {"torch", "functorch", "cairn", *sys.stdlib_module_names}
 
-def run_guarded(run, module, failed):
+
+def run_guarded(run, module, failed, written):
     """``run`` as a function that is tried once. If it raises where ``module`` does not, that runs in its place from then on,
-    and ``failed`` is told why. What the module raises, too, is the model's own error.
+    and ``failed`` is told why. What the module raises, too, is the model's own error, and so is what code of the user raises.
 
     A failed run has written nothing that is the caller's, as AOTAutograd writes inputs when a graph has ended, and random
-    numbers are drawn again from the state before. Ranks do not fall back: others would wait for what was exchanged already.
+    numbers are drawn again from the state before. If the module fails, too, those of its arguments that it writes, which
+    ``written(args)`` are, become what they were. Ranks do not fall back: others would wait for what was exchanged already.
     """
     chosen = None
 
@@ -26,13 +33,30 @@ def run_guarded(run, module, failed):
         except cairn.Error:
             raise
         except Exception as error:
-            if _private.is_out_of_memory(error) or _private.collective_store() is not None:
+            if _is_of_caller(error) or _private.is_out_of_memory(error) or _private.collective_store() is not None:
                 raise
             reason = f"{type(error).__name__}: {' '.join(str(error).splitlines()[:1])}"
         _private.set_generator_states(states)
-        result = module.forward(*args)
+        before = [(tensor, tensor.detach().clone()) for tensor in written(args)]
+        try:
+            result = module.forward(*args)
+        except BaseException:
+            with torch.no_grad():
+                for tensor, value in before:
+                    tensor.copy_(value)
+            raise
         failed(reason)
         chosen = module.forward
         return result
 
     return call
+
+
+def _is_of_caller(error):
+    """Whether an error was raised within code that is neither torch's nor Cairn's, as an operator's or a signal handler's, or by
+    hooks on what is saved. Code that is made of graphs is in no module, or in one of torch's."""
+    where, modules = error.__traceback__, set()
+    while where is not None:
+        modules.add(where.tb_frame.f_globals.get("__name__") or "torch")
+        where = where.tb_next
+    return getattr(error, "is_of_caller", False) or not {name.split(".")[0] for name in modules} <= _NOT_OF_CALLER

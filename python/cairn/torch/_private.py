@@ -346,6 +346,11 @@ def result_of(description, descriptions):
     return next((i for i, other in enumerate(descriptions) if other is not None and other == output), None)
 
 
+def written_inputs(graph, forward_outputs=None):
+    """(which of the forward pass's results, the description of the input that it is copied into when the pass has ended)."""
+    return [(i, d.mutated_input) for i, d in enumerate(output_descriptions(graph)[:forward_outputs]) if is_mutation(d)]
+
+
 def is_mutation(description):
     """Whether an output of the forward pass is copied into an input when the pass has ended."""
     return isinstance(description, InputMutationAOTOutput)
@@ -461,6 +466,11 @@ def called_boxed(function):
     return torch._dynamo.disable(function)
 
 
+def left_alone(function):
+    """A function of which torch.compile compiles nothing."""
+    return torch._dynamo.disable(function)
+
+
 def generator_states():
     """Of the default generators: of the CPU, and of the GPUs that are in use."""
     states = {"cpu": torch.get_rng_state()}
@@ -491,6 +501,12 @@ def accumulates(leaf):
         return torch._C._will_engine_execute_node(torch.autograd.graph.get_gradient_edge(leaf).node)
     except RuntimeError:  # the gradient is handed to a caller
         return False
+
+
+def metadata_of_node():
+    """Within a backward pass: the ``metadata`` of the node that runs now; empty where there is none."""
+    node = torch._C._current_autograd_node()
+    return {} if node is None else node.metadata
 
 
 def leaves_of_node():

@@ -10,6 +10,7 @@ import torch
 from . import _private
 
 _RESHAPES = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default, torch.ops.aten.reshape.default)
+WORTH_TELLING = 4096  # bytes that others hold: a loss that a list of losses keeps is not worth a warning
 _MISSING = "cairn_missing"  # in the meta of a placeholder
 
 
@@ -99,8 +100,10 @@ class Tangents:
         self.owner, self.report = owner, report
         descriptions = _private.output_descriptions(joint.graph)[:forward_outputs]
         self.missing, self.others = set(), {}  # names of placeholders; name -> which of the results
+        self.worth_noting = False  # whether one is so large that what the caller holds of it may matter
         for node in joint.graph.find_nodes(op="placeholder"):
-            if _private.is_tangent(node) and isinstance(node.meta.get("val"), torch.Tensor):
+            if _private.is_tangent(node) and isinstance(value := node.meta.get("val"), torch.Tensor):
+                self.worth_noting |= _private.hint(value.numel()) * value.element_size() >= WORTH_TELLING
                 if is_missing(node):
                     self.missing.add(node.name)
                 else:

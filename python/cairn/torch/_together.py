@@ -5,6 +5,7 @@ come. Storages are referred to weakly, so that what autograd or the caller has l
 share counts once. Inputs count where another graph made them.
 """
 
+import functools
 import threading
 import weakref
 
@@ -14,8 +15,7 @@ from . import _private
 from ._memory import bytes_beyond
 from ._report import Together, size_text
 from ._rewrite import input_names
-
-_WORTH_TELLING = 4096  # bytes that others hold: a loss that a list of losses keeps is not worth a warning
+from ._tangents import WORTH_TELLING
 
 _PASSES = 16  # backward passes whose gradients are remembered: those of other threads may be under way
 
@@ -24,7 +24,7 @@ _open = weakref.WeakSet()  # Runs, each kept alive by the autograd node of its b
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
 _passing = {}  # the same, and the backward pass of all: gradients between graphs, and results of those that have ended
 _added_up = {}  # backward pass -> ids of leaves that a graph has made gradients of in it, which autograd holds until the last
-_local = threading.local()  # .made: the Run of the latest forward pass; .begins: the one whose backward pass is next
+_local = threading.local()  # .made: the Run of the latest forward pass
 
 
 class Run:
@@ -39,6 +39,7 @@ class Run:
         self.copied = _private.gradients_are_copied()
         self.results = ()  # those of them that the caller holds alone
         self.given = {}  # the same of gradients of results, as the caller gives them
+        self.to_write = ()  # results that AOTAutograd copies into inputs, until it has
 
     @property
     def let_go(self):
@@ -49,9 +50,9 @@ class Run:
 class Alive:
     """One compiled graph among those of this process."""
 
-    def __init__(self, owner, report, forward_outputs=0, kept_results=(), tangents=None):
+    def __init__(self, owner, report, forward_outputs=0, kept_results=(), tangents=None, written=()):
         self.owner, self.report, self.tangents = owner, report, tangents
-        self.forward_outputs, self.kept_results = forward_outputs, kept_results
+        self.forward_outputs, self.kept_results, self.written = forward_outputs, kept_results, written
         self.ddp = _private.splits_for_ddp()
 
     # --- The parts of a graph, as they run
@@ -71,6 +72,7 @@ class Alive:
             made.shapes = self.tangents.shapes(result)
             kept = _storages(result[i] for i in self.kept_results)
             made.results = [key for key in kept if key in made.storages and key not in saved]
+            made.to_write = [result[i] for i, _ in self.written]
             _local.made = made
             self._seen(held, runs)
             return result
@@ -98,7 +100,7 @@ class Alive:
         tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
 
         def call(args):
-            mine, _local.begins = getattr(_local, "begins", None), None
+            mine = self.beginning()
             flowing = mine.flowing if mine is not None else ()
             self.tangents.complete(args, names, mine.shapes if mine is not None else {})
             gradients = [args[i] for i in tangents]
@@ -127,8 +129,8 @@ class Alive:
         return made if made is not None and made.graph is self else None
 
     def beginning(self):
-        """The Run whose backward pass begins; None: not known."""
-        begins = getattr(_local, "begins", None)
+        """The Run whose backward pass runs in this thread; None: not known, as where autograd itself is compiled."""
+        begins = _private.metadata_of_node().get("cairn")
         return begins if begins is not None and begins.graph is self else None
 
     def called(self, compiled):
@@ -136,23 +138,38 @@ class Alive:
         def call(*args):
             _local.made = None
             before = _private.nodes_made()
-            result = compiled(*args)
-            made, _local.made = getattr(_local, "made", None), None
+            try:
+                result = compiled(*args)
+            except Exception as error:
+                if _local.made is not None and _private.saves_by_hooks():
+                    raise self._saving_failed(error, args)
+                raise
+            made, _local.made = _local.made, None
             node = _private.backward_node((*result, *args), before) if made is not None else None
+            if made is not None:
+                made.to_write = ()
             if node is not None:
                 node.metadata["cairn"] = made
-
-                def begins(gradients, made=weakref.ref(made)):
-                    _local.begins = run = made()
-                    run.given = _weak(gradients)
-
-                node.register_prehook(begins)
+                if self.tangents.worth_noting:
+                    node.register_prehook(_private.left_alone(functools.partial(_note_given, weakref.ref(made))))
                 self.tangents.may_be_missing(node)
                 with _lock:
                     _open.add(made)
             return result
 
         return call
+
+    def _saving_failed(self, error, args):
+        """The error of a hook on what is saved for the backward pass, by which checkpoints end what they compute again. The forward
+        pass has run by then, and inputs are written as they would have been in it."""
+        made, _local.made = _local.made, None
+        for value, (_, description) in zip(made.to_write, self.written):
+            target = _private.argument_of(description, args)
+            if isinstance(target, torch.Tensor):
+                with torch.no_grad():
+                    target.copy_(value)
+        error.is_of_caller = True
+        return error
 
     # --- What is alive
 
@@ -177,7 +194,7 @@ class Alive:
         own = set(given) if backward else set()
         if mine is not None:
             own.update(mine.storages)
-        if runs and not backward and sum(held.values()) >= _WORTH_TELLING:
+        if runs and not backward and sum(held.values()) >= WORTH_TELLING:
             self._tell_of_second(runs, sum(held.values()))
         return sum(size for key, size in held.items() if key not in own), runs, loose
 
@@ -187,7 +204,7 @@ class Alive:
         beside = {key: size for key, (_, size) in mine.given.items() if key not in given} if mine is not None else {}
         beside[None] = bytes_beyond(gradients)
         size = sum(beside.values())
-        if size < _WORTH_TELLING:
+        if size < WORTH_TELLING:
             return {}
         self.owner.tell(
             f"{self.report.name}: gradients of results are laid out in another way than the results, so that they are copied, or are "
@@ -257,6 +274,10 @@ class Alive:
                     f"hold{'s' if len(names) == 1 else ''} {size_text(held)} for the backward pass: each graph keeps the "
                     f"budget, and together they add up. One graph has one budget; {one}")
         self._tell(self._whole(runs), "second", text)
+
+
+def _note_given(made, gradients):
+    made().given = _weak(gradients)
 
 
 def _are_real(values):

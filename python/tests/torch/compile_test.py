@@ -1,6 +1,7 @@
 """What torch.compile does around the backend: its errors, its options, its sizes and its limits."""
 
 import contextlib
+import operator
 import os
 import subprocess
 import sys
@@ -239,11 +240,8 @@ class Fallback(Told):
         original = cairn.torch._compiling.partition
 
         def broken(*arguments, **options):
-            def fails(x):
-                raise NotImplementedError("no kernel here")
-
             forward, *rest = original(*arguments, **options)
-            forward.graph.find_nodes(op="call_function", target=torch.ops.aten.gelu.default)[-1].target = fails
+            forward.graph.find_nodes(op="call_function", target=torch.ops.aten.gelu.default)[-1].target = operator.concat
             forward.recompile()
             return forward, *rest
 
@@ -256,12 +254,12 @@ class Fallback(Told):
             torch.manual_seed(3)
             found, told = self.told_by(lambda: compiled(*inputs))
             self.assertTrue(torch.equal(found, expected))
-            self.assertEqual(told, ["graph 0 runs without a budget, as its schedule could not be run: NotImplementedError: no "
-                                    "kernel here"])
+            self.assertEqual(told, ["graph 0 runs without a budget, as its schedule could not be run: TypeError: concat expected 2 "
+                                    "arguments, got 1"])
             self.assertEqual(chosen.report.graphs, [])
             self.assertEqual(self.told_by(lambda: compiled(*inputs).backward())[1], [])
             torch._dynamo.reset()
-            with self.assertRaisesRegex(NotImplementedError, "no kernel here"):
+            with self.assertRaisesRegex(TypeError, "concat expected 2 arguments"):
                 torch.compile(model, backend=backend(fallback=False))(*inputs)
 
     def test_an_error_of_the_model_itself(self):
@@ -273,6 +271,82 @@ class Fallback(Told):
             compiled(tokens + 1000, targets)
         compiled(tokens, targets).backward()
         self.assertTrue(chosen.report.graphs[0].kept)
+
+    def test_an_error_of_the_model_itself_leaves_its_buffers_alone(self):
+        """As AOTAutograd does; what the next batch writes is written."""
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.norm = torch.nn.Embedding(10, 64), torch.nn.BatchNorm1d(64)
+                self.register_buffer("seen", torch.zeros(()))
+
+            def forward(self, x, words):
+                self.seen += 1
+                return (torch.tanh(self.norm(x)) * self.words(words)).square().mean()
+
+        x, words = torch.randn(64, 64), torch.arange(64) % 10
+        for training in (True, False):
+            found = []
+            for chosen in ("aot_eager", backend("100%"), backend("min")):
+                torch._dynamo.reset()
+                torch.manual_seed(0)
+                model = Model()
+                compiled = torch.compile(model, backend=chosen)
+                with torch.set_grad_enabled(training):
+                    with self.assertRaises(IndexError):
+                        compiled(x, words + 1)
+                    self.assertEqual((model.seen.item(), model.norm.num_batches_tracked.item()), (0, 0))
+                    compiled(x, words)
+                found.append(list(model.buffers()))
+            for other in found[1:]:
+                self.assertTrue(all(map(torch.equal, found[0], other)))
+
+    def test_an_error_that_comes_once(self):
+        """In code of the user: it is raised, not taken for that of a schedule."""
+        calls = []
+
+        @torch.library.custom_op("cairn_tests::once", mutates_args=())
+        def once(x: torch.Tensor) -> torch.Tensor:
+            calls.append(1)
+            if len(calls) == 1:
+                raise TimeoutError("told to stop")
+            return x.clone()
+
+        once.register_fake(torch.empty_like)
+        once.register_autograd(lambda ctx, gradient: gradient)
+        model, chosen = two_layers(), backend()
+        compiled = torch.compile(lambda x: model(once(x)).square().mean(), backend=chosen)
+        with self.assertRaisesRegex(TimeoutError, "told to stop"):
+            compiled(torch.randn(8, 64))
+        self.assertEqual(len(calls), 1)
+        compiled(torch.randn(8, 64)).backward()
+        self.assertEqual(chosen.report.unplanned, [])
+
+    def test_a_checkpoint_about_it_that_stops_early(self):
+        """What is computed again writes buffers once more, also where that is what compiles the graph, and is no error of it."""
+        class Model(torch.nn.Module):
+            def __init__(self, again):
+                super().__init__()
+                self.layers, self.norm, self.again, self.calls = two_layers(), torch.nn.BatchNorm1d(64), again, 0
+
+            def forward(self, x):
+                self.calls += self.again  # what is compiled knows the number
+                return self.norm(self.layers(x)).square().mean() * (2.0 if self.calls > 100 else 1.0)
+
+        for again in (0, 1):
+            found = []
+            for chosen in (None, backend("100%"), backend("min")):
+                torch._dynamo.reset()
+                model = Model(again)
+                compiled = model if chosen is None else torch.compile(model, backend=chosen)
+                for k in range(3):
+                    torch.manual_seed(k)
+                    x = torch.randn(64, 64, requires_grad=True)
+                    torch.utils.checkpoint.checkpoint(compiled, x, use_reentrant=False).backward()
+                found.append([x.grad, *model.buffers(), *(p.grad for p in model.parameters())])
+                self.assertEqual(model.norm.num_batches_tracked, 6)
+            for other in found[1:]:
+                self.assertTrue(all(map(torch.equal, found[0], other)))
 
     def test_a_budget_that_cannot_be_met_is_an_error_all_the_same(self):
         with self.assertRaises(cairn.torch.InfeasibleError):

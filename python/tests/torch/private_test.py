@@ -274,11 +274,12 @@ class Graphs(unittest.TestCase):
                 self.n.add_(1)
                 return (self.w * 2).sum()
 
-        seen, written = [], []
+        seen, written, of_results, inputs_given = [], [], [], ["the first", "the second"]
 
         def partition(joint, inputs, **options):
             seen.extend(_private.is_mutation(d) for d in _private.output_descriptions(joint.graph))
             written.extend(node.meta["val"].shape for node in _private.mutated_inputs(joint.graph))
+            of_results.extend((i, _private.argument_of(d, inputs_given)) for i, d in _private.written_inputs(joint.graph, 2))
             return torch._functorch.partitioners.default_partition(joint, inputs, **options)
 
         torch._dynamo.reset()
@@ -287,6 +288,7 @@ class Graphs(unittest.TestCase):
         torch.compile(Count(), backend=backend)().backward()
         self.assertEqual(seen.count(True), 1)
         self.assertEqual(written, [(1,)])
+        self.assertEqual(of_results, [(0, "the first")])
 
     def test_extract(self):
         saved = [n for n in self.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
@@ -531,6 +533,26 @@ class Execution(unittest.TestCase):
         written = torch.zeros(3)
         torch.compile(lambda x, out: out.copy_(x * 2) is None, backend=backend)(w, written)
         self.assertIs(nodes[1], _private.backward_node([written], 0))
+
+    def test_metadata_of_node(self):
+        x, seen = torch.ones(3, requires_grad=True), []
+        y = x * 2
+        y.grad_fn.metadata["cairn"] = 7
+        x.register_hook(lambda _: seen.append(dict(_private.metadata_of_node())))
+        y.grad_fn.register_prehook(lambda _: seen.append(dict(_private.metadata_of_node())))
+        self.assertEqual(_private.metadata_of_node(), {})
+        y.sum().backward()
+        self.assertIn({"cairn": 7}, seen)
+
+    def test_left_alone(self):
+        def function(seen):
+            seen.append(torch.compiler.is_compiling())
+
+        seen = []
+        for called in (_private.left_alone(function), function):
+            torch._dynamo.reset()
+            torch.compile(lambda x: (called(seen), x + 1), backend="eager")(torch.ones(1))
+        self.assertEqual(seen, [False, True])
 
     def test_result_of(self):
         found = []

@@ -271,6 +271,23 @@ class Together(unittest.TestCase):
                 self.assertEqual(len(losses), 2)
                 del losses
 
+    def test_autograd_that_is_compiled(self):
+        """By torch's compiled autograd, which cannot be asked for the node that runs; of a model that writes buffers."""
+        from torch._dynamo import compiled_autograd
+
+        found = []
+        for chosen in ("aot_eager", backend("100%")):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.GELU(), torch.nn.BatchNorm2d(8), Loss())
+            compiled, x = torch.compile(model, backend=chosen), torch.randn(8, 3, 16, 16)
+            with compiled_autograd._enable(torch.compile(backend="eager")):
+                for _ in range(2):
+                    model.zero_grad()
+                    compiled(x).backward()
+            found.append([*model.buffers(), *(p.grad for p in model.parameters())])
+        self.assertTrue(all(map(torch.equal, *found)))
+
     def test_without_gradients(self):
         """What one part hands to the next is there while that runs."""
         model = Halves(layers=4).eval()
