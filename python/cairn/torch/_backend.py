@@ -123,6 +123,9 @@ class Backend:
             return run_guarded(run, module, failed, compiling.written_among)
         except _private.RESTARTS:
             raise
+        except KeyboardInterrupt:  # of a graph that is compiled anew another time
+            del self.report.graphs[known:]
+            raise
         except cairn.Error as error:
             if not _private.suppresses_errors():
                 raise handed_on(error) from None
@@ -192,7 +195,8 @@ class Backend:
         return compiling.called(compiled), compiling
 
     def tell(self, text):
-        """A warning, once however many graphs have the same reason for it."""
-        if text not in self.told:
-            self.told.add(text)
+        """A warning, once however many graphs have the same reason for it, and however many bytes it is of each time."""
+        reason = _report.without_sizes(text)
+        if reason not in self.told:
+            self.told.add(reason)
             warnings.warn(text, CairnWarning, stacklevel=3)

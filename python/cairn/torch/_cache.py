@@ -19,7 +19,7 @@ def load(name):
     """The object of that name; None where there is none that can be read."""
     try:
         return json.loads((folder() / name).read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

@@ -23,6 +23,7 @@ _CACHE_VERSION = 7
 # An operation is timed until it has taken this long; the fastest call counts, as others only add what else the machine did.
 _MEASURE_NS = 10_000_000
 _CALLS_AT_LEAST, _CALLS = 3, 20
+_TOO_LARGE = 2**50  # ns, bytes: of an entry that no measurement has made
 
 
 def estimate(trace):
@@ -195,7 +196,7 @@ _refused = set()  # texts of operations that could not be called in this process
 def _is_entry(entry):
     """Whether it is what _measure returns of an operation, in a file that anyone may have written."""
     def is_size(value):
-        return isinstance(value, int) and value >= 0
+        return isinstance(value, int) and 0 <= value < _TOO_LARGE
 
     def is_stride(value):
         return value is None or isinstance(value, list) and all(map(is_size, value))
@@ -204,7 +205,7 @@ def _is_entry(entry):
             all(size is None or is_size(size) for size in entry[2]) and isinstance(entry[3], list) and
             all(map(is_stride, entry[3])) and
             (entry[1] is None or isinstance(entry[1], list) and
-             all(isinstance(peak, list) and len(peak) == 2 and is_size(peak[0]) and isinstance(peak[1], int)
+             all(isinstance(peak, list) and len(peak) == 2 and is_size(peak[0]) and isinstance(peak[1], int) and peak[1] < _TOO_LARGE
                  for peak in entry[1])))
 
 

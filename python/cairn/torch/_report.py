@@ -19,6 +19,11 @@ def size_text(size):
     return f"{size} B" if unit == 0 else f"{value:.2f} {_UNITS[unit]}"
 
 
+def without_sizes(text):
+    """A text without what size_text has made of bytes in it."""
+    return re.sub(rf"-?[0-9.]+ ({'|'.join(_UNITS)})\b", "bytes", text)
+
+
 @dataclasses.dataclass
 class Item:
     """An operation, and where in the model it comes from."""

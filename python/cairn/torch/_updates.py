@@ -30,6 +30,8 @@ class Update:
         self.size = parameter.numel() * parameter.element_size()
         self.lasts = kind.__module__.startswith("torch.")  # what it takes is the same in another process
         settings = sorted((k, repr(v)) for k, v in _settings(owner.group).items() if k != "lr")
+        rate = owner.group.get("lr")  # a tensor takes more than a number
+        settings.append(("lr", f"{rate.dtype}{rate.device}" if isinstance(rate, torch.Tensor) else ""))
         self.text = (f"update {kind.__module__}.{kind.__qualname__} {settings} {parameter.dtype}{list(parameter.shape)}"
                      f"{list(parameter.stride())}{parameter.device.type}")
         self._made_from = parameter, owner
@@ -179,7 +181,7 @@ class Updates:
                       "hook or a gradient now, or another optimizer: that gradient is not within what is promised")
             return gradient
         if id(owner.group) not in self._settings:
-            self._settings[id(owner.group)] = owner, _settings(owner.group)
+            self._settings[id(owner.group)] = owner, _settings(owner.group, as_numbers=True)
         if not is_kept_as_gradient(gradient, parameter):
             gradient = _laid_out_as(parameter).copy_(gradient)
         parameter.grad = gradient
@@ -216,7 +218,8 @@ class Updates:
                     "optimizer's step (clipping, a scaler, another backward pass), when it had been updated already; plan this "
                     "step without optimizer=")
         for owner, before in [known for known in self._settings.values() if known[0].optimizer is optimizer]:
-            if not any(group is owner.group for group in optimizer.param_groups) or not _same(before, _settings(owner.group)):
+            if not any(group is owner.group for group in optimizer.param_groups) or not _same(
+                    before, _settings(owner.group, as_numbers=True)):
                 raise cairn.InputError(
                     "optimizer: its settings (the learning rate, say) or its state were changed between backward() and its step, when "
                     "parameters had been updated already; change them before or after, or plan this step without optimizer=")
@@ -275,10 +278,15 @@ def _laid_out_as(parameter):
 
 # --- Optimizers of one parameter
 
-def _settings(group):
-    """Of a group, as they are now."""
-    return {k: v.detach().clone() if isinstance(v, torch.Tensor) else copy.deepcopy(v)
-            for k, v in group.items() if k not in ("params", "param_names")}
+def _settings(group, as_numbers=False):
+    """Of a group, as they are now. ``as_numbers``: only to be compared; a tensor on the CPU then takes no memory of torch's, which no
+    plan would know of."""
+    def own(value):
+        if not isinstance(value, torch.Tensor):
+            return copy.deepcopy(value)
+        return value.tolist() if as_numbers and value.device.type == "cpu" else value.detach().clone()
+
+    return {k: own(v) for k, v in group.items() if k not in ("params", "param_names")}
 
 
 def _same(before, after):

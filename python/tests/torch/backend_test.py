@@ -305,8 +305,14 @@ class Reports(unittest.TestCase):
             for text in ("[]", "{", '{"steps": "no", "status": "optimal"}', '{"steps": [1.5, null], "status": "optimal"}'):
                 schedule.write_text(text)
                 once()
-            operations.write_text(json.dumps({name: ["x", -1] for name in json.loads(operations.read_text())}))
+            measured = json.loads(operations.read_text())
+            operations.write_text(json.dumps({name: ["x", -1] for name in measured}))
             once()
+            operations.write_text(json.dumps({name: [10**40, *rest] for name, (_, *rest) in measured.items()}))
+            once()
+            for file in (schedule, operations):
+                file.write_text("[" * 200_000)
+                once()
 
     def test_a_broken_promise_names_the_operation(self):
         """Without calibration the scratch of convolutions is not known."""

@@ -615,6 +615,20 @@ class InputsThatAreWritten(unittest.TestCase):
         with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):
             self.gradients(Images(), [two()], backend("min", measure=False), lambda x: x.b.data.fill_(3))
 
+    def test_memory_that_is_shared_later_is_told_once_for_all_sizes(self):
+        torch.manual_seed(0)
+        model = Images()
+        compiled = torch.compile(model, backend=backend("min", measure=False), dynamic=True)
+        compiled(torch.rand(48, 64)).backward()
+        told = []
+        for size in (30, 35, 40):
+            model.zero_grad()
+            with warnings.catch_warnings(record=True) as now:
+                warnings.simplefilter("always", cairn.torch.CairnWarning)
+                compiled(torch.from_numpy(np.ones((size, 64), np.float32))).backward()
+            told += [str(w.message) for w in now if "shares memory" in str(w.message)]
+        self.assertEqual(len(told), 1)
+
     def test_what_hooks_keep_elsewhere_is_the_same(self):
         """Also where it is laid out in another way."""
         torch.manual_seed(0)

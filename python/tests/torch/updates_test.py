@@ -3,6 +3,7 @@
 import copy
 import os
 import random
+import tempfile
 import unittest
 import unittest.mock
 import warnings
@@ -296,6 +297,42 @@ class Updated(unittest.TestCase):
             return model, optimizer, loss_of, inputs
 
         self.check(make)
+
+    def test_a_learning_rate_that_is_a_tensor(self):
+        """What is kept to see whether it changes takes no memory, and what its updates take is not that of those by a number."""
+        class Words(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.norm = torch.nn.Embedding(50, 32), torch.nn.LayerNorm(32)
+                self.up, self.down = torch.nn.Linear(32, 96), torch.nn.Linear(96, 32)
+
+            def forward(self, words):
+                x = self.words(words)
+                return (x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))) @ self.words.weight.T
+
+        def train(rate):
+            torch._dynamo.reset()
+            model, words = Words(), torch.randint(0, 50, (8, 32))
+            optimizer = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
+
+            def step(words):
+                for one in [optimizer]:  # outside of the graph, as the loss is then
+                    one.zero_grad()
+                loss = torch.nn.functional.cross_entropy(model(words).flatten(0, 1), words.flatten())
+                loss.backward()
+                optimizer.step()
+                return loss.detach()
+
+            planned = cairn.torch.step(step, "min", optimizer=optimizer, fallback=False, work_limit=1000)
+            for _ in range(4):
+                planned(words)
+            return planned.report
+
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            for rate in (0.01, torch.tensor(0.01)):
+                report = train(rate)
+                self.assertTrue(report.kept, report)
+                self.assertFalse(report.graphs[0].measured_before)
 
     def test_an_optimizer_that_counts(self):
         class Counting(torch.optim.SGD):
