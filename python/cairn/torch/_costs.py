@@ -205,8 +205,8 @@ def _is_entry(entry):
             all(size is None or is_size(size) for size in entry[2]) and isinstance(entry[3], list) and
             all(map(is_stride, entry[3])) and
             (entry[1] is None or isinstance(entry[1], list) and
-             all(isinstance(peak, list) and len(peak) == 2 and is_size(peak[0]) and isinstance(peak[1], int) and peak[1] < _TOO_LARGE
-                 for peak in entry[1])))
+             all(isinstance(peak, list) and len(peak) == 2 and is_size(peak[0]) and isinstance(peak[1], int) and
+                 peak[1] < _TOO_LARGE for peak in entry[1])))
 
 
 def description(trace):

@@ -53,8 +53,8 @@ def run_guarded(run, module, failed, written):
 
 
 def _is_of_caller(error):
-    """Whether an error was raised within code that is neither torch's nor Cairn's, as an operator's or a signal handler's, or by
-    hooks on what is saved. Code that is made of graphs is in no module, or in one of torch's."""
+    """Whether an error was raised within code that is neither torch's nor Cairn's, as an operator's or a signal handler's, or
+    by hooks on what is saved. Code that is made of graphs is in no module, or in one of torch's."""
     where, modules = error.__traceback__, set()
     while where is not None:
         modules.add(where.tb_frame.f_globals.get("__name__") or "torch")

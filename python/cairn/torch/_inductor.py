@@ -27,7 +27,8 @@ class InductorBackend(Backend):
 
     def compile(self, module, example_inputs):
         compiling = _InductorCompiling(self)
-        compiled = _private.compile_with_inductor(module, example_inputs, compiling.partition, compiling.measured_by, self.config)
+        compiled = _private.compile_with_inductor(module, example_inputs, compiling.partition, compiling.measured_by,
+                                                  self.config)
         return compiling.called(compiled), compiling
 
 

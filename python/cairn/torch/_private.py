@@ -521,9 +521,9 @@ def nodes_made():
 
 
 def backward_node(tensors, made_before):
-    """Of results and inputs of a graph that AOTAutograd compiled: the node of its backward pass in autograd's graph, among those
-    that were made since ``nodes_made()`` was ``made_before``; None where there is none. Views of results, and inputs that are
-    written, have nodes of their own before it."""
+    """Of results and inputs of a graph that AOTAutograd compiled: the node of its backward pass in autograd's graph, among
+    those that were made since ``nodes_made()`` was ``made_before``; None where there is none. Views of results, and inputs
+    that are written, have nodes of their own before it."""
     seen, pending = set(), [t.grad_fn for t in tensors if isinstance(t, torch.Tensor)]
     while pending:
         found = []

@@ -77,8 +77,8 @@ class ReadAgain:
                 "writes it before the backward pass has ended")
 
     def _lay_out(self, args, names, strides):
-        """Replaces those of the arguments that hooks of autograd have laid out in another way than they were saved: what is computed
-        again from them would be rounded in another way, and noise drawn in another order."""
+        """Replaces those of the arguments that hooks of autograd have laid out in another way than they were saved: what is
+        computed again from them would be rounded in another way, and noise drawn in another order."""
         for k, name in enumerate(names):
             if _private.is_plain(args[k]) and args[k].stride() != strides.get(name, args[k].stride()):
                 args[k] = _laid_out(args[k], strides[name])

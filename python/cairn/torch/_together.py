@@ -160,8 +160,8 @@ class Alive:
         return call
 
     def _saving_failed(self, error, args):
-        """The error of a hook on what is saved for the backward pass, by which checkpoints end what they compute again. The forward
-        pass has run by then, and inputs are written as they would have been in it."""
+        """The error of a hook on what is saved for the backward pass, by which checkpoints end what they compute again. The
+        forward pass has run by then, and inputs are written as they would have been in it."""
         made, _local.made = _local.made, None
         for value, (_, description) in zip(made.to_write, self.written):
             target = _private.argument_of(description, args)
@@ -174,8 +174,8 @@ class Alive:
     # --- What is alive
 
     def _begin(self, given, mine, beside=None):
-        """(bytes that others hold as this part begins, their Runs, what is loose among the storages ``given``). ``beside``: of a
-        backward pass, see _beside."""
+        """(bytes that others hold as this part begins, their Runs, what is loose among the storages ``given``). ``beside``: of
+        a backward pass, see _beside."""
         held, runs, backward = dict(beside or {}), [], beside is not None
         task = _private.graph_task()
         with _lock:
@@ -199,16 +199,16 @@ class Alive:
         return sum(size for key, size in held.items() if key not in own), runs, loose
 
     def _beside(self, gradients, given, mine):
-        """Of gradients of results, in the storages ``given``: what the caller holds of them that no plan knows: storage -> bytes.
-        AOTAutograd copies those that are laid out in another way than it expects, and others are parts of larger tensors."""
+        """Of gradients of results, in the storages ``given``: what the caller holds of them that no plan knows, storage ->
+        bytes. AOTAutograd copies those that are laid out in another way than it expects; others are parts of larger tensors."""
         beside = {key: size for key, (_, size) in mine.given.items() if key not in given} if mine is not None else {}
         beside[None] = bytes_beyond(gradients)
         size = sum(beside.values())
         if size < WORTH_TELLING:
             return {}
         self.owner.tell(
-            f"{self.report.name}: gradients of results are laid out in another way than the results, so that they are copied, or are "
-            f"parts of larger tensors: {size_text(size)} beside {size_text(self.report.promised)} as promised")
+            f"{self.report.name}: gradients of results are laid out in another way than the results, so that they are copied, or "
+            f"are parts of larger tensors: {size_text(size)} beside {size_text(self.report.promised)} as promised")
         return beside
 
     def _begin_gradients(self, mine):

@@ -279,8 +279,8 @@ def _laid_out_as(parameter):
 # --- Optimizers of one parameter
 
 def _settings(group, as_numbers=False):
-    """Of a group, as they are now. ``as_numbers``: only to be compared; a tensor on the CPU then takes no memory of torch's, which no
-    plan would know of."""
+    """Of a group, as they are now. ``as_numbers``: only to be compared; a tensor on the CPU then takes no memory of torch's,
+    which no plan would know of."""
     def own(value):
         if not isinstance(value, torch.Tensor):
             return copy.deepcopy(value)

@@ -254,8 +254,8 @@ class Fallback(Told):
             torch.manual_seed(3)
             found, told = self.told_by(lambda: compiled(*inputs))
             self.assertTrue(torch.equal(found, expected))
-            self.assertEqual(told, ["graph 0 runs without a budget, as its schedule could not be run: TypeError: concat expected 2 "
-                                    "arguments, got 1"])
+            self.assertEqual(told, ["graph 0 runs without a budget, as its schedule could not be run: TypeError: concat "
+                                    "expected 2 arguments, got 1"])
             self.assertEqual(chosen.report.graphs, [])
             self.assertEqual(self.told_by(lambda: compiled(*inputs).backward())[1], [])
             torch._dynamo.reset()
@@ -323,7 +323,7 @@ class Fallback(Told):
         self.assertEqual(chosen.report.unplanned, [])
 
     def test_a_checkpoint_about_it_that_stops_early(self):
-        """What is computed again writes buffers once more, also where that is what compiles the graph, and is no error of it."""
+        """What is computed again writes buffers once more, also where that compiles the graph, and is no error of it."""
         class Model(torch.nn.Module):
             def __init__(self, again):
                 super().__init__()

@@ -299,7 +299,7 @@ class Updated(unittest.TestCase):
         self.check(make)
 
     def test_a_learning_rate_that_is_a_tensor(self):
-        """What is kept to see whether it changes takes no memory, and what its updates take is not that of those by a number."""
+        """What is kept to see whether it changes takes no memory; its updates may take other bytes than those by a number."""
         class Words(torch.nn.Module):
             def __init__(self):
                 super().__init__()
