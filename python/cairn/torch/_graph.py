@@ -307,14 +307,7 @@ class _Reader:
     def _add_call(self, node):
         trace, value = self.trace, node.meta.get("val")
         if node.target is operator.getitem:
-            parent = node.args[0]
-            structure = trace.structure[parent]
-            trace.structure[node] = structure[node.args[1]] if isinstance(structure, (tuple, list)) else structure
-            owner = trace.operation_of.get(parent)
-            self._add_view(node, {owner: None} if owner is not None else trace.roots[parent])
-            if owner is not None:
-                trace.parts.setdefault(owner, []).append(node)
-                trace.controls[node] = {owner: None}
+            self._add_part(node)
             return
         leaves = pytree.tree_leaves(value)
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -391,6 +384,17 @@ class _Reader:
             if self.last_placed is not None:
                 (state or op).after[self.last_placed] = None
             self.last_placed = op
+
+    def _add_part(self, node):
+        """Of a getitem."""
+        trace, parent = self.trace, node.args[0]
+        structure = trace.structure[parent]
+        trace.structure[node] = structure[node.args[1]] if isinstance(structure, (tuple, list)) else structure
+        owner = trace.operation_of.get(parent)
+        self._add_view(node, {owner: None} if owner is not None else trace.roots[parent])
+        if owner is not None:
+            trace.parts.setdefault(owner, []).append(node)
+            trace.controls[node] = {owner: None}
 
     def _operation(self, node, label=""):
         op = Operation(len(self.trace.operations), node, label)
