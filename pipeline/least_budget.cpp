@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -24,24 +25,36 @@ class LeastBudgetSearch {
         solver_(solver),
         options_(options),
         watch_(options.search.limit) {
+    if (std::isfinite(options.search.limit.seconds)) reserved_ = options.long_share * options.search.limit.seconds;
     least_.bound.value = options.peak_only ? rounded_.lower_bound : rounded_.plan_bound();
     least_.bound.scope = solvers::kAnySchedule;
   }
 
-  /// The parts are the same under every limit, which only says after how many it ends.
+  /// The calls are the same under every limit, which only says after how many it ends.
   LeastBudget run() {
-    constexpr std::int64_t kFirst = 100'000, kPlacedFrom = 800'000;
+    constexpr std::int64_t kFirst = 100'000;
+    constexpr int kLonger = 6, kBarren = 2;  // of rounds of which the last ones brought nothing
+    constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
     constexpr double kMostPlanning = 0.1;  // of the time; where it suffices, plans end sooner
     const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem_.graph), "none");
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
-    bool more = true;
-    // The first part is what there is of it; none of the others is cut.
-    for (std::int64_t part = kFirst; more && !done() && (part == kFirst || part <= watch_.rest().work); part *= 2) {
-      more = call(part);
-      if (part >= kPlacedFrom || !more) place(part);
+    // The first call is what there is of it; none of the others is cut.
+    call(std::nullopt, kFirst);
+    const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
+    for (std::int64_t part = kFirst; !done() && idle_ < (ended_ || endless ? kMostIdle : kAnyIdle);) {
+      const std::int64_t bytes = least_.bytes, peak = lowest_peak_;
+      lower(part);
+      cheapen(part);
+      plan_again(part);
+      place(part);
+      part *= barren_ > kBarren ? kLonger : 2;
+      if (!may_call(part)) break;
+      if (!ended_) call(std::nullopt, part);
+      idle_ = least_.bytes < bytes || lowest_peak_ < peak ? 0 : idle_ + 1;
     }
+    call_long();
     if (watch_.interrupted()) {
       least_.stop = solvers::Stop::interrupted;
     } else if (least_.proved()) {
@@ -53,10 +66,18 @@ class LeastBudgetSearch {
   }
 
  private:
+  /// What is left for calls, the long one in the end left out.
+  core::Limit rest() const {
+    core::Limit rest = watch_.rest();
+    if (reserved_ > 0) rest.seconds -= reserved_;
+    return rest;
+  }
+
   bool done() {
     return least_.proved() || least_.bytes <= options_.enough || watch_.expired_now() ||
-           watch_.rest().seconds < planning_.seconds() + searching_.seconds();
+           rest().seconds < planning_.seconds() + searching_.seconds();
   }
+  bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
     constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second, beside the work of the search
@@ -71,9 +92,13 @@ class LeastBudgetSearch {
   /// Plans it, under other orders of the same steps too, and keeps it if that is the least so far.
   void offer(core::Schedule schedule, std::string_view by) {
     LeastBudget one;
+    const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
+    if (least_.lowest.steps.empty() || std::pair(evaluation.peak, evaluation.cost) < lowest_) {
+      lowest_ = {evaluation.peak, evaluation.cost};
+      least_.lowest = schedule;
+    }
     if (options_.peak_only) {
-      one.evaluation = core::evaluate(problem_.graph, schedule);
-      one.bytes = one.evaluation.peak;
+      one.bytes = evaluation.peak;
     } else {
       const solvers::PlanOptions options = planning();
       if (options_.search.scope.order == solvers::OrderRule::free) {
@@ -86,7 +111,18 @@ class LeastBudgetSearch {
       }
       one.bytes = one.plan->bytes;
     }
+    if (one.plan && evaluation.peak <= lowest_.first) {
+      latest_planned_ = schedule;
+      latest_plan_ = one.plan;
+    }
     keep(std::move(one), std::move(schedule), by);
+  }
+
+  /// Where its plan may be lower than what is known, and it was not planned yet.
+  void offer_new(core::Schedule schedule) {
+    const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
+    const bool may_be_lower = found.valid() && found.peak - rounded_.plan_slack < least_.bytes;
+    if (may_be_lower && met_.emplace(found.peak, found.cost).second) offer(std::move(schedule), solver_.name);
   }
 
   void keep(LeastBudget one, core::Schedule schedule, std::string_view by) {
@@ -99,56 +135,127 @@ class LeastBudgetSearch {
     least_.solver = by;
   }
 
+  /// On some graphs one long search gets lower than steps from budget to budget.
+  void call_long() {
+    if (options_.long_share == 0 || ended_ || least_.proved() || least_.bytes <= options_.enough ||
+        watch_.interrupted())
+      return;
+    core::Limit limit = options_.search.limit;
+    limit.seconds = planning_.before(watch_.rest()).seconds;
+    reserved_ = 0;
+    if (limit.seconds > 0) solve_within(std::nullopt, limit, true);
+  }
+
   core::Limit limit_of(std::int64_t part) const {
-    core::Limit limit = searching_.before(planning_.before(watch_.rest()));
+    core::Limit limit = searching_.before(planning_.before(rest()));
     limit.work = std::min(limit.work, part);
     return limit;
   }
 
-  /// Of the solver, without a budget, from the schedule of the call before. Whether another one may find more.
-  bool call(std::int64_t part) {
+  /// Of the solver, from the lowest schedule where there is no budget or its peak is the budget. Whether it met that.
+  bool call(std::optional<std::int64_t> budget, std::int64_t part, bool peak_alone = true) {
+    const bool from_lowest = !latest_.steps.empty() && (!budget || *budget == lowest_peak_);
+    return solve_within(budget, limit_of(part), peak_alone, from_lowest ? &latest_ : options_.search.start);
+  }
+
+  bool solve_within(std::optional<std::int64_t> budget, const core::Limit& limit, bool peak_alone,
+                    const core::Schedule* start = nullptr) {
     solvers::SolveOptions search = options_.search;
-    search.budget.reset();
+    search.budget = budget;
     search.max_cost.reset();
-    search.limit = limit_of(part);
-    if (!latest_.steps.empty()) search.start = &latest_;
+    search.peak_alone = peak_alone;
+    search.limit = limit;
+    search.start = start;
     const double begun = watch_.seconds();
     solvers::Solution found = solver_.solve(rounded_.graph, search);
     searching_.learn(search.limit, watch_.seconds() - begun);
     watch_.charge(std::max<std::int64_t>(found.work, 1));
     if (!options_.peak_only) found.peak_bound.value -= rounded_.plan_slack;
     if (found.peak_bound.value > least_.bound.value) least_.bound = found.peak_bound;
-    least_.stop = found.stop;
     least_.tradeoffs.insert(least_.tradeoffs.end(), found.tradeoffs.begin(), found.tradeoffs.end());
-    if (found.schedule.steps.empty()) return false;
+    const bool proved_all = !budget && found.stop == solvers::Stop::proved;
+    if (!budget) least_.stop = found.stop;
+    if (found.schedule.steps.empty()) {
+      ended_ = ended_ || !budget;
+      return false;
+    }
     evaluate_again(solver_.name, rounded_.graph, found);
-    lowest_peak_ = found.peak;
-    const bool same = found.schedule.steps == latest_.steps;
-    latest_ = std::move(found.schedule);
-    if (!same) offer(latest_, solver_.name);
-    const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
-    return found.stop != solvers::Stop::proved && found.stop != solvers::Stop::ended &&
-           !(endless && found.stop == solvers::Stop::stagnated);
+    const std::int64_t peak = found.peak;
+    if (lowest_peak_ == 0 || found.peak < lowest_peak_) {
+      lowest_peak_ = found.peak;
+      latest_ = found.schedule;
+    }
+    offer_new(std::move(found.schedule));
+    for (core::Schedule& other : found.others) offer_new(std::move(other));
+    ended_ = proved_all || (!budget && found.stop == solvers::Stop::ended);
+    return budget && peak <= *budget;
+  }
+
+  /// Under budgets below the lowest peak, further and further where they are met, else nearer. Where a round of that
+  /// brought nothing, the next one is a single try.
+  void lower(std::int64_t part) {
+    constexpr double kFirstStep = 0.8, kGrowth = 1.5;
+    constexpr int kMisses = 4;
+    const std::int64_t before = lowest_peak_;
+    double step = kFirstStep / static_cast<double>(1 << (barren_ % kMisses));
+    for (int left = barren_ > 0 ? 1 : kMisses; left > 0 && !ended_ && may_call(part);) {
+      const std::int64_t gap = lowest_peak_ - least_.bound.value;
+      if (gap <= 0) break;
+      const auto below = static_cast<std::int64_t>(step * static_cast<double>(gap));
+      if (call(lowest_peak_ - std::max<std::int64_t>(1, below), part)) {
+        step = std::min(kGrowth * step, kFirstStep);
+      } else {
+        step /= 2;
+        --left;
+      }
+    }
+    barren_ = lowest_peak_ < before ? 0 : barren_ + 1;
+  }
+
+  /// Where plans need more than the lowest peak: a cheaper schedule of that peak or, by turns, of one between the two,
+  /// as other schedules have other plans.
+  void cheapen(std::int64_t part) {
+    constexpr std::int64_t kClose = 200;
+    const std::int64_t above = least_.bytes - lowest_peak_;
+    if (options_.peak_only || above <= lowest_peak_ / kClose || !may_call(part)) return;
+    between_ = !between_;
+    call(lowest_peak_ + (between_ ? above / 2 : 0), part, false);
+  }
+
+  /// Where a quick plan of the lowest peak's schedule needs more than that: a longer one.
+  void plan_again(std::int64_t part) {
+    constexpr std::int64_t kWorkOfPart = 400;  // in the unit of plans, about as long as the call
+    if (options_.peak_only || done() || least_.bytes <= lowest_.first) return;
+    solvers::PlanOptions options = planning();
+    options.limit.work = std::min(options_.plan.limit.work, kWorkOfPart * part);
+    solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, least_.lowest), options);
+    LeastBudget one;
+    one.bytes = planned.plan.bytes;
+    one.plan = std::move(planned.plan);
+    keep(std::move(one), least_.lowest, solver_.name);
   }
 
   /// Between the lowest peak and the lowest plan.
   void place(std::int64_t part) {
     constexpr int kTries = 3;
     constexpr std::int64_t kLongest = 20'000;  // steps
+    constexpr std::int64_t kFrom = 400'000;
     const std::int64_t unit = options_.plan.alignment;
     const solvers::Scope& scope = options_.search.scope;
-    if (options_.peak_only || solver_.name != "auto" || scope.order == solvers::OrderRule::stages ||
+    if (part < kFrom || options_.peak_only || solver_.name != "auto" || scope.order == solvers::OrderRule::stages ||
         scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
       return;
     std::int64_t low = std::max(lowest_peak_, least_.bound.value);  // nothing is in place
-    for (int i = 0; i < kTries && !done() && least_.schedule.length() <= kLongest; ++i) {
+    for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.bytes - low) / 2) / unit * unit;
       if (budget < low || budget >= least_.bytes) return;
+      std::vector<solvers::PlacedSchedule> starts{placed_as(least_.schedule, *least_.plan)};
+      if (latest_plan_) starts.push_back(placed_as(latest_planned_, *latest_plan_));
       const solvers::PlacedSolution found =
-          solvers::search_placed(rounded_.graph, {placed_as(least_.schedule, *least_.plan)},
+          solvers::search_placed(rounded_.graph, starts,
                                  {.budget = budget,
                                   .scope = scope,
-                                  .limit = limit_of(part / kTries),
+                                  .limit = limit_of(part),
                                   .seed = options_.search.seed,
                                   .enough = std::numeric_limits<std::int64_t>::max()});
       watch_.charge(std::max<std::int64_t>(found.work, 1));
@@ -168,18 +275,29 @@ class LeastBudgetSearch {
   const solvers::SolverInfo& solver_;
   const LeastBudgetOptions& options_;
   core::Stopwatch watch_;
+  double reserved_ = 0;  ///< seconds, for the long call
   Overrun planning_, searching_;
+
   LeastBudget least_;
-  bool any_ = false;
-  core::Schedule latest_;  ///< of the solver
-  std::int64_t lowest_peak_ = 0;
+  bool any_ = false;                                     ///< in least_
+  std::pair<std::int64_t, std::int64_t> lowest_;         ///< peak and cost of least_.lowest
+  std::set<std::pair<std::int64_t, std::int64_t>> met_;  ///< peak and cost of what was planned
+  core::Schedule latest_;                                ///< the solver's lowest
+  std::int64_t lowest_peak_ = 0;                         ///< its peak, with sizes rounded up
+  core::Schedule latest_planned_;                        ///< the same, in the order that was planned
+  std::optional<core::Plan> latest_plan_;
+
+  bool ended_ = false;    ///< the solver has nothing left to try without a budget
+  bool between_ = false;  ///< what cheapen() tried last
+  int barren_ = 0;        ///< rounds in a row in which budgets below the lowest peak brought nothing
+  int idle_ = 0;          ///< rounds in a row that brought nothing at all
 };
 
 }  // namespace
 
 std::int64_t least_budget_work(const core::Limit& limit) {
   if (limit.counts_work() || !std::isfinite(limit.seconds)) return limit.work;
-  constexpr double kWorkPerSecond = 4e5;  // of a second; a core does it in a tenth to two fifths of one
+  constexpr double kWorkPerSecond = 2.4e6;  // two cores do it in a third to one second
   // What passed before the search began must not change the answer.
   const double seconds = limit.seconds >= 2 ? std::round(limit.seconds) : std::round(limit.seconds * 5) / 5;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorkPerSecond * std::max(seconds, 0.1)));

@@ -23,6 +23,7 @@ struct LeastBudget {
   core::Schedule schedule;
   core::Evaluation evaluation;     ///< of the schedule, on the graph as given
   std::optional<core::Plan> plan;  ///< of the schedule, without guards; none where budgets are on peaks
+  core::Schedule lowest;           ///< of the least peak that was met, whatever its plan
   solvers::Bound bound;            ///< bytes: no schedule of that scope has less
   solvers::Stop stop = solvers::Stop::ended;
   std::vector<solvers::Tradeoff> tradeoffs;  ///< of schedules that the solver met
@@ -37,11 +38,16 @@ struct LeastBudgetOptions {
   solvers::PlanOptions plan;     ///< guards come beside the budget
   bool peak_only = false;        ///< budgets are on peaks, nothing is planned
   std::int64_t enough = 0;       ///< bytes: a schedule that needs no more ends the search
+  /// Of the time, for one long call without a budget in the end; of a limit of work it has the whole. Not where others
+  /// are to find the same again.
+  double long_share = 0;
 };
 
-/// The least budget that some schedule meets: calls of the solver without a budget, each twice as long as the one
-/// before and from its schedule, whose plans are made; where plans need more than peaks, schedule and plan together
-/// under budgets between the two (solvers::search_placed). `rounded`: problem.rounded_up(options.plan.alignment).
+/// The least budget that some schedule meets, by rounds each twice as long as the one before: a call of the solver
+/// without a budget; calls under budgets that are below the lowest peak by a step, which grows while they are met and
+/// shrinks where not, as a search for a budget gets lower than one without; and, where plans need more than peaks,
+/// schedule and plan together under budgets between the two (solvers::search_placed). Every schedule that is met on the
+/// way is planned. `rounded`: problem.rounded_up(options.plan.alignment).
 ///
 /// What is tried does not depend on the limits, which only say after which call it ends: the answer is the same when it
 /// is asked for again with the same limit of work, no worse with a larger one, and `enough` ends the same search

@@ -97,9 +97,11 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
 
 /// The least budget, and the cheapest schedule within it.
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
+  constexpr double kShare = 0.75, kLongShare = 1.0 / 3;  // of the time, the rest is for a cheaper schedule; and of that
   const core::Stopwatch watch(search.limit);
-  LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
+  LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}, .long_share = kLongShare};
   options.search.limit.work = least_budget_work(search.limit);
+  options.search.limit.seconds *= kShare;
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = true;
@@ -147,36 +149,50 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   return answer;
 }
 
-/// The least peak: of one long search and, where that proves nothing, of the search for the least budget after it.
-/// Either may be the better one; whoever drops the plan must not get a higher peak for it.
+/// The least peak that the search for the least budget meets, and then the least cost: whoever drops the plan must not
+/// get a higher peak for it.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  constexpr double kShare = 0.5;  // of the time; of a limit of work, each has the whole
+  constexpr double kShare = 0.8;  // of the time; of a limit of work, each has the whole
   if (solver.name != "auto") return search_peak(task, solver, search);
   const core::Stopwatch watch(search.limit);
   solvers::SolveOptions options = search;
   options.limit.seconds *= kShare;
-  Answer answer = search_peak(task, solver, options);
-  solvers::Solution& solution = answer.found.solution;
-  if (!answer.success || solution.stop == solvers::Stop::proved || watch.interrupted()) return answer;
-  options.limit.seconds = watch.rest().seconds;
   Task planned = task;
   planned.objective = Objective::least_budget;
-  Answer other = search_least_budget(planned, solver, options);
-  const core::Schedule& schedule = other.found.solution.schedule;
-  const core::Evaluation found = core::evaluate(task.problem.graph, schedule);
-  solution.work += other.found.solution.work;
-  if (std::pair(found.peak, found.cost) < std::pair(solution.peak, solution.cost)) {
+  Answer answer = search_least_budget(planned, solver, options);
+  solvers::Solution& solution = answer.found.solution;
+  const auto take = [&](const core::Schedule& schedule) {
+    const core::Evaluation found = core::evaluate(task.problem.graph, schedule);
+    const bool better = std::pair(found.peak, found.cost) < std::pair(solution.peak, solution.cost);
+    if (!better) return;
     solution.schedule = schedule;
     solution.peak = found.peak;
     solution.cost = found.cost;
-    solution.best_seconds = answer.found.seconds + other.found.solution.best_seconds;
-    solution.least_peak = std::min(solution.least_peak, found.peak);
-    const std::int64_t bound = std::max(solution.peak_bound.value, task.problem.lower_bound);
-    if (found.peak <= bound) solution.status = solvers::Status::optimal;
+    solution.best_seconds = watch.seconds();
     answer.found.evaluation = found;
-    answer.plan = std::move(other.plan);
+    answer.plan.reset();
+  };
+  const core::Evaluation met = core::evaluate(task.problem.graph, solution.schedule);
+  solution.peak = met.peak;
+  solution.cost = met.cost;
+  answer.found.evaluation = met;
+  take(answer.least->lowest);
+  if (solution.cost > task.problem.baseline.cost && !watch.interrupted()) {
+    options.limit.seconds = watch.rest().seconds * share_for_search(task.problem.graph, watch.rest().seconds);
+    options.budget = solution.peak;
+    const core::Schedule lowest = solution.schedule;
+    options.start = &lowest;
+    const Solved cheaper = solve(task.problem.graph, solver, options);
+    solution.work += cheaper.solution.work;
+    take(cheaper.solution.schedule);
   }
+  solution.peak_bound.value = std::max(solution.peak_bound.value, task.problem.lower_bound);
+  solution.least_peak = solution.peak;
+  const bool optimal = solution.peak <= solution.peak_bound.value;
+  solution.status = optimal ? solvers::Status::optimal : solvers::Status::feasible;
+  if (optimal) solution.stop = solvers::Stop::proved;
   answer.found.seconds = watch.seconds();
+  if (!answer.plan) plan_found(task, search, answer);
   return answer;
 }
 

@@ -69,6 +69,14 @@ bool has_left(const core::Stopwatch& watch, double seconds) {
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
+/// A visit of a node in a construction takes about an eighth of a move of the search, the unit of limits of work here.
+constexpr std::int64_t kVisitsOfMove = 8;
+
+core::Limit in_visits(core::Limit limit) {
+  if (limit.counts_work()) limit.work = std::min(limit.work, core::Limit::kAnyWork / kVisitsOfMove - 1) * kVisitsOfMove;
+  return limit;
+}
+
 /// cost_bound(), on a thread of its own beside the search, or before it.
 class BoundBeside {
  public:
@@ -165,9 +173,10 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   const SolverInfo* cut_short = nullptr;  // by the end of its share, with the best schedule of such
   std::int64_t cut_short_cost = 0;
   const auto run = [&](const SolverInfo& solver, double share) {
-    if (incumbent.cannot_improve() || watch.expired_now()) return;
+    if (incumbent.done() || watch.expired_now()) return;
     if (!has_left(watch, solver.turn.least_seconds)) return;
-    inner.limit = watch.share(share);
+    const bool visits = !solver.can.exact && solver.can.recomputes && !solver.turn.rest;
+    inner.limit = visits ? in_visits(watch.share(share)) : watch.share(share);
     if (inner.limit.seconds < solver.turn.setup_seconds * static_cast<double>(graph.node_count() + graph.edge_count()))
       return;
     Solution solution;
@@ -182,7 +191,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
       cut_short = &solver;
       cut_short_cost = solution.cost;
     }
-    watch.charge(solution.work);
+    watch.charge(visits ? solution.work / kVisitsOfMove : solution.work);
     if (options.budget && solution.status != Status::not_found && solution.peak <= *options.budget)
       constructions.emplace_back(solution.cost, std::move(solution.schedule));
     for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
@@ -196,9 +205,9 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   const bool priced = inner.budget && recomputes && options.scope.order != OrderRule::stages;
   const bool search_most = priced && !training && graph.node_count() > kLarge;
   if (priced && !incumbent.within_budget()) {
-    core::within(watch, kPricing, [&](core::Stopwatch& part) {
-      offer_priced(graph, graph.input_order(), *inner.budget, incumbent, part);
-    });
+    core::Stopwatch part(in_visits(watch.share(kPricing)));
+    offer_priced(graph, graph.input_order(), *inner.budget, incumbent, part);
+    watch.charge(part.work() / kVisitsOfMove);
     credit("auto");
   }
   // Constructions, so that something is known when time is short, and the search has good places to start from. An
@@ -232,7 +241,7 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     solution.least_peak_by = least_peak_by;
     return solution;
   };
-  if (!options.budget && incumbent.optimal() && !incumbent.cannot_improve() && !watch.expired_now())
+  if (!options.budget && incumbent.optimal() && !incumbent.done() && !watch.expired_now())
     return finish(lower_cost_of_peak());
   inner.limit = watch.rest();
   if (options.scope.order == OrderRule::stages || !recomputes) {
@@ -251,10 +260,10 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
     // On training graphs evicting and retaining gets far at once.
     const int rounds = training ? kShortStagnation : 0;
     core::within(watch, kRefining, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, rounds); });
-    if (!incumbent.cannot_improve() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
+    if (!incumbent.done() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
     // Under a work limit one after the other, so that the answer is the same on every machine.
     const bool beside = !options.limit.counts_work() && core::thread_count() > 1;
-    if (!incumbent.cannot_improve() && !watch.expired_now()) {
+    if (!options.peak_alone && !incumbent.done() && !watch.expired_now()) {
       bound.emplace(graph, inner, incumbent, beside ? watch.rest() : watch.share(kProof), beside);
       if (!beside) bound->finish(incumbent, watch);
     }
@@ -263,9 +272,10 @@ Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
   const auto search_in = [&](core::Stopwatch& part) {
     return search(graph, inner, {.between = between}, incumbent, part);
   };
-  Stop stop = options.budget ? search_in(watch) : core::within(watch, kLowering, search_in);
+  const bool at_once = options.budget || options.peak_alone;
+  Stop stop = at_once ? search_in(watch) : core::within(watch, kLowering, search_in);
   credit("auto");
-  if (!options.budget && recomputes && stop != Stop::ended && !incumbent.cannot_improve() && !watch.expired_now()) {
+  if (!at_once && recomputes && stop != Stop::ended && !incumbent.done() && !watch.expired_now()) {
     const Stop of_cost = lower_cost_of_peak();
     // A proof of the cost is none of the peak.
     if (incumbent.optimal() || of_cost == Stop::interrupted) stop = of_cost;

@@ -34,6 +34,10 @@ bool Incumbent::cannot_improve() const {
   if (proved_infeasible()) return any_ && least_peak() == peak_bound_.value;
   return optimal() && cost_ == cost_bound_.value;
 }
+bool Incumbent::done() const {
+  if (cannot_improve()) return true;
+  return options_.peak_alone && (options_.budget ? within_budget() : optimal());
+}
 bool Incumbent::proved_infeasible() const { return options_.budget && *options_.budget < peak_bound_.value; }
 
 void Incumbent::raise(Bound& known, const Bound& bound) const {

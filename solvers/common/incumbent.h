@@ -38,6 +38,8 @@ class Incumbent {
   /// The same, and without a budget none of this peak is cheaper; or the budget is too small, and the least that is not
   /// is known: there is nothing left to look for.
   bool cannot_improve() const;
+  /// That, or what is asked for is found (SolveOptions::peak_alone).
+  bool done() const;
   const core::Schedule& schedule() const { return schedule_; }
   std::int64_t peak() const { return peak_; }
   std::int64_t cost() const { return cost_; }

@@ -31,6 +31,9 @@ struct Progress {
 struct SolveOptions {
   std::optional<std::int64_t> budget;    ///< bytes of peak; absent: least peak first, then least cost
   std::optional<std::int64_t> max_cost;  ///< without a budget: the least peak of schedules that cost no more
+  /// Costs do not matter: a schedule within the budget ends the search, and one without a budget is for the peak alone.
+  /// `auto` and search() look at it.
+  bool peak_alone = false;
   /// A valid schedule to start from; not owned. One outside the scope is ignored.
   const core::Schedule* start = nullptr;
   Scope scope;  ///< where to look; a solver that cannot keep to it refuses (SolverInfo::solve)

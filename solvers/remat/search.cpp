@@ -175,6 +175,7 @@ class Search {
     while (true) {
       const bool waiting = search_.between && search_.between();
       if (incumbent_.cannot_improve()) return Stop::proved;
+      if (incumbent_.done()) return Stop::ended;
       if (watch_.interrupted()) return Stop::interrupted;
       if (watch_.expired_now()) return Stop::limit;
       if (!waiting && stagnated()) return Stop::stagnated;
@@ -262,7 +263,7 @@ class Search {
   /// Most of the limit went into the peak: what is left is for the cost of the lowest.
   bool lowered_enough() const {
     constexpr double kPart = 0.6;
-    if (options_.max_cost || options_.budget) return false;
+    if (options_.max_cost || options_.budget || options_.peak_alone) return false;
     const core::Limit rest = watch_.rest();
     if (limit_.counts_work()) return static_cast<double>(rest.work) < (1 - kPart) * static_cast<double>(limit_.work);
     if (std::isfinite(limit_.seconds)) return rest.seconds < (1 - kPart) * limit_.seconds;

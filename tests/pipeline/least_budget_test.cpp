@@ -88,6 +88,34 @@ TEST_CASE("the least budget is the same when it is asked for again, and solving 
   });
 }
 
+TEST_CASE("no budget far below the least one that is known is met") {
+  constexpr std::int64_t kUnits = 4'000'000;
+  constexpr double kNear = 1.02;
+  for (const char* name : {"unet", "resnet50"}) {
+    const core::Graph graph = models::build_model(name, {});
+    const pipeline::LeastBudget least = least_of(graph, 256, work(kUnits));
+    for (const double share : {0.97, 0.93, 0.88}) {
+      INFO(name << " " << share);
+      const auto budget = static_cast<std::int64_t>(share * static_cast<double>(least.bytes));
+      const pipeline::Task task{
+          pipeline::Problem(graph, std::to_string(budget)), pipeline::Objective::within_budget, 256, {}};
+      const pipeline::Answer answer = pipeline::search(task, all_solvers(), work(kUnits));
+      if (answer.success) CHECK(static_cast<double>(least.bytes) <= kNear * static_cast<double>(answer.plan->bytes));
+    }
+  }
+}
+
+TEST_CASE("the lowest schedule is of the least peak that was met") {
+  tests::for_each_seed(20, [&](tests::Random& random) {
+    tests::RandomGraphOptions shape = tests::any_graph(random);
+    shape.max_nodes = 30;
+    const core::Graph graph = tests::random_graph(random, shape);
+    const pipeline::LeastBudget least = least_of(graph, 1, work(200'000));
+    REQUIRE(core::reference::valid(graph, least.lowest));
+    CHECK(core::reference::peak(graph, least.lowest) <= least.evaluation.peak);
+  });
+}
+
 TEST_CASE("what is enough ends the search for the least budget, and no sooner") {
   const core::Graph graph = models::build_model("unet", {.values = {{"image", 16}, {"width", 2}, {"depth", 2}}});
   const pipeline::LeastBudget least = least_of(graph, 256, work(2'000'000));
