@@ -73,10 +73,11 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
                                     std::move(file.schedule), arguments.plan_options(problem.graph)),
                 {}};
   if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
-    throw Failure(kNotFound, fmt::format("'{}' needs {} as planned, more than the budget of {}; {}; raise --budget",
-                                         core::input_name(arguments.schedule),
-                                         baseline_share_text(problem, choice.decision.budgeted_bytes, true),
-                                         baseline_share_text(problem, *problem.budget), bound_text(problem)));
+    throw Failure(kNotFound,
+                  fmt::format("'{}' needs {} as planned, more than the budget of {}; {}; raise --budget",
+                              core::input_name(arguments.schedule),
+                              baseline_share_text(problem, choice.decision.budgeted_bytes, true),
+                              baseline_share_text(problem, *problem.budget), bound_text(problem.of_plans())));
   return choice;
 }
 

@@ -51,7 +51,8 @@ struct Problem {
   core::Graph graph;
   std::string name;              ///< of the graph, or what stands for it where it has none
   core::Evaluation baseline;     ///< of the input order
-  std::int64_t lower_bound = 0;  ///< of the peak of any schedule
+  std::int64_t lower_bound = 0;  ///< of the peak of any schedule; of the plan where it is about plans
+  bool about_plans = false;
   /// What percentages of budgets and plans are of: the baseline's peak with sizes rounded up to the plans' alignment.
   std::int64_t hundred_percent = 0;
   /// By how much a plan may be below its schedule's peak: where a node in place says less of its scratch than it saves.
@@ -67,6 +68,13 @@ struct Problem {
   Problem rounded_up(std::int64_t alignment) const;
   /// Of the plan of any schedule.
   std::int64_t plan_bound() const { return lower_bound - plan_slack; }
+  /// The same with a lower bound of plans, for words about what these need.
+  Problem of_plans() const {
+    Problem problem = *this;
+    problem.lower_bound = plan_bound();
+    problem.about_plans = true;
+    return problem;
+  }
   /// Whether no size differs, so that bounds of either hold for both.
   bool same_sizes(const Problem& other) const;
 };

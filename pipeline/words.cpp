@@ -13,12 +13,19 @@
 namespace cairn::pipeline {
 namespace {
 
+/// What one node needs, of the peak or, where the problem is of plans, of these.
+std::int64_t needed_by_node(const Problem& problem, const core::PeakBound& needs) {
+  return problem.about_plans ? needs.bytes - problem.plan_slack : needs.bytes;
+}
+
 /// `bound` is at least what `needs` explains; a search proved the rest.
-std::string reason_of(const core::Graph& graph, const core::PeakBound& needs, std::int64_t bound) {
-  const std::string text = core::describe(graph, needs);
-  return bound > needs.bytes
-             ? fmt::format("the search proved it; any schedule needs {}, as {}", bytes_text(needs.bytes), text)
-             : text;
+std::string reason_of(const Problem& problem, const core::PeakBound& needs, std::int64_t bound) {
+  std::string text = core::describe(problem.graph, needs);
+  const std::int64_t bytes = needed_by_node(problem, needs);
+  if (bytes < needs.bytes)
+    text += fmt::format(", less {} that nodes in place may save", bytes_text(needs.bytes - bytes));
+  return bound > bytes ? fmt::format("the search proved it; any schedule needs {}, as {}", bytes_text(bytes), text)
+                       : text;
 }
 
 std::string least_text(const Problem& problem, const LeastBudget& least) {
@@ -186,13 +193,13 @@ std::string batch_text(const LargestBatch& found) {
 }
 
 std::string lower_bound_reason(const Problem& problem) {
-  return reason_of(problem.graph, core::explain_peak_lower_bound(problem.graph), problem.lower_bound);
+  return reason_of(problem, core::explain_peak_lower_bound(problem.graph), problem.lower_bound);
 }
 
 std::string bound_text(const Problem& problem) {
   const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
-  const std::string by = needs.bytes < problem.lower_bound ? ", as the search proved"
-                         : needs.node == core::kNoNode     ? ", set by what is kept"
+  const std::string by = needed_by_node(problem, needs) < problem.lower_bound ? ", as the search proved"
+                         : needs.node == core::kNoNode                        ? ", set by what is kept"
                                                        : fmt::format(", set by '{}'", problem.graph.name(needs.node));
   return fmt::format("the lower bound is {}{}", baseline_share_text(problem, problem.lower_bound), by);
 }
@@ -239,9 +246,10 @@ std::string infeasible_text(const Problem& problem, const solvers::SolverInfo& s
   const std::int64_t budget = problem.budget.value_or(0);
   const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
   // What one node needs excludes every schedule, whatever the search proved of some.
-  const solvers::Bound bound = budget < needs.bytes && proved.scope != solvers::kAnySchedule
-                                   ? solvers::Bound{needs.bytes, solvers::kAnySchedule}
-                                   : solvers::Bound{std::max(needs.bytes, proved.value), proved.scope};
+  const std::int64_t least_bytes = needed_by_node(problem, needs);
+  const solvers::Bound bound = budget < least_bytes && proved.scope != solvers::kAnySchedule
+                                   ? solvers::Bound{least_bytes, solvers::kAnySchedule}
+                                   : solvers::Bound{std::max(least_bytes, proved.value), proved.scope};
   std::string others;
   if (!bound.scope.contains(asked)) {
     others = fmt::format("; other schedules may fit, which solver '{}' leaves out: try --solver auto", solver.name);
@@ -250,7 +258,7 @@ std::string infeasible_text(const Problem& problem, const solvers::SolverInfo& s
   }
   return fmt::format("no schedule of '{}'{} fits into {}{}: the lower bound is {}: {}; {}{}", problem.name,
                      scope_text(bound.scope), baseline_share_text(problem, budget, true), rounding_text(problem),
-                     baseline_share_text(problem, bound.value), reason_of(problem.graph, needs, bound.value),
+                     baseline_share_text(problem, bound.value), reason_of(problem, needs, bound.value),
                      least_text(problem, least), others);
 }
 
@@ -290,8 +298,9 @@ std::vector<std::string> proof_row(const Task& task, const Answer& answer) {
 
 Problem problem_of_failure(const Task& task, const Answer& answer) {
   // What does not fit as it is does not because of rounding.
-  const bool rounded = task.problem.budget && *task.problem.budget >= task.problem.lower_bound;
+  const bool rounded = task.problem.budget && *task.problem.budget >= task.problem.plan_bound();
   Problem problem = rounded ? task.searched() : task.problem;
+  if (task.plans_fit()) problem = problem.of_plans();
   problem.lower_bound = std::max(problem.lower_bound, answer.found.solution.peak_bound.value);
   return problem;
 }

@@ -53,11 +53,11 @@ pipeline::Decision decide_on_given(const pipeline::Problem& problem, nb::handle 
   pipeline::Decision decision = pipeline::decide_on(problem.graph, "given", schedule_of(schedule), plan);
   if (!problem.budget || decision.budgeted_bytes <= *problem.budget) return decision;
   nb::dict attributes;
-  attributes["lower_bound"] = problem.lower_bound;
+  attributes["lower_bound"] = problem.plan_bound();
   raise("NotFoundError",
         fmt::format("the schedule needs {} as planned, more than the budget of {}; {}; raise --budget",
                     pipeline::baseline_share_text(problem, decision.budgeted_bytes, true),
-                    pipeline::baseline_share_text(problem, *problem.budget), pipeline::bound_text(problem)),
+                    pipeline::baseline_share_text(problem, *problem.budget), pipeline::bound_text(problem.of_plans())),
         attributes);
 }
 

@@ -6,6 +6,7 @@
 #include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/pipeline/solve.h"
+#include "cairn/pipeline/words.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
@@ -207,6 +208,34 @@ TEST_CASE("plans of in-place nodes may be below the peak, and a budget is of pla
     CHECK((answer.found.solution.status == solvers::Status::infeasible) == (budget < 100));
     if (answer.success) CHECK(answer.plan->bytes == 100);
   }
+}
+
+TEST_CASE("no solver calls a budget infeasible that a schedule of its scope meets, beside nodes in place") {
+  int scoped = 0;
+  tests::for_each_seed(60, [&](tests::Random& random) {
+    tests::RandomGraphOptions shape = tests::any_graph(random);
+    shape.max_nodes = 7;
+    const core::Graph graph = tests::random_graph(random, shape);
+    const pipeline::Problem problem(graph);
+    if (problem.plan_slack == 0) return;
+    const pipeline::LeastBudget least = least_of(graph, 1, work(200'000));
+    const pipeline::Task task{pipeline::Problem(graph, std::to_string(std::max<std::int64_t>(least.bytes, 1))),
+                              pipeline::Objective::within_budget,
+                              1,
+                              {}};
+    for (const solvers::SolverInfo& solver : solvers::registry()) {
+      if (solver.graphs != "any" || !solver.why_missing().empty()) continue;
+      INFO(solver.name << " " << least.bytes);
+      const pipeline::Answer answer = pipeline::search(task, solver, work(20'000));
+      const solvers::Solution& solution = answer.found.solution;
+      if (solution.status != solvers::Status::infeasible) continue;
+      CHECK_FALSE(solution.scope.contains(graph, least.schedule));
+      const std::string words = pipeline::failure_text(task, solver, solver.scope, answer, least, "");
+      CHECK(words.find("no schedule of '" + task.problem.name + "' fits") == std::string::npos);  // of any at all
+      ++scoped;
+    }
+  });
+  CHECK(scoped > 0);
 }
 
 TEST_CASE("the least peak is no higher than that of the lowest plan") {
