@@ -90,6 +90,8 @@ class Compiling:
                 self.owner.tell(
                     f"{self.report.name}: backward(retain_graph=True), or create_graph=True, leaves what was saved between forward "
                     "and backward, which the promise takes to be freed as it is read: this step's peak is not measured")
+            else:
+                _private.free_unchecked()
             return run(args)
 
         return _private.called_boxed(call)

@@ -195,6 +195,11 @@ def may_alias(target):
     return any(r.alias_info is not None for r in target._schema.returns)
 
 
+def is_view(node):
+    """Whether it costs nothing: a part or a view of what it is made from."""
+    return node.target is operator.getitem or (may_alias(node.target) and not acts(node))
+
+
 def viewed(node):
     """The argument that the results of a view share their storage with, as its schema says; None where it does not."""
     results = {name for r in node.target._schema.returns if r.alias_info is not None for name in r.alias_info.before_set}

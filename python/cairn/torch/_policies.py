@@ -5,8 +5,6 @@ another, which comes after the border. Hints (PREFER_SAVE, PREFER_RECOMPUTE, and
 solver.
 """
 
-import operator
-
 import torch
 
 from . import _operators, _private
@@ -40,7 +38,7 @@ def split_recomputed(graph, forward_outputs, shared=()):
                     copies[source] = new = graph.node_copy(source, lambda n: copies.get(n, n))
                     new.meta = dict(source.meta)
                     _private.set_side(new, True)
-                    if not _is_view(source):
+                    if not _operators.is_view(source):
                         source.meta[_KEY], new.meta[_KEY] = EARLY, LATE
             node.args, node.kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: copies.get(n, n))
     return len(copies)
@@ -52,9 +50,9 @@ def _run_again(graph, results, written):
     for position, node in enumerate(graph.nodes):
         if node.op != "call_function" or _private.is_backward(node):
             continue
-        if _is_view(node) and any(a in written for a in node.all_input_nodes):
+        if _operators.is_view(node) and any(a in written for a in node.all_input_nodes):
             written.add(node)
-        elif node not in results and (any(a in again for a in node.all_input_nodes) if _is_view(node) else
+        elif node not in results and (any(a in again for a in node.all_input_nodes) if _operators.is_view(node) else
                                       _may_be_split(node) and not written.intersection(node.all_input_nodes)):
             again[node] = position
     return again
@@ -75,7 +73,3 @@ def _may_be_split(node):
     return (_private.checkpoint_policy(node) == "MUST_RECOMPUTE" and not _operators.has_a_place(node)
             and not _operators.is_batch_norm(node) and repeats_bitwise(node))
 
-
-def _is_view(node):
-    """Whether it costs nothing: a part or a view of what it is made from."""
-    return node.target is operator.getitem or (_operators.may_alias(node.target) and not _operators.acts(node))

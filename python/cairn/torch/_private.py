@@ -293,6 +293,12 @@ def set_side(node, backward, only_there=False):
         node.meta["partitioner_tag"] = _BACKWARD if backward else _FORWARD
 
 
+def check_version(node):
+    """Has a node that is saved for the backward pass checked for writes, as AOTAutograd leaves out for what an autograd.Function keeps
+    in its context without save_for_backward."""
+    node.meta.pop("saved_tensor_with_no_vc_check", None)
+
+
 def checkpoint_policy(node):
     """The name of the policy that selective checkpointing has for a node, as "MUST_SAVE"; None where it has none."""
     return getattr(node.meta.get("recompute"), "name", None)
@@ -507,6 +513,14 @@ def metadata_of_node():
     """Within a backward pass: the ``metadata`` of the node that runs now; empty where there is none."""
     node = torch._C._current_autograd_node()
     return {} if node is None else node.metadata
+
+
+def free_unchecked():
+    """Within a backward pass of a graph that AOTAutograd compiled, once it has its arguments: lets go of those that it keeps without
+    checking for writes, and would keep until autograd's graph is dropped."""
+    node = torch._C._current_autograd_node()
+    if getattr(node, "_tensors_no_vc_check", None):
+        node._tensors_no_vc_check = []
 
 
 def leaves_of_node():

@@ -8,7 +8,7 @@ import operator
 import torch
 
 from . import _private, _random
-from ._operators import generator_device, is_batch_norm, of_gradients
+from ._operators import generator_device, is_batch_norm, is_view, of_gradients
 
 
 _OF_FORWARD = "cairn_of_forward"  # in the meta of a node and its copies: whether the tracer has it in the forward pass
@@ -185,6 +185,9 @@ class Rewriter:
                         tensors[argument] = None
                     else:
                         opaque[argument] = None
+        for node in tensors:
+            if _is_read_again(node, before):  # the backward pass alone may want to see what was written
+                _private.check_version(node)
         return list(tensors), list(numbers), list(opaque)
 
     split = 0
@@ -192,6 +195,17 @@ class Rewriter:
 
 def _is_part(trace, node):
     return node.target is operator.getitem and node.args[0] in trace.operation_of
+
+
+def _is_read_again(node, early=()):
+    """Whether an operation of the forward pass that is not among the early ones reads a node, or a view of it."""
+    return any(user.meta.get(_OF_FORWARD) and user not in early and (not is_view(user) or _is_read_again(user, early))
+               for user in node.users)
+
+
+def read_again(backward):
+    """Names of what a backward module is given, and computes again from."""
+    return [node.name for node in backward.graph.find_nodes(op="placeholder") if _is_read_again(node)]
 
 
 def input_names(module):

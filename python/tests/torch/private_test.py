@@ -246,6 +246,53 @@ class Graphs(unittest.TestCase):
         self.assertEqual([_private.is_gradient(d) for d in descriptions], [False, True])
         self.assertFalse(any(_private.is_mutation(d) for d in descriptions))
 
+    def test_check_version(self):
+        """Of what a function keeps in its context; torch 2.9 always checks."""
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.x = x
+                return x * x
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return 2 * gradient * ctx.x
+
+        checked, kept, found = True, [], []
+
+        def partition(joint, inputs, **options):
+            found.extend(n for n in joint.graph.nodes if "saved_tensor_with_no_vc_check" in n.meta)
+            for node in joint.graph.nodes if checked else ():
+                _private.check_version(node)
+            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
+
+        def backward(args):
+            _private.free_unchecked()
+            kept.append(getattr(torch._C._current_autograd_node(), "_tensors_no_vc_check", []))
+            return run(args)
+
+        def compiler(module, _):
+            nonlocal run
+            run = _private.boxed(module)
+            return _private.called_boxed(backward)
+
+        run = None
+        compiled_by = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=compiler, partition_fn=partition)
+        for checked in (True, False):
+            torch._dynamo.reset()
+            x = torch.ones(3, requires_grad=True)
+            y = x * 1
+            loss = torch.compile(lambda y: Square.apply(y).sum(), backend=compiled_by)(y)
+            with torch.no_grad():
+                y.mul_(2)
+            if checked or not found:
+                with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                    loss.backward()
+            else:
+                loss.backward()
+                self.assertEqual(x.grad.tolist(), [4, 4, 4])
+        self.assertEqual(kept, [[]] if found else [])
+
     def test_checkpoint_policy(self):
         policies = []
 

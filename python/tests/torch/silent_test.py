@@ -789,6 +789,43 @@ class InputsThatAreWritten(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             self.gradients(Images(), [torch.from_numpy(self.ring()).clone()], backend("min"), lambda x: x.fill_(7))
 
+    def test_a_parameter_that_a_function_keeps_in_its_context_and_torch_writes(self):
+        """Without save_for_backward nobody refuses the write, in eager mode, and the gradients are of what was computed."""
+        class Product(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, weight):
+                ctx.weight = weight
+                ctx.save_for_backward(x)
+                return x @ weight.t()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient @ ctx.weight, gradient.t() @ ctx.saved_tensors[0]
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.randn(64, 16) * 0.3)
+                self.scale = torch.nn.Parameter(torch.ones(64))
+
+            def forward(self, x):
+                return torch.sin(Product.apply(x, self.weight).exp() * self.scale).square().mean()
+
+        def gradients(backend):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = Model()
+            loss = torch.compile(model, backend=backend)(torch.randn(128, 16))
+            with torch.no_grad():
+                model.weight.mul_(1.5)
+            loss.backward()
+            return [model.weight.grad, model.scale.grad]
+
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            gradients(backend("min", measure=False))
+        if torch.__version__ >= "2.10":  # 2.9 refuses it everywhere
+            self.assertTrue(all(map(torch.equal, gradients("aot_eager"), gradients(backend("100%", measure=False)))))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -288,6 +288,47 @@ class Together(unittest.TestCase):
             found.append([*model.buffers(), *(p.grad for p in model.parameters())])
         self.assertTrue(all(map(torch.equal, *found)))
 
+    def test_what_a_function_keeps_in_its_context_is_freed(self):
+        """As soon as it is read, and not when the loss is dropped."""
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.x = x
+                return x * x
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return 2 * gradient * ctx.x
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(6))
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = Square.apply(layer(x)).sin()
+                return x.mean()
+
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        model, x, chosen = Model(), torch.randn(512, 64), backend("50%")
+        compiled = torch.compile(model, backend=chosen)
+        gradients = sum(p.numel() * 4 for p in model.parameters())
+
+        def steps():
+            for _ in range(3):
+                loss = compiled(x)
+                loss.backward()
+                model.zero_grad()
+            return loss
+
+        steps()
+        self.assertTrue(chosen.report.kept)
+        _, peak, left = cairn.torch.measure_peak(steps)
+        self.assertLessEqual(peak, chosen.report.promised + gradients)
+        self.assertLess(left, 512)
+
     def test_without_gradients(self):
         """What one part hands to the next is there while that runs."""
         model = Halves(layers=4).eval()
