@@ -1,5 +1,6 @@
 """Files that spare work the next time: measured operations and schedules. Losing them loses only time."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -7,16 +8,20 @@ import tempfile
 
 
 def folder():
-    """Where files are kept: ``CAIRN_CACHE``, else ``$XDG_CACHE_HOME/cairn``, else ``~/.cache/cairn``."""
+    """Where files are kept: ``CAIRN_CACHE``, else ``$XDG_CACHE_HOME/cairn``, else ``~/.cache/cairn``. None where none of them is
+    an absolute path, as in containers without a home: the working directory is not the place for it."""
     given = os.environ.get("CAIRN_CACHE")
     if given:
         return pathlib.Path(given) / "torch"
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return pathlib.Path(base) / "cairn" / "torch"
+    home = os.path.join(os.path.expanduser("~"), ".cache")
+    base = next((path for path in (os.environ.get("XDG_CACHE_HOME") or "", home) if os.path.isabs(path)), None)
+    return pathlib.Path(base) / "cairn" / "torch" if base is not None else None
 
 
 def load(name):
     """The object of that name; None where there is none that can be read."""
+    if folder() is None:
+        return None
     try:
         return json.loads((folder() / name).read_text())
     except (OSError, ValueError, RecursionError):
@@ -25,6 +30,9 @@ def load(name):
 
 def store(name, value):
     """Writes beside, then renames, so that no reader sees half a file. A folder that cannot be written is no error."""
+    if folder() is None:
+        return
+    path = None
     try:
         folder().mkdir(parents=True, exist_ok=True)
         handle, path = tempfile.mkstemp(dir=folder(), prefix=".writing")
@@ -32,4 +40,6 @@ def store(name, value):
             json.dump(value, file)
         os.replace(path, folder() / name)
     except OSError:
-        pass
+        if path is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(path)

@@ -10,6 +10,7 @@ import inspect
 import logging
 import os
 import pathlib
+import re
 import sys
 import threading
 import weakref
@@ -238,9 +239,11 @@ def is_sym(value):
 
 def hint(value, fallback=4096):
     """The integer that a symbolic size had when the graph was traced, or its largest where it was marked with one;
-    ``fallback`` where it depends on data."""
+    ``fallback`` where it depends on data. Of a symbolic number that is none, what it is of such sizes: nothing is guarded."""
     if isinstance(value, int):
         return value
+    if isinstance(value, (torch.SymFloat, torch.SymBool)):
+        return _number_of(value, fallback)
     if not isinstance(value, torch.SymInt):
         return int(value)
     environment = value.node.shape_env
@@ -251,6 +254,15 @@ def hint(value, fallback=4096):
     if hasattr(symbolic_shapes, "optimization_hint"):
         return int(symbolic_shapes.optimization_hint(value, fallback=fallback))
     return _hint_of(environment, value.node.expr, fallback) if environment is not None else fallback
+
+
+def _number_of(value, fallback):
+    kind, expression = (float if isinstance(value, torch.SymFloat) else bool), value.node.expr
+    sizes = {symbol: _hint_of(value.node.shape_env, symbol, fallback) for symbol in expression.free_symbols}
+    try:
+        return kind(expression.xreplace(sizes))
+    except TypeError:  # of what is only known as it runs
+        return kind(1)
 
 
 def _hint_of(environment, expression, fallback):
@@ -575,6 +587,11 @@ def gradients_are_copied():
     return module is not None and module.gradient_as_bucket_view
 
 
+def saved_by_compiled_hooks(names):
+    """Those of the names of a backward module's arguments that hooks gave back which AOTAutograd compiled into its graphs."""
+    return [name for name in names if re.search(r"_hook_\d+$", name)]
+
+
 def saves_by_hooks():
     """Whether what is saved for a backward pass now goes through hooks (torch.autograd.graph.saved_tensors_hooks)."""
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
@@ -588,9 +605,11 @@ def keeps_graph():
 # --- Memory of inputs
 
 def is_plain(value):
-    """Whether it is a tensor with strides in a storage of its own, and not of a class, nor of a transform, that wraps others."""
+    """Whether it is a tensor with strides in a storage of its own, and not of a class, nor of a transform, that wraps others, nor
+    one of zeros that are nowhere."""
     return (isinstance(value, torch.Tensor) and value.layout is torch.strided and
-            type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and not is_batched(value))
+            type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and not is_batched(value) and
+            not value._is_zerotensor())
 
 
 def is_batched(value):

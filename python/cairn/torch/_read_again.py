@@ -48,6 +48,8 @@ class ReadAgain:
 
     def backward(self, run, module):
         names = input_names(module)
+        if self.report.recomputed and _private.saved_by_compiled_hooks(names):
+            self._tell_of_hooks("may give")
 
         def call(args):
             made = self.alive.beginning()
@@ -83,12 +85,15 @@ class ReadAgain:
             if _private.is_plain(args[k]) and args[k].stride() != strides.get(name, args[k].stride()):
                 args[k] = _laid_out(args[k], strides[name])
 
+    def _tell_of_hooks(self, give):
+        self.owner.tell(
+            f"{self.report.name}: hooks on what is saved for the backward pass {give} other values back than they were given: what "
+            "is computed again is computed from these")
+
     def _check(self, before, given):
         name = before.changed(given)
         if name is not None and before.hooks and not before.in_place(name, given[name]):
-            self.owner.tell(
-                f"{self.report.name}: hooks on what is saved for the backward pass give other values back than they were given: what "
-                "is computed again is computed from these")
+            self._tell_of_hooks("give")
         elif name is not None:
             known = {name: "an input" for name in self.report.read_again} | {
                 name: "a buffer" for name in self.report.buffers_read_again}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import random
 import tempfile
 import unittest
@@ -313,6 +314,19 @@ class Reports(unittest.TestCase):
             for file in (schedule, operations):
                 file.write_text("[" * 200_000)
                 once()
+
+    def test_a_cache_that_cannot_be_written_leaves_nothing_behind(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            (pathlib.Path(folder) / "torch" / "taken").mkdir(parents=True)
+            cairn.torch._cache.store("taken", {})  # there is a folder of that name
+            self.assertEqual([path.name for path in cairn.torch._cache.folder().iterdir()], ["taken"])
+
+    def test_without_a_home_nothing_is_kept(self):
+        with unittest.mock.patch.dict(os.environ, CAIRN_CACHE="", XDG_CACHE_HOME="relative"):
+            with unittest.mock.patch("os.path.expanduser", side_effect=lambda path: path):
+                self.assertIsNone(cairn.torch._cache.folder())
+                cairn.torch._cache.store("name", {})
+                self.assertIsNone(cairn.torch._cache.load("name"))
 
     def test_a_broken_promise_names_the_operation(self):
         """Without calibration the scratch of convolutions is not known."""

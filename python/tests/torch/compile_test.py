@@ -445,6 +445,35 @@ class Sizes(Told):
         self.assertRegex(told[0], "without a budget.* marked dynamic makes something larger when it is smaller")
 
 
+    def test_numbers_that_come_of_a_marked_size_by_division(self):
+        """A variance divides by the size less one, and is no reason to know the size."""
+        torch.manual_seed(0)
+        model = torch.nn.Linear(32, 64)
+        chosen = backend("min")
+        compiled = torch.compile(lambda x: model(x).std(0).sum(), backend=chosen)
+        torch._dynamo.reset()
+        for rows in (64, 3, 17):
+            x = torch.randn(rows, 32)
+            torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
+            model.zero_grad()
+            compiled(x).backward()
+            found = [p.grad.clone() for p in model.parameters()]
+            model.zero_grad()
+            model(x).std(0).sum().backward()
+            self.assertTrue(all(torch.allclose(p.grad, f) for p, f in zip(model.parameters(), found)))
+        self.assertEqual(len(chosen.report.graphs), 1)
+
+    def test_zeros_that_are_nowhere(self):
+        """As a forward-mode derivative saves them."""
+        weight = torch.nn.Parameter(torch.randn(64, 64) * 0.1)
+
+        def function(x):
+            return sum(torch.func.jvp(lambda a: (a @ weight).tanh().exp(), (x,), (torch.ones_like(x),))).sum()
+
+        torch._dynamo.reset()
+        torch.compile(function, backend=backend("100%", fallback=False))(torch.randn(64, 64, requires_grad=True)).backward()
+
+
 class Limits(Told):
     """The limit of recompilations is a CairnWarning."""
 

@@ -246,6 +246,24 @@ class Graphs(unittest.TestCase):
         self.assertEqual([_private.is_gradient(d) for d in descriptions], [False, True])
         self.assertFalse(any(_private.is_mutation(d) for d in descriptions))
 
+    def test_saved_by_compiled_hooks(self):
+        """AOTAutograd renames what they give back."""
+        pack, unpack = torch.fx.symbolic_trace(lambda x: x * 2), torch.fx.symbolic_trace(lambda x: x / 2)
+        seen = []
+
+        def backward(module, _):
+            seen.extend(node.name for node in module.graph.find_nodes(op="placeholder"))
+            return _private.boxed(module)
+
+        chosen = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=backward,
+                                       partition_fn=torch._functorch.partitioners.default_partition)
+        torch._dynamo.reset()
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            loss = torch.compile(lambda x: x.exp().sin().sum(), backend=chosen)(torch.ones(3, requires_grad=True))
+        loss.backward()
+        self.assertTrue(_private.saved_by_compiled_hooks(seen))
+        self.assertEqual(_private.saved_by_compiled_hooks(["primals_1", "exp"]), [])
+
     def test_check_version(self):
         """Of what a function keeps in its context; torch 2.9 always checks."""
         class Square(torch.autograd.Function):

@@ -679,6 +679,15 @@ class InputsThatAreWritten(unittest.TestCase):
             with self.subTest(noise=noise, random=random):
                 self.assertTrue(all(map(torch.equal, *found)))
 
+    def test_hooks_that_are_compiled_into_the_graphs_are_told(self):
+        pack, unpack = torch.fx.symbolic_trace(lambda x: x.to(torch.bfloat16)), torch.fx.symbolic_trace(lambda x: x.to(torch.float32))
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks on what is saved"):
+            with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+                loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
+            loss.backward()
+
     def test_a_backward_pass_under_autocast(self):
         """What is computed again is as the forward pass was, which was not under it; the rest is as AOTAutograd's, also of a
         function that has its own backward pass."""
