@@ -174,7 +174,7 @@ class LeastPeaks(unittest.TestCase):
                 budgets += 1
                 met += self.is_met(graph, int(share * found[0]))
                 met_of_one_search += self.is_met(graph, int(share * found[1]))
-        self.assertGreater(met_of_one_search, budgets / 2)
+        self.assertLess(met_of_one_search, budgets / 4)  # which tries budgets below its own, too
         self.assertLess(met, budgets / 20)
 
     @staticmethod
