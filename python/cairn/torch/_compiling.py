@@ -55,6 +55,7 @@ class Compiling:
                          or_least=lambda baseline: True)[:2]
 
     def forward(self, module, inputs):
+        _private.hide_writes()
         return self.run_forward(_private.boxed(module), module)
 
     def backward(self, module, inputs):
@@ -126,6 +127,7 @@ class Compiling:
         name = f"graph {len(self.owner.report.graphs)}"
         options = self.owner.options
         self.written = _private.written_inputs(module.graph)
+        _private.hide_writes()
         trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name,
                                                                largest=self.owner.report.baseline)
         solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least=_solve.is_share(options.budget))

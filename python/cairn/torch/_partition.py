@@ -33,7 +33,9 @@ def prepare(graph, options, *, device=None, **reading):
     """(Trace, cairn.Graph, seconds by part) of an FX graph. ``device``: for which costs are estimated, if not its own."""
     begin = time.monotonic()
     simplify(graph)
-    move_results(graph, _private.outputs(graph)[:reading.get("forward_outputs") or 0])
+    results = _private.outputs(graph)[:reading.get("forward_outputs") or 0]
+    move_results(graph, results)
+    _private.tell_sides(graph, results)
     trace = trace_graph(graph, accumulate=options.accumulate, **reading)
     _private.pin_sizes(trace.sizes, graph)
     trace.device = device or trace.device

@@ -5,6 +5,7 @@
 
 import contextlib
 import ctypes
+import dataclasses
 import functools
 import inspect
 import logging
@@ -297,6 +298,21 @@ def is_backward(node):
     return node.meta.get("partitioner_tag") in (_BACKWARD, "must_be_in_backward")
 
 
+def tell_sides(graph, results):
+    """Has the nodes that a function's own backward pass made say so, too: the tracer marks those that it made in the forward pass,
+    and may leave these unmarked, as it leaves views of what was written that are among the forward pass's results."""
+    nodes = [node for node in graph.nodes if node.op == "call_function"]
+    if not any(node.meta.get("partitioner_tag") == _FORWARD for node in nodes):  # torch 2.9 marks the backward pass alone
+        return
+    needed = {n for n in results if isinstance(n, torch.fx.Node)}
+    for node in reversed(nodes):
+        if node in needed:
+            needed.update(node.all_input_nodes)
+    for node in nodes:
+        if "partitioner_tag" not in node.meta:
+            set_side(node, node not in needed)
+
+
 def set_side(node, backward, only_there=False):
     """Tells the partitioner where a node belongs; ``only_there``: whatever it could be computed from."""
     if only_there:
@@ -367,6 +383,16 @@ def result_of(description, descriptions):
 def written_inputs(graph, forward_outputs=None):
     """(which of the forward pass's results, the description of the input that it is copied into when the pass has ended)."""
     return [(i, d.mutated_input) for i, d in enumerate(output_descriptions(graph)[:forward_outputs]) if is_mutation(d)]
+
+
+def hide_writes():
+    """Has AOTAutograd write inputs out of autograd's sight that the model writes so, of the graph that is being compiled: behind the
+    graph, where it writes them, it does that to leaves alone."""
+    context = torch._guards.TracingContext.try_get()
+    inputs = context.fw_metadata.input_info if context is not None and context.fw_metadata is not None else []
+    for i, info in enumerate(inputs):
+        if info.mutates_data and (info.mutations_under_no_grad_or_inference_mode or info.mutations_hidden_from_autograd):
+            inputs[i] = dataclasses.replace(info, is_leaf=True)
 
 
 def is_mutation(description):

@@ -203,11 +203,6 @@ def _is_read_again(node, early=()):
                for user in node.users)
 
 
-def read_again(backward):
-    """Names of what a backward module is given, and computes again from."""
-    return [node.name for node in backward.graph.find_nodes(op="placeholder") if _is_read_again(node)]
-
-
 def input_names(module):
     """Of the placeholders of a module, in the order of its arguments."""
     return [node.name for node in module.graph.find_nodes(op="placeholder")]

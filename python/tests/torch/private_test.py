@@ -241,6 +241,19 @@ class Graphs(unittest.TestCase):
         _private.set_side(node, True)
         self.assertTrue(_private.is_backward(node))
 
+    def test_tell_sides(self):
+        """Of what is marked: a node that has lost its mark is of the forward pass if a result needs it."""
+        results, marks = _private.outputs(self.graph)[:1], []
+        for node in self.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default):
+            node.meta.pop("partitioner_tag", None)
+        backward = [n for n in self.graph.nodes if n.op == "call_function" and _private.is_backward(n)]
+        backward[0].meta.pop("partitioner_tag")
+        _private.tell_sides(self.graph, results)
+        marks = [_private.is_backward(n) for n in self.graph.nodes if n.op == "call_function"]
+        self.assertEqual(marks, sorted(marks))
+        if torch.__version__ >= "2.10":  # 2.9 marks the backward pass alone
+            self.assertEqual(sum(marks), len(backward))
+
     def test_descriptions(self):
         descriptions = _private.output_descriptions(self.graph)
         self.assertEqual([_private.is_gradient(d) for d in descriptions], [False, True])
@@ -354,6 +367,28 @@ class Graphs(unittest.TestCase):
         self.assertEqual(seen.count(True), 1)
         self.assertEqual(written, [(1,)])
         self.assertEqual(of_results, [(0, "the first")])
+
+    def test_hidden_writes(self):
+        def forward(module, _):
+            _private.hide_writes()
+            return _private.boxed(module)
+
+        def write(x, kept, unseen):
+            with torch.no_grad():
+                kept.mul_(2)
+            unseen.mul_(2)
+            return (x * kept).sum()
+
+        torch._dynamo.reset()
+        backend = _private.aot_autograd(fw_compiler=forward, bw_compiler=lambda m, _: _private.boxed(m),
+                                        partition_fn=torch._functorch.partitioners.default_partition,
+                                        keep_inference_input_mutations=False)
+        x, kept, number = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True).clone(), torch.ones(2)
+        function = kept.grad_fn
+        torch.compile(write, backend=backend)(x, kept, number)
+        self.assertIs(kept.grad_fn, function)
+        self.assertEqual((kept.tolist(), number.tolist()), ([2, 2], [2, 2]))
+        _private.hide_writes()  # of nothing
 
     def test_extract(self):
         saved = [n for n in self.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]

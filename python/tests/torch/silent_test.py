@@ -387,6 +387,45 @@ class WeightsThatAreWritten(unittest.TestCase):
         for other in found[1:]:
             self.assertTrue(all(map(torch.equal, found[0], other)))
 
+    def test_what_autograd_has_of_an_input_stays(self):
+        """AOTAutograd writes inputs behind the graph, where autograd sees it. One that is no leaf keeps its derivative."""
+        def step(compiled, layer, how):
+            leaf = torch.randn(16, requires_grad=True)
+            kept = leaf if how == "leaf" else leaf.clone()
+            if how == "kept":
+                kept.retain_grad()
+            loss = compiled(torch.randn(8, 16), kept)
+            if how == "asked":
+                return [loss, kept, *torch.autograd.grad(loss, [kept, leaf])]
+            if how == "apart":
+                loss.backward()
+            if how in ("apart", "dropped"):
+                loss = 0
+            (loss + kept.square().sum()).backward()
+            return [kept, leaf.grad, kept.grad if how == "kept" else None, *(p.grad for p in layer.parameters())]
+
+        hows, found = ("kept", "asked", "apart", "dropped", "leaf"), {}
+        for chosen in ("aot_eager", backend("min", measure=False), backend("100%", measure=False)):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            layer = torch.nn.Linear(16, 16)
+
+            def loss_of(x, kept):
+                hidden = layer(x).exp()
+                with torch.no_grad():
+                    kept.mul_(0.9).add_(hidden.detach().mean(0), alpha=0.1)
+                return (layer(hidden) * kept).tanh().sum()
+
+            compiled = torch.compile(loss_of, backend=chosen)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for how in hows:
+                    layer.zero_grad()
+                    now = step(compiled, layer, how)
+                    for i, (value, expected) in enumerate(zip(now, found.setdefault(how, now), strict=True)):
+                        same = value is expected or (value is not None and torch.equal(value, expected))
+                        self.assertTrue(same, (how, i, value, expected))
+
 
 # --- Inputs
 
@@ -581,7 +620,7 @@ class InputsThatAreWritten(unittest.TestCase):
                 self.norm = torch.nn.BatchNorm1d(64)
 
             def forward(self, x):
-                return super().forward(x + self.norm.running_mean.sin())
+                return super().forward(x + self.norm.running_mean)
 
         torch.manual_seed(0)
         torch._dynamo.reset()
@@ -834,6 +873,49 @@ class InputsThatAreWritten(unittest.TestCase):
             gradients(backend("min", measure=False))
         if torch.__version__ >= "2.10":  # 2.9 refuses it everywhere
             self.assertTrue(all(map(torch.equal, gradients("aot_eager"), gradients(backend("100%", measure=False)))))
+
+    def test_a_buffer_that_a_functions_own_backward_pass_reads_and_writes(self):
+        """As histories of the largest gradient are: it has been written by one when the next reads it."""
+        class Largest(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, seen):
+                ctx.seen = seen
+                return x * 1.0
+
+            @staticmethod
+            def backward(ctx, gradient):
+                ctx.seen.mul_(0.9).add_(gradient.detach().abs().amax())
+                return gradient, None
+
+        class Model(torch.nn.Module):
+            def __init__(self, last):
+                super().__init__()
+                self.layer, self.last = torch.nn.Linear(16, 64), last
+                self.register_buffer("seen", torch.tensor(0.1))
+
+            def forward(self, x):
+                y = self.layer(x).sin()
+                return Largest.apply(y.exp().mean(), self.seen) if self.last else Largest.apply(y, self.seen).exp().mean()
+
+        def found(backend, last, apart):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model, x = Model(last), torch.randn(96, 16)
+            compiled = torch.compile(model, backend=backend)
+            losses = [compiled(x), compiled(x * 2)]
+            for loss in losses if apart else [sum(losses)]:
+                loss.backward()
+            return [model.seen, *(p.grad for p in model.parameters())]
+
+        if torch.__version__ < "2.10":
+            self.skipTest("torch 2.9 refuses it")
+        for last, apart in ((False, False), (False, True), (True, False), (True, True)):
+            expected = found("aot_eager", last, apart)
+            for budget in ("100%", "min"):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                    now = found(backend(budget, measure=False), last, apart)
+                self.assertTrue(all(map(torch.equal, now, expected)), (last, apart, budget))
 
 
 if __name__ == "__main__":
