@@ -49,6 +49,8 @@ void require_writable(const std::string& path) {
         fmt::format("cannot write '{}': there is no folder '{}'; create it first", path, parent.string()));
   if (access(parent.c_str(), W_OK) != 0)
     throw core::InputError(fmt::format("cannot write '{}': no permission in folder '{}'", path, parent.string()));
+  // Folders of /proc and of drives that are full or gone take no file all the same. A pipe waits for who reads it.
+  if (!fs::is_fifo(path, error)) core::FileWriter opened(path);
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -379,9 +381,9 @@ void GraphOutputs::add_to(CLI::App& app) {
 std::vector<NamedPath> GraphOutputs::paths() const { return {{"-o", json}, {"--dot", dot}, {"--gr", gr}}; }
 
 void GraphOutputs::write(const core::Graph& graph) const {
-  if (!json.empty()) core::write_file(json, core::graph_to_json(graph));
-  if (!dot.empty()) core::write_file(dot, core::graph_to_dot(graph));
-  if (!gr.empty()) core::write_file(gr, core::graph_to_gr(graph));
+  write_output(json, [&] { return core::graph_to_json(graph); });
+  write_output(dot, [&] { return core::graph_to_dot(graph); });
+  write_output(gr, [&] { return core::graph_to_gr(graph); });
 }
 
 std::string written_to(const std::string& path) {

@@ -25,7 +25,13 @@ extern "C" void on_interrupt(int signal) {
 }  // namespace
 
 const std::atomic<bool>& catch_interrupt() {
-  static const bool installed = (std::signal(SIGINT, on_interrupt), true);
+  // Ctrl-C; timeout, docker stop and Slurm; a terminal that is gone, which nohup has ignored.
+  static const bool installed = [] {
+    std::signal(SIGINT, on_interrupt);
+    std::signal(SIGTERM, on_interrupt);
+    if (std::signal(SIGHUP, on_interrupt) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+    return true;
+  }();
   (void)installed;
   return interrupted;
 }

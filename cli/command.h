@@ -59,7 +59,8 @@ int print_failure(const Failure& failure, bool json);
 /// Prints `cairn: error: message` on stderr, red where that is a terminal.
 void print_error(const std::string& message);
 
-/// Turns the first Ctrl-C into a flag (a second one ends the process) and returns that flag.
+/// Turns the first Ctrl-C, SIGTERM or SIGHUP into a flag (a second one ends the process) and returns that flag. A
+/// SIGHUP that is ignored, as nohup has it, stays ignored.
 const std::atomic<bool>& catch_interrupt();
 
 }  // namespace cairn::cli

@@ -43,7 +43,7 @@ solvers::Treewidth write_decomposition(const InfoArguments& arguments, const cor
   ProgressLine line(arguments.console);
   line.name_phase("decomposing the graph");
   solvers::Treewidth found = solvers::find_treewidth(graph, {.limit = options.limit, .seed = options.seed});
-  core::write_file(arguments.td, solvers::td_text(found.decomposition, graph.node_count()));
+  write_output(arguments.td, [&] { return solvers::td_text(found.decomposition, graph.node_count()); });
   return found;
 }
 
@@ -56,10 +56,9 @@ std::string treewidth_text(const solvers::Treewidth& found) {
 }
 
 void write_witness(const InfoArguments& arguments, const core::Graph& graph, const pipeline::LeastBudget& least) {
-  if (!arguments.witness.empty())
-    core::write_file(arguments.witness, core::schedule_to_json(graph, least.schedule, std::string(least.solver)));
-  if (!arguments.witness_plan.empty())
-    core::write_file(arguments.witness_plan, core::plan_to_json(graph, least.plan.value()));
+  write_output(arguments.witness,
+               [&] { return core::schedule_to_json(graph, least.schedule, std::string(least.solver)); });
+  write_output(arguments.witness_plan, [&] { return core::plan_to_json(graph, least.plan.value()); });
 }
 
 /// What helps where a device is too small: the least device, and the largest batch.
@@ -125,12 +124,11 @@ int show_info(const InfoArguments& arguments) {
   const std::optional<pipeline::BudgetVerdict>& verdict = info.verdict;
   write_witness(arguments, problem.graph, least);
 
-  if (!arguments.report.empty()) {
+  write_output(arguments.report, [&] {
     std::vector<pipeline::ReportFact> facts;
     if (verdict) facts.push_back({"Budget", core::format_bytes(*problem.budget), verdict->text});
-    core::write_file(arguments.report,
-                     pipeline::info_page(problem, least, verdict ? verdict->by : std::nullopt, std::move(facts)));
-  }
+    return pipeline::info_page(problem, least, verdict ? verdict->by : std::nullopt, std::move(facts));
+  });
 
   if (device && verdict->fits != true) advise(arguments, least, watch.rest(), *device);
   const bool stopped = catch_interrupt();

@@ -1,12 +1,17 @@
 #include <fmt/format.h>
+#include <pthread.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <limits>
+#include <thread>
 
 #include "cairn/cli/command.h"
 #include "cairn/cli/output.h"
@@ -76,7 +81,8 @@ std::string help(const CLI::App& root) {
 
 int run_guarded(const Subcommand& subcommand, bool json) {
   try {
-    return subcommand.run();
+    const int code = subcommand.run();
+    return code == kDone && !unwritten().empty() ? kBadInput : code;
   } catch (...) {
     return print_failure(current_failure(), json);
   }
@@ -222,7 +228,30 @@ int flushed(int code) {
   return code == kDone ? kBadInput : code;
 }
 
+/// Does `work` where every thread has a stack of the usual size, whatever `ulimit -s` leaves: less than this is too
+/// little for what compilers make of our loops.
+int with_room_on_stacks(const std::function<int()>& work) {
+  constexpr std::size_t kUsual = std::size_t{8} << 20;  // bytes
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= kUsual)
+    return work();
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return work();
+  pthread_attr_setstacksize(&attributes, kUsual);
+  const int failed = pthread_setattr_default_np(&attributes);  // for the threads of pools
+  pthread_attr_destroy(&attributes);
+  if (failed != 0) return work();
+  int code = kDefect;
+  std::thread([&] { code = work(); }).join();
+  return code;
+}
+
 }  // namespace
 }  // namespace cairn::cli
 
-int main(int argc, char** argv) { return cairn::cli::flushed(cairn::cli::main_guarded(argc, argv)); }
+int main(int argc, char** argv) {
+  using namespace cairn::cli;
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a file that may grow no more is a write that fails, and what there is of it is removed
+  return with_room_on_stacks([&] { return flushed(main_guarded(argc, argv)); });
+}

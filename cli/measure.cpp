@@ -73,7 +73,7 @@ int measure(const MeasureArguments& arguments) {
   const runtime::MeasuredGraph& result = measurement.result;
   const bool none = result.distinct_ops > 0 && result.measured_ops == 0;
   const bool writes = !arguments.output.empty() && !none;
-  if (writes) core::write_file(arguments.output, core::graph_to_json(result.graph));
+  if (writes) write_output(arguments.output, [&] { return core::graph_to_json(result.graph); });
 
   const auto before = core::evaluate(graph, core::baseline_schedule(graph));
   const auto after = core::evaluate(result.graph, core::baseline_schedule(result.graph));

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <csignal>
 #include <cstdlib>
 #include <string_view>
 
@@ -31,8 +30,6 @@ bool started_by_mpirun() { return from_environment(std::array{"OMPI_COMM_WORLD_S
 
 #if CAIRN_HAS_MPI
 
-extern "C" void on_terminate(int) { std::raise(SIGINT); }
-
 class MpiProcesses : public Processes {
  public:
   MpiProcesses() {
@@ -45,7 +42,6 @@ class MpiProcesses : public Processes {
     MPI_Comm_rank(local, &local_rank_);
     MPI_Comm_size(local, &local_count_);
     MPI_Comm_free(&local);
-    std::signal(SIGTERM, on_terminate);
   }
   ~MpiProcesses() override { MPI_Finalize(); }
   MpiProcesses(const MpiProcesses&) = delete;

@@ -16,9 +16,8 @@ class Processes : public sim::Ranks {
   virtual void abort(int exit_code) { (void)exit_code; }
 };
 
-/// MPI starts only where mpirun started this process, and ends with what is returned; everyone else is alone. SIGTERM,
-/// which is what mpirun makes of Ctrl-C, is then the same as SIGINT. Throws Failure where mpirun started more than one
-/// process and the build has no MPI.
+/// MPI starts only where mpirun started this process, and ends with what is returned; everyone else is alone. mpirun
+/// makes SIGTERM of Ctrl-C. Throws Failure where mpirun started more than one process and the build has no MPI.
 std::unique_ptr<Processes> open_processes();
 
 }  // namespace cairn::cli

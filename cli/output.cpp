@@ -42,6 +42,7 @@ std::string printable_lines(const std::string& text) {
 }
 
 Json warnings = Json::array();
+std::string not_written;
 
 }  // namespace
 
@@ -81,6 +82,18 @@ namespace {
 double reading_ends = std::numeric_limits<double>::infinity();  // seconds since the command began
 }  // namespace
 
+void write_output(const std::string& path, const std::function<std::string()>& text) {
+  if (path.empty()) return;
+  try {
+    core::write_file(path, text());
+  } catch (const core::InputError& error) {
+    print_error(error.what());
+    not_written += (not_written.empty() ? "" : "; ") + std::string(error.what());
+  }
+}
+
+const std::string& unwritten() { return not_written; }
+
 void limit_reading(double seconds) {
   constexpr double kLeast = 1;  // however little there is, what is small is read, and answered with what is known
   reading_ends = std::max(seconds, kLeast);
@@ -107,6 +120,10 @@ core::ReadOptions reading(const std::string& path) {
 void print_json(const Json& object) {
   Json printed = object;
   if (printed.is_object()) printed["warnings"] = warnings_json();
+  if (printed.is_object() && !printed.contains("error") && !not_written.empty()) {
+    printed["error"] = not_written;
+    printed["exit_code"] = static_cast<int>(kBadInput);
+  }
   std::cout << printed.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
 }
 

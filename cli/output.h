@@ -50,6 +50,12 @@ core::ReadOptions reading(const std::string& path);
 /// From now on reading ends that long after the command began.
 void limit_reading(double seconds);
 
+/// Writes an output file, of `path`; an empty one is written nowhere. One that cannot be written takes nothing else: it
+/// is told at once, the command goes on, and its exit code is kBadInput where it would be kDone.
+void write_output(const std::string& path, const std::function<std::string()>& text);
+/// What was told so, in one line; empty: everything was written.
+const std::string& unwritten();
+
 using pipeline::add_limits;
 using pipeline::baseline_cost_text;
 using pipeline::baseline_peak_text;

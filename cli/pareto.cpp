@@ -41,9 +41,9 @@ struct ParetoArguments {
 void write_schedules(const pipeline::Problem& problem, const ParetoArguments& arguments, const pipeline::Curve& curve) {
   if (arguments.schedules.empty()) return;
   for (const pipeline::CurvePoint& point : curve.points) {
-    if (point.known())
-      core::write_file(fmt::format("{}/{}.json", arguments.schedules, point.budget),
-                       core::schedule_to_json(problem.graph, point.schedule, arguments.search.solver));
+    if (!point.known()) continue;
+    write_output(fmt::format("{}/{}.json", arguments.schedules, point.budget),
+                 [&] { return core::schedule_to_json(problem.graph, point.schedule, arguments.search.solver); });
   }
 }
 
@@ -87,9 +87,9 @@ int pareto(const ParetoArguments& arguments) {
     options.progress = line.of_curve(options.fit.search.limit.seconds);
     curve = pipeline::pareto_curve(problem, solver, options);
   }
-  if (!arguments.csv.empty()) core::write_file(arguments.csv, pipeline::curve_csv(problem, curve));
-  if (!arguments.svg.empty()) core::write_file(arguments.svg, pipeline::curve_svg(problem, curve));
-  if (!arguments.report.empty()) core::write_file(arguments.report, pipeline::curve_page(problem, solver.name, curve));
+  write_output(arguments.csv, [&] { return pipeline::curve_csv(problem, curve); });
+  write_output(arguments.svg, [&] { return pipeline::curve_svg(problem, curve); });
+  write_output(arguments.report, [&] { return pipeline::curve_page(problem, solver.name, curve); });
   write_schedules(problem, arguments, curve);
   Json json = pipeline::curve_json(problem, solver.name, options.fit.plan.alignment, curve, catch_interrupt());
   const auto known = std::count_if(curve.points.begin(), curve.points.end(),

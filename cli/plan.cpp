@@ -145,10 +145,9 @@ int plan_schedule(const PlanArguments& arguments) {
       watch.seconds(),
       {}};
   const core::Plan& plan = result.solution.plan;
-  if (!arguments.output.empty()) core::write_file(arguments.output, core::plan_to_json(graph, plan));
-  if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
-  if (!arguments.report.empty())
-    core::write_file(arguments.report, pipeline::plan_page(graph, file.schedule, plan, verdict_of(result)));
+  write_output(arguments.output, [&] { return core::plan_to_json(graph, plan); });
+  write_output(arguments.csv, [&] { return core::plan_to_minimalloc_csv(graph, plan); });
+  write_output(arguments.report, [&] { return pipeline::plan_page(graph, file.schedule, plan, verdict_of(result)); });
 
   Json json = pipeline::plan_json(graph, file.schedule, result);
   if (catch_interrupt())
@@ -214,11 +213,10 @@ int plan_csv(const PlanArguments& arguments) {
     json["conflict"] = ids;
     json["conflict_irreducible"] = conflict.irreducible;
   }
-  if (!arguments.report.empty()) {
-    core::write_file(arguments.report,
-                     pipeline::plan_page(arguments.buffers, {specs, plan, space.forbidden, std::move(conflict.buffers)},
-                                         verdict_of(result)));
-  }
+  write_output(arguments.report, [&] {
+    return pipeline::plan_page(arguments.buffers, {specs, plan, space.forbidden, std::move(conflict.buffers)},
+                               verdict_of(result));
+  });
   if (result.status() == solvers::Status::infeasible)
     throw Failure(kInfeasible,
                   fmt::format("no plan of '{}' fits into {}: {}{}; {} are known to do",
@@ -230,10 +228,8 @@ int plan_csv(const PlanArguments& arguments) {
                   std::move(json));
   const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
   if (!output.empty() && (result.fits() || catch_interrupt())) {
-    const std::string text = core::minimalloc_csv(specs, plan);
-    for (const std::string& path : {arguments.output, arguments.csv}) {
-      if (!path.empty()) core::write_file(path, text);
-    }
+    for (const std::string& path : {arguments.output, arguments.csv})
+      write_output(path, [&] { return core::minimalloc_csv(specs, plan); });
   }
   if (catch_interrupt()) fail_interrupted(plan, output, std::move(json));
   if (!result.fits())

@@ -63,7 +63,7 @@ struct Choice {
 /// For the graph as it was given: a schedule does not depend on the scratch of this backend's kernels.
 void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
                     const std::string& solver) {
-  if (!arguments.output.empty()) core::write_file(arguments.output, core::schedule_to_json(given, schedule, solver));
+  write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver); });
 }
 
 /// A schedule made for the graph as it was given, or as this backend executes it, which may differ in scratch.
@@ -233,16 +233,16 @@ int run(const RunArguments& arguments) {
                                                    : read_choice(problem, graph.given, arguments);
   const pipeline::Decision& decision = choice.decision;
   write_schedule(graph.given, arguments, decision.schedule, decision.solver);
-  if (!arguments.plan.empty()) core::write_file(arguments.plan, core::plan_to_json(problem.graph, decision.plan));
+  write_output(arguments.plan, [&] { return core::plan_to_json(problem.graph, decision.plan); });
 
   if (!executing) executing.emplace(*backend, graph, arguments);
   const pipeline::RunResult result = executing->finish(decision);
   const pipeline::RunOutcome outcome{
       task, *backend, graph.precision, decision, choice.answer ? &*choice.answer : nullptr, result};
   Json json = pipeline::run_json(outcome);
-  if (!arguments.trace.empty()) core::write_file(arguments.trace, pipeline::run_trace(problem.graph, decision, result));
-  if (!arguments.report.empty())
-    core::write_file(arguments.report, pipeline::run_page(problem, *backend, decision, result, choice.tradeoffs()));
+  write_output(arguments.trace, [&] { return pipeline::run_trace(problem.graph, decision, result); });
+  write_output(arguments.report,
+               [&] { return pipeline::run_page(problem, *backend, decision, result, choice.tradeoffs()); });
   if (const std::string defect = pipeline::defect_of(result); !defect.empty())
     throw Failure(kDefect, defect, std::move(json));
   const Explanation explanation(problem.graph, &decision.schedule);

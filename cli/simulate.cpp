@@ -203,14 +203,14 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
   if (!arguments.best.empty() && tally.counts().valid == 0)
     print_error(fmt::format("no candidate is valid, so '{}' was not written", arguments.best));
   pipeline::check_best(problem, swept);
-  if (!arguments.best.empty() && !tally.top().empty())
-    core::write_file(arguments.best, core::schedule_to_json(problem.graph, swept.best, "simulate"));
-  if (random && !arguments.output.empty())
-    core::write_file(arguments.output, pipeline::random_csv(problem, setup.random.sweep.generator, tally));
+  if (!tally.top().empty())
+    write_output(arguments.best, [&] { return core::schedule_to_json(problem.graph, swept.best, "simulate"); });
+  if (random)
+    write_output(arguments.output, [&] { return pipeline::random_csv(problem, setup.random.sweep.generator, tally); });
   pipeline::SweepOrigin origin{{}, arguments.schedules, setup.simulator->backend(), setup.simulator->device(), ranks};
   if (random) origin.random = setup.random.sweep.generator;
   const Json json = pipeline::sweep_json(problem, swept, origin);
-  if (!arguments.report.empty()) core::write_file(arguments.report, pipeline::sweep_page(problem, swept, origin));
+  write_output(arguments.report, [&] { return pipeline::sweep_page(problem, swept, origin); });
   if (swept.interrupted)
     throw Failure(kInterrupted,
                   fmt::format("interrupted after {} candidates; {}", tally.candidates(),

@@ -38,19 +38,16 @@ struct SolveArguments {
 void write(const pipeline::Task& task, const SolveArguments& arguments, const pipeline::Answer& answer) {
   if (!answer.has_schedule()) return;
   const core::Graph& graph = task.problem.graph;
-  if (!arguments.output.empty())
-    core::write_file(arguments.output,
-                     core::schedule_to_json(graph, answer.found.solution.schedule, arguments.search.solver));
-  if (!arguments.plan.empty() && answer.plan) core::write_file(arguments.plan, core::plan_to_json(graph, *answer.plan));
-  if (!arguments.report.empty())
-    core::write_file(arguments.report, pipeline::solve_page(task, arguments.search.solver, answer));
-  if (!arguments.trace.empty()) {
+  write_output(arguments.output,
+               [&] { return core::schedule_to_json(graph, answer.found.solution.schedule, arguments.search.solver); });
+  if (answer.plan) write_output(arguments.plan, [&] { return core::plan_to_json(graph, *answer.plan); });
+  write_output(arguments.report, [&] { return pipeline::solve_page(task, arguments.search.solver, answer); });
+  write_output(arguments.trace, [&] {
     const core::Schedule baseline = core::baseline_schedule(graph);
-    core::write_file(arguments.trace, core::perfetto_trace(graph,
-                                                           {.schedule = &answer.found.solution.schedule,
-                                                            .plan = answer.plan ? &*answer.plan : nullptr},
-                                                           {.schedule = &baseline}));
-  }
+    return core::perfetto_trace(
+        graph, {.schedule = &answer.found.solution.schedule, .plan = answer.plan ? &*answer.plan : nullptr},
+        {.schedule = &baseline});
+  });
 }
 
 /// --sweep and --stream stand alone: throws InputError on what they would ignore.

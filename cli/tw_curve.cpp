@@ -18,7 +18,7 @@ int write_tw_curve(const Console& console, const pipeline::Problem& problem, con
     line.name_phase("decomposing the graph and running TWRemat(k)");
     return solvers::tw_sweep(problem.graph, solvers::tw_options(options), kMostPoints);
   }();
-  core::write_file(path, pipeline::tw_curve_csv(points));
+  write_output(path, [&] { return pipeline::tw_curve_csv(points); });
   Json list = Json::array();
   Rows rows{{"k", "steps", "% of nodes", "peak", "cost", "cleaned up: steps", "cost"}};
   for (const solvers::TwPoint& point : points) {

@@ -14,6 +14,7 @@
 #include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/machine.h"
 #include "cairn/cuda/internal/step.h"
+#include "cairn/runtime/internal/arena.h"
 #include "cairn/runtime/internal/execution.h"
 #include "cairn/runtime/internal/residents.h"
 
@@ -97,19 +98,6 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
   return program;
 }
 
-/// Says what was asked, what is free, and the budget that would fit.
-void require_memory(const Device& device, std::int64_t arena_bytes, std::int64_t beside_bytes) {
-  const std::int64_t free = device.free_bytes();
-  const std::int64_t fitting = free - beside_bytes - slack_bytes(device.info());
-  if (arena_bytes <= fitting) return;
-  const std::string advice = fitting > 0 ? fmt::format("a budget of {} would fit", fitting)
-                                         : std::string("the resident tensors alone do not fit; take a smaller model");
-  throw core::MemoryError(
-      fmt::format("the step needs {} (arena {}, resident tensors {}), but only {} are free on {}; {}",
-                  core::format_bytes(arena_bytes + beside_bytes), core::format_bytes(arena_bytes),
-                  core::format_bytes(beside_bytes), core::format_bytes(free), device.info().name, advice));
-}
-
 /// Names what is launched, for profilers.
 class Range {
  public:
@@ -165,7 +153,10 @@ struct Executor::State {
         library(device.libraries(), stream),
         step(machine, library, program, lives, options.poison, memory) {
     const std::int64_t beside = resident_layout.bytes + control.bytes;
-    require_memory(device, options.arena == nullptr ? program.arena_bytes : 0, beside);
+    runtime::require_memory({.arena = options.arena == nullptr ? program.arena_bytes : 0,
+                             .beside = beside,
+                             .slack = slack_bytes(device.info())},
+                            device.free_bytes(), "on " + device.info().name);
     if (options.arena == nullptr) own_arena = device_memory(program.arena_bytes);
     memory.arena = options.arena == nullptr ? own_arena.get() : options.arena;
     residents = device_memory(resident_layout.bytes);

@@ -32,6 +32,7 @@ struct ExecuteRequest {
   std::uint64_t seed = 0;
   std::int64_t guard_bytes = 0;  ///< of the plan; above 0: sentinels are checked
   bool poison = false;
+  std::int64_t reserved_bytes = 0;          ///< runtime::ExecuteOptions::reserved_bytes
   double rounding_noise = 0;                ///< runtime::ExecuteOptions::rounding_noise; the host alone has it
   const std::atomic<bool>* stop = nullptr;  ///< polled between instructions by the host, else between executions
   /// Called before every instruction, by the host alone; empty: by nobody.

@@ -46,6 +46,7 @@ class HostBackend : public Backend {
     options.seed = request.seed;
     options.poison = request.poison;
     options.sentinels = request.guard_bytes > 0;
+    options.reserved_bytes = request.reserved_bytes;
     options.rounding_noise = request.rounding_noise;
     options.before_step = [stop = request.stop, before = request.before_step](const runtime::Instruction& instruction) {
       if (is_raised(stop)) throw core::InterruptedError(fmt::format("interrupted at step {}", instruction.step));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cairn/core/formats/files.h"
+#include "cairn/core/memory.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/internal/backends.h"
 #include "cairn/pipeline/pages.h"
@@ -189,6 +190,12 @@ class SideBySide::Turns {
   }
   double seconds() const { return seconds_; }  ///< of what was timed
   double latest() const { return latest_; }    ///< seconds of the execution that came last
+  /// Of what finish() copies.
+  std::int64_t kept_bytes() const {
+    std::int64_t bytes = 0;
+    for (const runtime::KeptOutput& kept : executor_->program().kept) bytes += kept.location.bytes;
+    return bytes;
+  }
 
   Execution finish() {
     Execution execution;
@@ -225,14 +232,18 @@ SideBySide::SideBySide(Backend& backend, const PreparedGraph& graph, std::int64_
   solvers::PlanOptions plan{.alignment = alignment, .guard_bytes = guard_bytes, .limit = watch_.share(kShareOfPlan)};
   plan.limit.seconds = std::max(0.0, plan.limit.seconds);
   result_.baseline = decide_on_baseline(graph.prepared, plan);
+  load_baseline();
+}
+
+SideBySide::~SideBySide() = default;
+
+void SideBySide::load_baseline() {
   try {
     baseline_ = load(result_.baseline, true);
   } catch (const core::MemoryError& error) {
     result_.why_no_baseline = error.what();
   }
 }
-
-SideBySide::~SideBySide() = default;
 
 std::unique_ptr<SideBySide::Turns> SideBySide::load(const Decision& decision, bool baseline) {
   return std::make_unique<Turns>(backend_,
@@ -243,11 +254,18 @@ std::unique_ptr<SideBySide::Turns> SideBySide::load(const Decision& decision, bo
                                                 .seed = options_.seed,
                                                 .guard_bytes = decision.guard_bytes,
                                                 .poison = options_.poison,
+                                                .reserved_bytes = baseline_ ? baseline_->kept_bytes() : 0,
                                                 .stop = options_.limit.stop},
                                  baseline, options_);
 }
 
-double SideBySide::warm_up(double most) { return baseline_ ? baseline_->try_execute(most) : 0; }
+double SideBySide::warm_up(double most) {
+  constexpr std::int64_t kRoomToSearch = std::int64_t{1} << 30;  // bytes: what searches of large graphs take
+  if (!baseline_) return 0;
+  const double seconds = baseline_->try_execute(most);
+  if (core::available_memory() < kRoomToSearch) baseline_.reset();
+  return seconds;
+}
 
 /// Executes each once to warm up, then by turns. Whether there was time for more than to warm up.
 bool SideBySide::take_turns(std::span<Turns* const> all) {
@@ -274,6 +292,7 @@ bool SideBySide::take_turns(std::span<Turns* const> all) {
 }
 
 RunResult SideBySide::run(const Decision& decision) {
+  if (!baseline_ && result_.why_no_baseline.empty()) load_baseline();
   std::unique_ptr<Turns> scheduled;
   try {
     scheduled = load(decision, false);

@@ -145,7 +145,8 @@ class SideBySide {
   ~SideBySide();
 
   /// Executes the baseline once; the host stops after `most` seconds. About the seconds of a whole execution; 0 where
-  /// there is no memory for it. Throws as Executor::run.
+  /// there is no memory for it. Where it leaves little memory for a search, it is loaded again later. Throws as
+  /// Executor::run.
   double warm_up(double most);
   /// Executes both and compares them: each once to warm up, then both by turns (baseline, schedule, baseline, ...), and
   /// the medians count. The decision was made for graph.prepared, with the same alignment and guards. Once. Throws as
@@ -155,6 +156,7 @@ class SideBySide {
  private:
   class Turns;
 
+  void load_baseline();
   std::unique_ptr<Turns> load(const Decision& decision, bool baseline);
   bool take_turns(std::span<Turns* const> all);
 

@@ -5,57 +5,43 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <limits>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
+#include "cairn/core/memory.h"
 #include "cairn/core/text.h"
 #include "cairn/runtime/internal/execution.h"
 
 namespace cairn::runtime {
 namespace {
 
-std::optional<std::int64_t> number_in(const char* path) {
-  std::ifstream file(path);
-  std::int64_t value = 0;
-  if (file >> value) return value;
-  return std::nullopt;
-}
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-std::optional<std::int64_t> system_available() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("MemAvailable:", 0) == 0) return std::strtoll(line.c_str() + 13, nullptr, 10) * 1024;  // given in kB
-  }
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> group_available() {
-  const auto limit = number_in("/sys/fs/cgroup/memory.max");  // "max", no number, where there is no limit
-  const auto used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit && used) return std::max<std::int64_t>(0, *limit - *used);
-  return std::nullopt;
+/// A budget that somebody can type: whole MiB, rounded down.
+std::string budget_text(std::int64_t bytes) {
+  return bytes >= kMiB ? core::format_bytes(bytes / kMiB * kMiB) : fmt::format("{} bytes", bytes);
 }
 
 }  // namespace
 
-std::int64_t available_memory() {
-  constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
-  return std::min(system_available().value_or(kUnknown), group_available().value_or(kUnknown));
+void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view where) {
+  const std::int64_t fitting = free - need.beside - need.slack;
+  if (need.arena <= fitting) return;
+  throw core::MemoryError(
+      fmt::format("the step needs {} (arena {}, beside it {}, to be left free {}), but only {} are free {}; {}",
+                  core::format_bytes(need.arena + need.beside + need.slack), core::format_bytes(need.arena),
+                  core::format_bytes(need.beside), core::format_bytes(need.slack), core::format_bytes(free), where,
+                  fitting > 0 ? fmt::format("a budget of {} would fit", budget_text(fitting))
+                              : std::string("the resident tensors alone do not fit; take a smaller model or batch")));
 }
 
-void require_memory(std::string_view what, std::int64_t bytes) {
-  const std::int64_t available = available_memory();
-  if (bytes > available) {
-    throw core::MemoryError(
-        fmt::format("{} needs {} of memory, but only {} are available; lower the budget or the batch", what,
-                    core::format_bytes(bytes), core::format_bytes(available)));
-  }
+std::int64_t host_slack(std::int64_t bytes) {
+  constexpr std::int64_t kLeast = 64 * kMiB;
+  constexpr std::int64_t kShare = 32;
+  return kLeast + bytes / kShare;
 }
 
 Arena::Arena(std::int64_t bytes, std::int64_t alignment) : bytes_(bytes) {
@@ -64,7 +50,10 @@ Arena::Arena(std::int64_t bytes, std::int64_t alignment) : bytes_(bytes) {
     throw core::InputError(fmt::format("the arena's alignment {} is not a power of two", alignment));
   }
   if (bytes == 0) return;
-  require_memory("the arena", bytes);
+  if (const std::int64_t available = core::available_memory(); bytes > available) {
+    throw core::MemoryError(fmt::format("an arena of {} was asked for, but only {} of memory are available",
+                                        core::format_bytes(bytes), core::format_bytes(available)));
+  }
   const std::int64_t grain = std::max<std::int64_t>(alignment, alignof(std::max_align_t));
   base_ = static_cast<std::byte*>(
       std::aligned_alloc(static_cast<std::size_t>(grain), static_cast<std::size_t>(core::align_up(bytes, grain))));

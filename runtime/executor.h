@@ -20,7 +20,8 @@ struct ExecuteOptions {
   double rounding_noise = 0;
   /// Called before every step, e.g. for traces; an empty function costs nothing.
   std::function<void(const Instruction&)> before_step;
-  bool op_delays = false;  ///< with time_ops: StepReport::op_delays, some microseconds an op, beside its time
+  std::int64_t reserved_bytes = 0;  ///< of the host's memory, which the caller takes besides while it executes
+  bool op_delays = false;           ///< with time_ops: StepReport::op_delays, some microseconds an op, beside its time
 };
 
 /// What other work of the machine took from an execution; 0 on a device and where the system does not tell.

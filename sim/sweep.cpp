@@ -1,6 +1,7 @@
 #include "cairn/sim/sweep.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +28,21 @@ std::string costs_hash(const core::Graph& graph) {
   for (core::NodeId v = 0; v < graph.node_count(); ++v)
     hash = core::Random(hash ^ static_cast<std::uint64_t>(graph.cost(v))).next();
   return fmt::format("{:016x}", hash);
+}
+
+constexpr std::int64_t kVersion = 2;  // 1 had no checksum
+constexpr std::string_view kChecksum = ",\"checksum\":";
+
+/// Of the text of a checkpoint before its checksum.
+std::string checksum_of(std::string_view text) {
+  return fmt::format("{:08x}", crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
+}
+
+/// Whether a checkpoint is as it was written, where it says so.
+bool is_whole(std::string_view text, const Json& json) {
+  const std::size_t end = text.rfind(kChecksum);
+  if (end == std::string_view::npos) return !json.contains("checksum") && json["version"] == 1;
+  return text.substr(end) == fmt::format("{}\"{}\"}}\n", kChecksum, checksum_of(text.substr(0, end)));
 }
 
 /// Rank 0's orders for the next round.
@@ -117,18 +133,20 @@ void merge_to_first(Tally& tally, Ranks& ranks) {
 }
 
 std::string sweep_to_json(const core::Graph& graph, const Sweep& sweep) {
-  return fmt::format(
-      "{{\"format\":\"cairn.sweep\",\"version\":1,\"graph\":\"{}\",\"costs\":\"{}\",\"seed\":{},\"moves\":{},\"total\":"
-      "{},\"done\":{},\"tally\":{}}}\n",
-      graph.fingerprint(), costs_hash(graph), sweep.generator.seed, sweep.generator.moves, sweep.total, sweep.done,
-      sweep.tally.to_json());
+  const std::string text = fmt::format(
+      "{{\"format\":\"cairn.sweep\",\"version\":{},\"graph\":\"{}\",\"costs\":\"{}\",\"seed\":{},\"moves\":{},"
+      "\"total\":"
+      "{},\"done\":{},\"tally\":{}",
+      kVersion, graph.fingerprint(), costs_hash(graph), sweep.generator.seed, sweep.generator.moves, sweep.total,
+      sweep.done, sweep.tally.to_json());
+  return fmt::format("{}{}\"{}\"}}\n", text, kChecksum, checksum_of(text));
 }
 
 Sweep resume_sweep(std::string_view text, const std::string& origin, const core::Graph& graph, Sweep wanted) {
   const Place place{.origin = origin};
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) place.fail("is empty; delete it to start anew");
   const Json json = core::formats::parse_json(text, origin);
-  core::formats::check_header(json, "cairn.sweep", place, &graph);
+  core::formats::check_header(json, "cairn.sweep", place, &graph, "", kVersion);
   const std::string costs = core::formats::string_or(json, "costs", place, "");
   if (costs != costs_hash(graph))
     place.fail("was made for this graph with other costs; give those again, or another checkpoint file");
@@ -151,6 +169,7 @@ Sweep resume_sweep(std::string_view text, const std::string& origin, const core:
       if (found.peak != entry.peak || found.cost != entry.cost) damaged();
     }
   }
+  if (!is_whole(text, json)) damaged();
   if (wanted.done > wanted.total)
     place.fail(fmt::format("has done {} candidates already, more than the {} wanted; want as many, or start anew",
                            wanted.done, wanted.total));

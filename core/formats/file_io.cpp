@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -203,9 +204,8 @@ std::string read_file(const std::string& path, const ReadOptions& options) {
 
 // --- writing -------------------------------------------------------------------------------------------------------
 
-FileWriter::FileWriter(const std::string& path) : path_(output_name(path)), target_(path) {
+FileWriter::FileWriter(const std::string& path) : path_(output_name(path)), target_(path), part_(path) {
   if (path == kStandard) {
-    part_ = target_;
     file_ = stdout;
     return;
   }
@@ -221,11 +221,33 @@ FileWriter::FileWriter(const std::string& path) : path_(output_name(path)), targ
     file_path = file_path.parent_path() / fs::read_symlink(file_path, ignored);
     in_place = is_descriptor(file_path);
   }
-  if (!in_place) target_ = file_path.string();
-  part_ = in_place ? path : fmt::format("{}.part{}", target_, ::getpid());
   if (!in_place && fs::is_symlink(fs::symlink_status(file_path, ignored))) fail(ELOOP);
-  file_ = std::fopen(part_.c_str(), in_place ? "ab" : "wb");
+  if (in_place) {
+    file_ = std::fopen(part_.c_str(), "ab");
+  } else {
+    target_ = file_path.string();
+    open_beside(file_path.parent_path());
+  }
   if (file_ == nullptr) fail(errno);
+}
+
+void FileWriter::open_beside(const std::filesystem::path& folder) {
+  constexpr int kTries = 100;
+  std::random_device random;
+  for (int tries = 0; tries < kTries; ++tries) {
+    const std::string name = fmt::format(".cairn-{:08x}{:08x}.part", random(), random());
+    part_ = (folder / name).string();
+    // A name that nobody can foresee, and that nobody has: what another user has put there is not written through.
+    const int file = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file >= 0) {
+      file_ = ::fdopen(file, "wb");
+      return;
+    }
+    if (errno != EEXIST) break;
+  }
+  const int error = errno;
+  part_ = target_;  // there is none to be removed
+  errno = error;
 }
 
 FileWriter::~FileWriter() {
@@ -246,13 +268,13 @@ void FileWriter::write(std::string_view text) {
 }
 
 void FileWriter::commit() {
-  namespace fs = std::filesystem;
+  if (part_ != target_) {
+    struct stat before {};
+    if (::stat(target_.c_str(), &before) == 0 && ::fchmod(::fileno(file_), before.st_mode & 07777) != 0) fail(errno);
+  }
   std::FILE* const file = std::exchange(file_, nullptr);
   if ((file == stdout ? std::fflush(file) : std::fclose(file)) != 0) fail(errno);
   if (part_ == target_) return;
-  std::error_code ignored;
-  const fs::file_status status = fs::status(target_, ignored);
-  if (fs::exists(status)) fs::permissions(part_, status.permissions(), ignored);
   if (std::rename(part_.c_str(), target_.c_str()) != 0) fail(errno);
 }
 

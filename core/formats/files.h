@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -97,6 +98,8 @@ class FileWriter {
   void commit();
 
  private:
+  /// Opens a file of a name that nobody can foresee, in the folder of the target, so that it can be renamed.
+  void open_beside(const std::filesystem::path& folder);
   /// Removes what was written and throws.
   [[noreturn]] void fail(int error);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
+#include "cairn/core/memory.h"
 #include "cairn/core/precision.h"
 #include "cairn/runtime/host/kernels.h"
 #include "cairn/runtime/host/synthetic.h"
@@ -34,8 +35,11 @@ void check_host_program(const Program& program, const ExecuteOptions& options) {
 
 Program checked(Program program, const ExecuteOptions& options) {
   check_host_program(program, options);
-  require_memory("the step (arena and resident tensors)",
-                 program.arena_bytes + Residents::bytes_needed(program.graph.residents()));
+  MemoryNeed need{.arena = program.arena_bytes,
+                  .beside = Residents::bytes_needed(program.graph.residents()) + options.reserved_bytes};
+  for (const KeptOutput& kept : program.kept) need.beside += kept.location.bytes;  // whoever compares copies them
+  need.slack = host_slack(need.arena + need.beside);
+  require_memory(need, core::available_memory(), "here");
   return program;
 }
 

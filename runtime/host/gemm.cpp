@@ -1,11 +1,10 @@
 #include "cairn/runtime/host/gemm.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <array>
 
 #include "cairn/runtime/host/kernels.h"
+#include "cairn/runtime/internal/blas.h"
 #include "cairn/runtime/internal/loops.h"
 
 namespace cairn::runtime::kernels {
@@ -16,7 +15,7 @@ namespace {
 // product would start a team of its own, whose threads spin for each other.
 void keep_blas_single_threaded() {
   thread_local const bool done = [] {
-    openblas_set_num_threads(1);
+    if (blas().set_threads != nullptr) blas().set_threads(1);
     return true;
   }();
   static_cast<void>(done);
@@ -70,20 +69,20 @@ void small_product(const Gemm<T>& g) {
 CBLAS_TRANSPOSE transpose(bool trans) { return trans ? CblasTrans : CblasNoTrans; }
 blasint extent(std::int64_t value) { return static_cast<blasint>(value); }
 
-void blas(const Gemm<float>& g) {
-  cblas_sgemm(CblasRowMajor, transpose(g.trans_a), transpose(g.trans_b), extent(g.m), extent(g.n), extent(g.k), g.alpha,
-              g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
+void large_product(const Gemm<float>& g) {
+  blas().sgemm(CblasRowMajor, transpose(g.trans_a), transpose(g.trans_b), extent(g.m), extent(g.n), extent(g.k),
+               g.alpha, g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
 }
-void blas(const Gemm<double>& g) {
-  cblas_dgemm(CblasRowMajor, transpose(g.trans_a), transpose(g.trans_b), extent(g.m), extent(g.n), extent(g.k), g.alpha,
-              g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
+void large_product(const Gemm<double>& g) {
+  blas().dgemm(CblasRowMajor, transpose(g.trans_a), transpose(g.trans_b), extent(g.m), extent(g.n), extent(g.k),
+               g.alpha, g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
 }
 
 template <class T>
 void product(const Gemm<T>& g) {
   if (is_small(g)) return small_product(g);
   keep_blas_single_threaded();
-  blas(g);
+  large_product(g);
 }
 
 // Rows (or columns) of one block: at most 16 blocks, none narrower than 32 nor below about a million multiplications.

@@ -6,12 +6,20 @@
 
 namespace cairn::runtime {
 
-/// Bytes that this process can still use without swapping: what the system says is available, within the limit of the
-/// control group. The largest int64 where neither is known.
-std::int64_t available_memory();
+/// What a step takes of the memory of a machine or a device, in bytes.
+struct MemoryNeed {
+  std::int64_t arena = 0;
+  std::int64_t beside = 0;  ///< residents, and whatever else the executor allocates
+  std::int64_t slack = 0;   ///< to be left free for what nobody counts
+};
 
-/// Throws MemoryError (what, asked, available) when `bytes` exceed available_memory().
-void require_memory(std::string_view what, std::int64_t bytes);
+/// Throws MemoryError where `free` bytes `where` ("here", "on NVIDIA H100") are too few: what was asked, what is free,
+/// and the largest budget that would fit.
+void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view where);
+
+/// The slack of a step in this process's own memory: stacks and buffers of threads, tables of the program, pages of
+/// libraries that are loaded later, and what the kernel keeps to map the rest.
+std::int64_t host_slack(std::int64_t bytes);
 
 /// One allocation that holds every tensor of a program; RAII, movable. It is painted with a pattern first, so that what
 /// was really written can be measured and compared with what was planned; that also maps its pages before the first

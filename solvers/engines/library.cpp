@@ -5,38 +5,51 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 namespace cairn::solvers {
 namespace {
 
-/// Folders that may hold engines, those first that somebody chose.
-std::vector<std::filesystem::path> folders() {
-  std::vector<std::filesystem::path> found;
-  if (const char* chosen = std::getenv("CAIRN_ENGINES"); chosen != nullptr && *chosen != '\0') return {chosen};
-  if (const char* data = std::getenv("XDG_DATA_HOME")) {
-    found.emplace_back(std::filesystem::path(data) / "cairn" / "engines");
-  } else if (const char* home = std::getenv("HOME")) {
-    found.emplace_back(std::filesystem::path(home) / ".local" / "share" / "cairn" / "engines");
-  }
-  return found;
+/// The folder that a variable of the environment names; none where it names none, or one that depends on where the
+/// command runs: what lies in the current folder is not to be loaded.
+std::optional<std::filesystem::path> folder_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr || !std::filesystem::path(value).is_absolute()) return std::nullopt;
+  return value;
+}
+
+/// The folder that may hold engines.
+std::optional<std::filesystem::path> engine_folder() {
+  if (const char* chosen = std::getenv("CAIRN_ENGINES"); chosen != nullptr && *chosen != '\0')
+    return folder_of("CAIRN_ENGINES");
+  if (const auto data = folder_of("XDG_DATA_HOME")) return *data / "cairn" / "engines";
+  if (const auto home = folder_of("HOME")) return *home / ".local" / "share" / "cairn" / "engines";
+  return std::nullopt;
+}
+
+/// Why engines are not where somebody said; empty where nobody said anything, or it can be used.
+std::string refused() {
+  const char* chosen = std::getenv("CAIRN_ENGINES");
+  if (chosen == nullptr || *chosen == '\0' || engine_folder()) return "";
+  return fmt::format(" (CAIRN_ENGINES '{}' is no absolute path)", chosen);
 }
 
 }  // namespace
 
 Library::Library(std::string engine, const std::vector<std::string>& names) : engine_(std::move(engine)) {
   std::vector<std::string> tries;
-  for (const std::filesystem::path& folder : folders()) {
-    for (const std::string& name : names) {
-      // As it lies in the wheel, and straight in the folder.
-      for (const char* inside : {"ortools/.libs", ""}) {
-        const std::filesystem::path file = folder / inside / name;
-        std::error_code ignored;
-        if (std::filesystem::exists(file, ignored)) tries.push_back(file.string());
-      }
+  const auto folder = engine_folder();
+  for (const std::string& name : names) {
+    // As it lies in the wheel, and straight in the folder.
+    for (const char* inside : {"ortools/.libs", ""}) {
+      if (!folder) continue;
+      const std::filesystem::path file = *folder / inside / name;
+      std::error_code ignored;
+      if (std::filesystem::exists(file, ignored)) tries.push_back(file.string());
     }
   }
   tries.insert(tries.end(), names.begin(), names.end());
-  std::string why;
+  std::string why = refused();
   for (const std::string& file : tries) {
     handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ != nullptr) return;

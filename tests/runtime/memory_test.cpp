@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "cairn/core/error.h"
+#include "cairn/core/profile.h"
 #include "cairn/runtime/host/synthetic.h"
 #include "cairn/runtime/internal/arena.h"
 #include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/program.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
 
@@ -72,6 +75,40 @@ TEST_CASE("the arena refuses addresses outside, absurd sizes and odd alignments"
   CHECK_THROWS_AS(runtime::Arena(std::int64_t{1} << 60), core::DeviceError);
   CHECK_THROWS_AS(runtime::Arena(-1), core::InputError);
   CHECK_THROWS_AS(runtime::Arena(10, 3), core::InputError);
+}
+
+TEST_CASE("a step that does not fit says what it asks for, what is free, and the budget that would fit") {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  const auto text = [&](const runtime::MemoryNeed& need, std::int64_t free) -> std::string {
+    try {
+      runtime::require_memory(need, free, "on this card");
+    } catch (const core::MemoryError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(text({.arena = 700 * kMiB, .beside = 200 * kMiB, .slack = 124 * kMiB}, 1024 * kMiB).empty());
+  const std::string message = text({.arena = 800 * kMiB, .beside = 200 * kMiB, .slack = 124 * kMiB}, 1024 * kMiB);
+  for (const char* part : {"needs 1.10 GiB", "arena 800.00 MiB", "beside it 200.00 MiB", "left free 124.00 MiB",
+                           "1.00 GiB are free on this card", "a budget of 700.00 MiB would fit"}) {
+    CHECK_THAT(message, Catch::Matchers::Contains(part));
+  }
+  CHECK_THAT(text({.arena = 1, .beside = 2000 * kMiB}, 1024 * kMiB),
+             Catch::Matchers::Contains("resident tensors alone"));
+  CHECK(runtime::host_slack(0) > 0);
+}
+
+TEST_CASE("what the caller takes besides counts") {
+  core::GraphBuilder builder("one");
+  core::Node node;
+  node.name = "a";
+  node.size = 100;
+  builder.add(std::move(node));
+  const core::Graph graph = builder.build();
+  const core::Schedule schedule = core::baseline_schedule(graph);
+  const auto program = [&] { return runtime::compile(graph, schedule, solvers::plan_memory(graph, schedule)); };
+  CHECK_NOTHROW(runtime::host_executor(program(), {}));
+  CHECK_THROWS_AS(runtime::host_executor(program(), {.reserved_bytes = std::int64_t{1} << 60}), core::MemoryError);
 }
 
 TEST_CASE("an arena can be moved, and can be empty") {

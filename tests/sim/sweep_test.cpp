@@ -268,10 +268,30 @@ TEST_CASE("a checkpoint of anything else is refused in one line that says what d
     REQUIRE(at != std::string::npos);
     return text.replace(at, from.size(), to);
   };
-  CHECK_THAT(resume(changed("\"version\":1", "\"version\":2"), graph, wanted(5, 2)), contains("version 2"));
+  CHECK_THAT(resume(changed("\"version\":2", "\"version\":3"), graph, wanted(5, 2)), contains("version 3"));
   CHECK_THAT(resume(changed("cairn.sweep", "cairn.plan"), graph, wanted(5, 2)), contains("cairn.sweep"));
   CHECK_THAT(resume(changed("\"seed\":5", "\"seed\":-5"), graph, wanted(5, 2)), contains("seed"));
   CHECK_THAT(resume(changed("\"done\":200", "\"done\":100"), graph, wanted(5, 2)), contains("damaged"));
+  // What was written before there was a checksum goes on.
+  std::string old = changed("\"version\":2", "\"version\":1");
+  old = old.substr(0, old.find(",\"checksum\":")) + "}\n";
+  CHECK(message_of([&] { sim::resume_sweep(old, "c", graph, wanted(5, 2)); }) == "nothing was thrown");
   for (std::size_t length = 0; length + 2 < good.size(); length += 11)
     CHECK(resume(good.substr(0, length), graph, wanted(5, 2)) != "nothing was thrown");
+}
+
+TEST_CASE("a checkpoint of which one character is another is refused") {
+  const core::Graph graph = test_graph(4);
+  Sweep sweep = fresh(graph, {.seed = 5, .moves = 2}, 200);
+  sim::run_sweep(*sim::host_simulator(graph, 1), sweep);
+  const std::string good = sim::sweep_to_json(graph, sweep);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (const char other : {'0', '9', 'x', ' ', '"'}) {
+      if (good[at] == other) continue;
+      std::string text = good;
+      text[at] = other;
+      INFO(at << ": " << text);
+      CHECK_THROWS_AS(sim::resume_sweep(text, "c", graph, fresh(graph, {5, 2}, 200)), core::InputError);
+    }
+  }
 }

@@ -1,0 +1,184 @@
+// The command on machines that give it little: groups with little memory, small stacks, address spaces and files,
+// hostile folders, signals.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "cairn/core/formats/files.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cli/command.h"
+
+namespace {
+
+using namespace cairn;
+using test::Child;
+using test::Folder;
+using test::Outcome;
+
+const std::string kCommand = CAIRN_BINARY_DIR "/bin/cairn";
+
+/// What a shell makes of this, with $cairn.
+Outcome in_shell(const std::string& script) {
+  return Child({"-c", fmt::format("cairn='{}'; {}", kCommand, script)}, "", "/bin/bash").wait();
+}
+
+/// A control group of version 1 or 2 with that much memory; none where this process may not make one.
+class MemoryGroup {
+ public:
+  explicit MemoryGroup(std::int64_t bytes) {
+    const std::string name = fmt::format("cairn-test-{}", getpid());
+    for (const auto& [root, limit] :
+         {std::pair{"/sys/fs/cgroup/memory/", "memory.limit_in_bytes"}, std::pair{"/sys/fs/cgroup/", "memory.max"}}) {
+      const std::string folder = root + name;
+      if (mkdir(folder.c_str(), 0700) != 0) continue;
+      std::ofstream file(folder + "/" + limit);
+      if (file << bytes << std::flush) {
+        folder_ = folder;
+        return;
+      }
+      rmdir(folder.c_str());
+    }
+  }
+  ~MemoryGroup() {
+    for (int tries = 0; !folder_.empty() && rmdir(folder_.c_str()) != 0 && tries < 100; ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  MemoryGroup(const MemoryGroup&) = delete;
+  MemoryGroup& operator=(const MemoryGroup&) = delete;
+
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a group of 1 GiB: what does not fit is refused with a budget that does, and nothing is ended by the kernel") {
+  const MemoryGroup group(std::int64_t{1} << 30);
+  if (group.folder().empty()) {
+    WARN("skipped: this process may make no control group");
+    return;
+  }
+  const auto run = [&](const std::string& words) {
+    return in_shell(fmt::format("echo $$ > {}/cgroup.procs; exec $cairn run {} -t 4s", group.folder(), words));
+  };
+  // 200 MiB of resident tensors; arenas of 632 MiB and of half of that.
+  const std::string model = "resnet50 --batch 24 --image 128";
+  const Outcome whole = run(model + " -b 100%");
+  INFO(whole.err);
+  CHECK(whole.code == 5);
+  for (const char* part : {"needs ", "(arena ", "are free here", "a budget of ", " would fit"}) {
+    INFO(part);
+    CHECK(whole.err.find(part) != std::string::npos);
+  }
+  const std::string before = "a budget of ";
+  const std::string budget = whole.err.substr(whole.err.find(before) + before.size());
+  CHECK(run(model + " -b " + std::to_string(std::stoll(budget)) + "MiB").code == 0);
+  // Either alone fits, but not both at once.
+  const Outcome both = run("resnet50 --batch 16 --image 128 -b 90% --json");
+  INFO(both.err);
+  REQUIRE(both.code == 0);
+  CHECK(both.json()["identical"] == true);
+}
+
+TEST_CASE("no command opens BLAS that multiplies nothing, however little may be addressed") {
+  CHECK(in_shell("ulimit -v 400000; timeout 20 $cairn help").code == 0);
+  CHECK(in_shell("ulimit -v 400000; timeout 20 $cairn solve unet -b 80% -t 1s").code == 0);
+  CHECK(in_shell("$cairn help >/dev/null; ! ldd $cairn | grep -qi blas").code == 0);
+}
+
+TEST_CASE("a stack of 128 KiB is no segmentation fault") {
+  for (const char* words : {"info resnet50 -t 1s", "solve unet --solver tw -b 90% -t 1s", "pareto unet -t 1s",
+                            "solve unet --solver none", "simulate unet --random 1000"}) {
+    const Outcome outcome = in_shell(fmt::format("ulimit -s 128; $cairn {}", words));
+    INFO(words << ": " << outcome.err);
+    CHECK(outcome.code == 0);
+  }
+}
+
+TEST_CASE("SIGTERM and SIGHUP do what Ctrl-C does") {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    const Folder folder;
+    Child child({"solve", "gpt2", "--layers", "12", "-b", "70%", "-t", "10m", "-o", folder / "s.json"});
+    child.wait_for_interrupt_handler();
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    kill(child.pid(), signal);
+    const Outcome outcome = child.wait();
+    INFO(outcome.err);
+    CHECK(outcome.code == 130);
+    CHECK(outcome.err.find("interrupted") != std::string::npos);
+    CHECK(std::filesystem::exists(folder / "s.json"));
+  }
+  // What is ignored, as nohup has it, stays ignored.
+  const Folder folder;
+  const Outcome outcome = in_shell(fmt::format(
+      "trap '' HUP; $cairn solve gpt2 --layers 4 -b 70% -t 2s -o {}/s.json & p=$!; sleep 1; kill -HUP $p; wait $p",
+      folder.path()));
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+}
+
+TEST_CASE("what others put beside an output is neither followed nor kept, and a file that may not grow leaves none") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", test::diamond_graph());
+  const std::string precious = folder.write("precious", "mine");
+  // The name of old: beside the file, with the number of the process.
+  const Outcome linked = in_shell(
+      fmt::format("ln -s {0}/precious {0}/s.json.part$$; exec $cairn solve {1} -o {0}/s.json", folder.path(), graph));
+  CHECK(linked.code == 0);
+  CHECK(test::read_text(precious) == "mine");
+  CHECK(test::read_text(folder / "s.json").find("cairn.schedule") != std::string::npos);
+
+  const Folder small;
+  const Outcome outcome =
+      in_shell(fmt::format("ulimit -f 1; $cairn solve unet -b 90% -t 1s --report {}/r.html", small.path()));
+  INFO(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err.find("r.html") != std::string::npos);
+  CHECK(small.entries() == 0);
+}
+
+TEST_CASE("engines are opened from absolute paths alone") {
+  const Folder folder;
+  // An engine of that name that would be run by being opened.
+  for (const char* path : {".local/share/cairn/engines", "cairn/engines", "engines"}) {
+    std::filesystem::create_directories(folder / path);
+    std::ofstream(std::filesystem::path(folder / path) / "libhighs.so.1") << "no library";
+  }
+  const std::string in = "cd " + folder.path() + "; ";
+  const Outcome usual = in_shell(in + "env -u CAIRN_ENGINES -u XDG_DATA_HOME HOME=/nowhere $cairn solvers");
+  for (const char* variables : {"-u XDG_DATA_HOME HOME=", "-u XDG_DATA_HOME HOME=.", "XDG_DATA_HOME= HOME=/nowhere",
+                                "XDG_DATA_HOME=. HOME=/nowhere"}) {
+    INFO(variables);
+    CHECK(in_shell(in + fmt::format("env -u CAIRN_ENGINES {} $cairn solvers", variables)).out == usual.out);
+  }
+  const Outcome relative = in_shell(in + "CAIRN_ENGINES=engines $cairn solvers");
+  CHECK(relative.code == 0);
+  CHECK(relative.out.find("CAIRN_ENGINES 'engines' is no absolute path") != std::string::npos);
+}
+
+TEST_CASE("an output that cannot be written takes no other one") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", test::diamond_graph());
+  const Outcome outcome = test::run_command(
+      {"solve", graph, "-o", "/dev/full", "--report", folder / "x.html", "--plan", folder / "p.json", "--json"});
+  INFO(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err.find("/dev/full: cannot be written") != std::string::npos);
+  CHECK(std::filesystem::exists(folder / "x.html"));
+  CHECK(std::filesystem::exists(folder / "p.json"));
+  CHECK(outcome.json()["valid"] == true);
+  CHECK(outcome.json()["error"].get<std::string>().find("/dev/full") != std::string::npos);
+  CHECK(outcome.json()["exit_code"] == 2);
+}
+
+TEST_CASE("an output that cannot be written is told before the search") {
+  for (const char* path : {"/proc/s.json", "/proc/self/nothing/s.json", "/sys/s.json"}) {
+    const Outcome outcome = test::run_command({"solve", "gpt2", "-b", "50%", "-t", "10m", "-o", path});
+    INFO(outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err.find(path) != std::string::npos);
+  }
+}
