@@ -42,7 +42,7 @@ class Compiling:
         self.written = _private.written_inputs(joint.graph, num_fwd_outputs)
         self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
                            Tangents(joint, num_fwd_outputs, self.owner, self.report), self.written)
-        self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs, lambda: self.kernels)
+        self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs, lambda: self.kernels, forward)
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)

@@ -109,7 +109,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     """(forward module, backward module, Trace, Solved, GraphReport). ``inputs``: of the function that torch.compile captured,
     as they are now; parameters among them may be updated early. ``or_least``: whether one with such a peak without a budget
     takes the least that is known where the goal is not met."""
-    drop_zeros(joint.graph, num_fwd_outputs, inputs)
+    drop_zeros(joint.graph, num_fwd_outputs, _private.compiling()[1])
     if not options.all_differentiated and not options.approximate:  # Inductor knows no operations but torch's
         expect_missing(joint.graph)
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]

@@ -385,13 +385,41 @@ def written_inputs(graph, forward_outputs=None):
     return [(i, d.mutated_input) for i, d in enumerate(output_descriptions(graph)[:forward_outputs]) if is_mutation(d)]
 
 
+def compiling():
+    """(number of the graph that AOTAutograd is about to cut into forward and backward, what it knows of its inputs and results); it
+    hands neither on. (None, None) where it does not cut."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        names = frame.f_locals if "fw_metadata" in code.co_varnames + code.co_cellvars else {}
+        if "fw_metadata" in names and "aot_config" in names:
+            return names["aot_config"].aot_id, names["fw_metadata"]
+        frame = frame.f_back
+    return None, None
+
+
+def unseen_writes(metadata, graph, forward_outputs):
+    """Those of the forward pass's results that are copied into inputs out of autograd's sight, by position. ``metadata``: as
+    compiling() gives it."""
+    written = [i for i, _ in written_inputs(graph, forward_outputs)]
+    positions = metadata.mutated_inp_runtime_indices if metadata is not None else []
+    if len(positions) != len(written):
+        return []
+    return [i for i, position in zip(written, positions) if _is_unseen(metadata.input_info[position])]
+
+
+def _is_unseen(info):
+    return info.mutates_data and (info.is_leaf or info.mutations_under_no_grad_or_inference_mode or
+                                  info.mutations_hidden_from_autograd)
+
+
 def hide_writes():
     """Has AOTAutograd write inputs out of autograd's sight that the model writes so, of the graph that is being compiled: behind the
     graph, where it writes them, it does that to leaves alone."""
     context = torch._guards.TracingContext.try_get()
     inputs = context.fw_metadata.input_info if context is not None and context.fw_metadata is not None else []
     for i, info in enumerate(inputs):
-        if info.mutates_data and (info.mutations_under_no_grad_or_inference_mode or info.mutations_hidden_from_autograd):
+        if _is_unseen(info):
             inputs[i] = dataclasses.replace(info, is_leaf=True)
 
 
@@ -572,22 +600,31 @@ def nodes_made():
     return torch.autograd._get_sequence_nr()
 
 
-def backward_node(tensors, made_before):
+def backward_node(tensors, made_before, graph=None):
     """Of results and inputs of a graph that AOTAutograd compiled: the node of its backward pass in autograd's graph, among
     those that were made since ``nodes_made()`` was ``made_before``; None where there is none. Views of results, and inputs
-    that are written, have nodes of their own before it."""
-    seen, pending = set(), [t.grad_fn for t in tensors if isinstance(t, torch.Tensor)]
+    that are written, have nodes of their own before it. ``graph``: its number, as compiling() gives it; other threads count
+    their nodes apart."""
+    seen, pending = set(), [_function_of(t) for t in tensors if isinstance(t, torch.Tensor)]
     while pending:
         found = []
         for node in pending:
             if node is None or node in seen or node._sequence_nr() < made_before:
                 continue
             seen.add(node)
-            if hasattr(getattr(type(node), "_forward_cls", None), "_aot_id"):
+            number = getattr(getattr(type(node), "_forward_cls", None), "_aot_id", None)
+            if number is not None and graph in (None, number) and "cairn" not in node.metadata:
                 return node
             found += [before for before, _ in node.next_functions]
         pending = found
     return None
+
+
+def _function_of(tensor):
+    try:
+        return tensor.grad_fn
+    except RuntimeError:  # a view that was made under no_grad and has been written since
+        return None
 
 
 def graph_task():
@@ -613,9 +650,17 @@ def gradients_are_copied():
     return module is not None and module.gradient_as_bucket_view
 
 
-def saved_by_compiled_hooks(names):
-    """Those of the names of a backward module's arguments that hooks gave back which AOTAutograd compiled into its graphs."""
-    return [name for name in names if re.search(r"_hook_\d+$", name)]
+def saved_by_compiled_hooks(names, saved=()):
+    """Those of the names of a backward module's arguments that hooks gave back which AOTAutograd compiled into its graphs.
+    ``saved``: what the forward module hands on, by name, without those hooks."""
+    return [name for name in names if re.search(r"_hook_\d+$", name) and name not in saved]
+
+
+def modes_of_user():
+    """Names of the modes in force that see the operations of a graph (TorchDispatchMode, TorchFunctionMode), and may change what they
+    give, as torch's own do not."""
+    modes = [*torch.utils._python_dispatch._get_current_dispatch_mode_stack(), *torch.overrides._get_current_function_mode_stack()]
+    return [type(mode).__qualname__ for mode in modes if type(mode).__module__.split(".")[0] != "torch"]
 
 
 def saves_by_hooks():

@@ -17,10 +17,12 @@ from ._rewrite import input_names
 
 
 class ReadAgain:
-    """Of one graph: looks at its inputs, buffers and results as it runs. ``split``: how many results the forward pass has."""
+    """Of one graph: looks at its inputs, buffers and results as it runs. ``split``: how many results the forward pass has.
+    ``module``: its forward module as the graph was cut, before AOTAutograd compiles hooks into it."""
 
-    def __init__(self, owner, report, alive, split, kernels):
+    def __init__(self, owner, report, alive, split, kernels, module):
         self.owner, self.report, self.alive, self.split = owner, report, alive, split
+        self.saved = [getattr(node, "name", None) for node in _private.outputs(module.graph)[split:]]
         self.kernels = kernels  # gives the switches, as text, that the last forward pass began with
 
     def forward(self, run, module):
@@ -48,7 +50,7 @@ class ReadAgain:
 
     def backward(self, run, module):
         names = input_names(module)
-        if self.report.recomputed and _private.saved_by_compiled_hooks(names):
+        if self.report.recomputed and _private.saved_by_compiled_hooks(names, self.saved):
             self._tell_of_hooks("may give")
 
         def call(args):
@@ -106,6 +108,11 @@ class ReadAgain:
             self.owner.tell(
                 f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others in the backward "
                 "pass than they were in the forward pass: what is computed again may differ from what it was by rounding")
+        if before.modes != _private.modes_of_user():
+            self.owner.tell(
+                f"{self.report.name}: other modes that see operations ({', '.join(before.modes + _private.modes_of_user())}) are in "
+                "force in the backward pass than in the forward pass: what is computed again is computed under those of the backward "
+                "pass")
 
 
 class Unchanged:
@@ -113,7 +120,7 @@ class Unchanged:
 
     def __init__(self, tensors, kernels="", hooks=False):
         """``tensors``: by name. ``hooks``: whether what is saved for the backward pass goes through hooks of autograd."""
-        self.kernels, self.hooks = kernels, hooks
+        self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
         self.known = {}  # name -> (address, shape, strides, checksum)
         self.strides = {}  # name -> strides, of all that is saved for the backward pass
         self.note(tensors)

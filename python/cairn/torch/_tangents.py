@@ -51,21 +51,23 @@ def expect_missing(graph):
         tangent.meta[_MISSING] = True
 
 
-def drop_zeros(graph, forward_outputs, inputs):
-    """Changes a joint graph in place: a leaf that the forward pass writes, which it can under no_grad alone (the average of other
-    weights), has no gradient by what it was written with, as in eager mode, rather than zeros. ``inputs``: of the function that
-    torch.compile captured."""
+def drop_zeros(graph, forward_outputs, metadata):
+    """Changes a joint graph in place: an input that the forward pass writes out of autograd's sight (under no_grad: the average of
+    other weights, weights that are clipped) has no gradient by what it was written with, as in eager mode, rather than zeros, which
+    would be added to what gradient it has. ``metadata``: as _private.compiling() gives it."""
     output, descriptions = next(iter(reversed(graph.nodes))), _private.output_descriptions(graph)
-    leaves = list(_private.outputs(graph))
-    for position in range(forward_outputs, len(leaves)):
-        leaf, description = leaves[position], descriptions[position]
-        if not isinstance(leaf, torch.fx.Node) or not _private.is_tangent(leaf) or not _private.is_gradient(description):
+    unseen = _private.unseen_writes(metadata, graph, forward_outputs)
+    for tangent in [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]:
+        if _private.result_of(tangent.meta.get("desc"), descriptions[:forward_outputs]) not in unseen:
             continue
-        result = _private.result_of(leaf.meta.get("desc"), descriptions[:forward_outputs])
-        given = _private.input_of(description.grad_of, inputs)
-        if result is not None and _private.is_mutation(descriptions[result]) and isinstance(given, torch.Tensor) and given.is_leaf:
-            leaves[position] = None
-            output.args = (tuple(leaves),)
+        for user in list(tangent.users):
+            if user is output:
+                output.args = (tuple(None if leaf is tangent else leaf for leaf in _private.outputs(graph)),)
+            elif user.target is torch.ops.aten.add.Tensor and not user.kwargs and len(user.args) == 2:
+                other = user.args[1] if user.args[0] is tangent else user.args[0]
+                if other is not tangent and _is_alike(other, tangent):
+                    user.replace_all_uses_with(other)
+                    graph.erase_node(user)
 
 
 def _sum_of(tangent):
@@ -129,7 +131,8 @@ class Tangents:
                 shape, stride, dtype, device = shapes[name]
                 args[i] = torch.empty_strided(shape, stride, dtype=dtype, device=device).zero_()
             elif name in self.missing and args[i] is not None:
-                given += args[i].untyped_storage().nbytes()
+                given += args[i].numel() * args[i].element_size() if _private.is_batched(args[i]) else (
+                    args[i].untyped_storage().nbytes())
         if self.active and given:
             from ._report import size_text
             self.report.broken_by = self.report.broken_by or "a gradient that the caller gives of a result beside the loss"

@@ -54,6 +54,7 @@ class Alive:
         self.owner, self.report, self.tangents = owner, report, tangents
         self.forward_outputs, self.kept_results, self.written = forward_outputs, kept_results, written
         self.ddp = _private.splits_for_ddp()
+        self.number = _private.compiling()[0]
 
     # --- The parts of a graph, as they run
 
@@ -145,7 +146,7 @@ class Alive:
                     raise self._saving_failed(error, args)
                 raise
             made, _local.made = _local.made, None
-            node = _private.backward_node((*result, *args), before) if made is not None else None
+            node = _private.backward_node((*result, *args), before, self.number) if made is not None else None
             if made is not None:
                 made.to_write = ()
             if node is not None:

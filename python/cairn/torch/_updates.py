@@ -364,9 +364,9 @@ def _refuse_coupled(optimizer):
                     p.grad[(0,) * p.ndim] = torch.inf
                 gradients.append(p.grad.clone())
             _step(together)
-            for group in list(apart.param_groups):
-                for i, q in enumerate(group["params"]):
-                    q.grad = gradients.pop(0)
+            for group in reversed(apart.param_groups):  # as backward passes have them: what counts or draws would show
+                for i, q in reversed(list(enumerate(group["params"]))):
+                    q.grad = gradients.pop()
                     _step(_alone(apart, Owner(apart, group, i), q))
                     q.grad = None
             _step(apart)

@@ -276,6 +276,20 @@ class Graphs(unittest.TestCase):
         loss.backward()
         self.assertTrue(_private.saved_by_compiled_hooks(seen))
         self.assertEqual(_private.saved_by_compiled_hooks(["primals_1", "exp"]), [])
+        self.assertEqual(_private.saved_by_compiled_hooks(["pre_hook_1"], ["pre_hook_1"]), [])  # an operator of that name
+
+    def test_modes_of_user(self):
+        class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+
+        class Function(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+
+        with Mode(), Function(), torch.device("cpu"):
+            self.assertEqual([name.split(".")[-1] for name in _private.modes_of_user()], ["Mode", "Function"])
+        self.assertEqual(_private.modes_of_user(), [])
 
     def test_check_version(self):
         """Of what a function keeps in its context; torch 2.9 always checks."""
@@ -367,6 +381,33 @@ class Graphs(unittest.TestCase):
         self.assertEqual(seen.count(True), 1)
         self.assertEqual(written, [(1,)])
         self.assertEqual(of_results, [(0, "the first")])
+
+    def test_unseen_writes(self):
+        """By what AOTAutograd knows as it cuts the graph."""
+        found = []
+
+        def partition(joint, inputs, **options):
+            number, metadata = _private.compiling()
+            found.append((number, _private.unseen_writes(metadata, joint.graph, options["num_fwd_outputs"])))
+            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
+
+        def write(x, seen, leaf, unseen):
+            seen.mul_(2)
+            with torch.no_grad():
+                leaf.mul_(3)
+                unseen.mul_(4)
+            return (x * seen * leaf * unseen).sum()
+
+        torch._dynamo.reset()
+        backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition,
+                                        keep_inference_input_mutations=False)
+        x, leaf = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        loss = torch.compile(write, backend=backend)(x, x * 1, leaf, x * 1)
+        (number, positions), = found
+        self.assertEqual(positions, [1, 2])
+        self.assertEqual(type(loss.grad_fn)._forward_cls._aot_id, number)
+        self.assertEqual(_private.compiling(), (None, None))
+        self.assertEqual(_private.unseen_writes(None, self.graph, 1), [])
 
     def test_hidden_writes(self):
         def forward(module, _):
@@ -633,6 +674,15 @@ class Execution(unittest.TestCase):
         written = torch.zeros(3)
         torch.compile(lambda x, out: out.copy_(x * 2) is None, backend=backend)(w, written)
         self.assertIs(nodes[1], _private.backward_node([written], 0))
+        number = type(nodes[1])._forward_cls._aot_id
+        self.assertIs(nodes[1], _private.backward_node([written], 0, number))
+        self.assertIsNone(_private.backward_node([written], 0, number + 1))
+        nodes[1].metadata["cairn"] = True  # it is known already
+        self.assertIsNone(_private.backward_node([written], 0))
+        with torch.no_grad():
+            view = w[1:]
+            view.mul_(1)
+        self.assertIsNone(_private.backward_node([view], 0))  # of which torch refuses to say what made it
 
     def test_metadata_of_node(self):
         x, seen = torch.ones(3, requires_grad=True), []

@@ -4,6 +4,7 @@ inputs that are written behind torch's back."""
 import contextlib
 import copy
 import ctypes
+import threading
 import unittest
 import warnings
 
@@ -426,6 +427,53 @@ class WeightsThatAreWritten(unittest.TestCase):
                         same = value is expected or (value is not None and torch.equal(value, expected))
                         self.assertTrue(same, (how, i, value, expected))
 
+    def test_no_zeros_are_added_to_a_gradient(self):
+        """Where weights are clipped in the forward pass: -0. would become 0., and None zeros."""
+        def step(chosen, uses):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            weight, other = torch.nn.Parameter(torch.randn(64, 64) * 2), torch.nn.Parameter(torch.randn(64))
+
+            def loss_of(x, average):
+                with torch.no_grad():
+                    weight.clamp_(-1, 1)
+                    average.mul_(0.5)
+                return (weight * x).sum() + (average.sum() if uses else 0)
+
+            average = other * 1
+            loss = torch.compile(loss_of, backend=chosen)(torch.randn(64, 64).relu().neg(), average)
+            strides = torch.autograd.grad(loss, average, allow_unused=True, retain_graph=True)[0]
+            loss.backward()
+            return weight.grad, other.grad, None if strides is None else strides.stride()
+
+        with torch._functorch.config.patch(donated_buffer=False):
+            for uses in (False, True):
+                weight, other, strides = step("aot_eager", uses)
+                self.assertGreater(torch.signbit(weight[weight == 0]).sum(), 1000)
+                for budget in ("100%", "min"):
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                        now = step(backend(budget, measure=False), uses)
+                    self.assertTrue(torch.equal(torch.signbit(now[0]), torch.signbit(weight)))
+                    self.assertEqual(now[1] is None, other is None)
+                    self.assertEqual(now[2], strides)
+
+    def test_a_view_of_a_parameter_is_written_once(self):
+        """Torch refuses to say what made it then, which is no failure of the schedule."""
+        for write in (lambda view: view.data.mul_(0.5), lambda view: view.mul_(0.5)):
+            torch._dynamo.reset()
+            parameter = torch.nn.Parameter(torch.ones(4, 16))
+            with torch.no_grad():
+                view = parameter[1:3]
+
+            def loss_of(x, view):
+                with torch.no_grad():
+                    write(view)
+                return (x @ parameter.T).tanh().square().sum()
+
+            torch.compile(loss_of, backend=backend("min", fallback=True, measure=False))(torch.randn(8, 16), view)
+            self.assertEqual(parameter.detach()[1, 0].item(), 0.5)
+
 
 # --- Inputs
 
@@ -611,6 +659,50 @@ class InputsThatAreWritten(unittest.TestCase):
             self.assertEqual(before.changed({"x": data}), "x")
             data.data.copy_(kept)
         self.assertIsNone(before.changed({"x": data}))
+
+    def test_an_input_of_a_graph_that_ran_in_another_thread(self):
+        """Its node of autograd's graph is not taken for that of the graph that reads what it made, and it is still compared."""
+        one, two = (torch.randn(16, 16, requires_grad=True) for _ in range(2))
+        chosen = backend("min", measure=False)
+        make = torch.compile(lambda x: (x.exp() @ one).exp().sin() * x.exp().sin(), backend=chosen)
+        views = torch.compile(lambda h: torch.chunk((h @ two).sin(), 2), backend=chosen)
+        x, made = torch.randn(8, 16), []
+
+        def elsewhere():
+            for _ in range(20_000):  # more nodes than this thread has made
+                one * 1
+            made.append(make(x))
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        first, second = views(made[0])
+        x.data.mul_(0.5)
+        with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):
+            (first.sum() + second.square().sum()).backward()
+
+    def test_modes_that_change_what_operations_give(self):
+        """In force about one of the two passes alone, they reach what is computed again, which is told."""
+        class LowDispatch(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+
+        class LowFunction(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+
+        for about_forward, mode in ((True, LowFunction), (False, LowDispatch)):
+            torch._dynamo.reset()
+            chosen = backend("min", measure=False)
+            compiled, x = torch.compile(Images(), backend=chosen), torch.rand(64, 64)
+            compiled(x).backward()  # compiled without
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always", cairn.torch.CairnWarning)
+                with mode() if about_forward else contextlib.nullcontext():
+                    loss = compiled(x)
+                with contextlib.nullcontext() if about_forward else mode():
+                    loss.backward()
+            self.assertRegex(" ".join(str(w.message) for w in told), f"other modes that see operations .*{mode.__name__}")
 
     def test_a_buffer_that_a_kernel_writes_unseen(self):
         """Batch norm in eager mode raises no version of its statistics."""

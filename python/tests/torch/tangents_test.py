@@ -92,6 +92,24 @@ class Given(unittest.TestCase):
                 self.assertTrue(chosen.report.kept)
 
 
+    def test_many_at_once_of_what_lies_beside_a_loss(self):
+        weight, x = torch.randn(16, 16, requires_grad=True), torch.randn(8, 16)
+
+        def pair(x):
+            logits = (x @ weight).tanh()
+            return logits.square().sum(), logits
+
+        found = []
+        with torch._functorch.config.patch(donated_buffer=False):
+            for chosen in ("aot_eager", backend("min", measure=False)):
+                torch._dynamo.reset()
+                _, logits = torch.compile(pair, backend=chosen)(x)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    found += torch.autograd.grad(logits, weight, torch.ones(3, 8, 16), is_grads_batched=True)
+        self.assertTrue(torch.equal(*found))
+
+
 class Logits(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()  # of what earlier processes have measured nothing is known

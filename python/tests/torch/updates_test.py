@@ -613,14 +613,25 @@ class Refused(unittest.TestCase):
                             for p in group["params"]:
                                 p.mul_(0.9)
 
+        class Noisy(torch.optim.SGD):
+            """Draws from a generator of its own, in the order of its parameters."""
+
+            def step(self, closure=None):
+                super().step(closure)
+                with torch.no_grad():
+                    for p in (p for group in self.param_groups for p in group["params"] if p.grad is not None):
+                        p.add_(torch.randn(p.shape, generator=self.drawn), alpha=0.01)
+
         def groups(model):
             return [{"params": [p]} for p in model.parameters()]
 
-        for kind in (CommonNorm, LargeNorm, OfWhatItSaw, Finite, OneCounter, TensorCounter, EachThird):
+        for kind in (CommonNorm, LargeNorm, OfWhatItSaw, Finite, OneCounter, TensorCounter, EachThird, Noisy):
             for parameters in (Net().parameters(), groups(Net())):
                 optimizer = kind(parameters, lr=0.1)
                 if kind is TensorCounter:
                     optimizer.param_groups[0]["count"] = torch.zeros(())
+                if kind is Noisy:
+                    optimizer.drawn = torch.Generator().manual_seed(0)
                 with self.assertRaisesRegex(cairn.InputError, f"{kind.__name__} does not update each parameter for itself"):
                     cairn.torch.step(plain, optimizer=optimizer)
                 if kind is TensorCounter:  # it is as it was
