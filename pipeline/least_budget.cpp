@@ -11,6 +11,7 @@
 #include "cairn/pipeline/internal/overrun.h"
 #include "cairn/pipeline/internal/placed_plan.h"
 #include "cairn/pipeline/solve.h"
+#include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/remat/placed_search.h"
 
 namespace cairn::pipeline {
@@ -91,6 +92,7 @@ class LeastBudgetSearch {
 
   /// Plans it, under other orders of the same steps too, and keeps it if that is the least so far.
   void offer(core::Schedule schedule, std::string_view by) {
+    if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
     LeastBudget one;
     const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
     if (least_.lowest.steps.empty() || std::pair(evaluation.peak, evaluation.cost) < lowest_) {
@@ -259,7 +261,7 @@ class LeastBudgetSearch {
                                   .seed = options_.search.seed,
                                   .enough = std::numeric_limits<std::int64_t>::max()});
       watch_.charge(std::max<std::int64_t>(found.work, 1));
-      if (!found.best) {
+      if (!found.best || !solvers::can_be_planned(problem_.graph, found.best->schedule)) {
         low = budget + unit;
         continue;
       }

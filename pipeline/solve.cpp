@@ -9,6 +9,7 @@
 #include "cairn/core/limit.h"
 #include "cairn/pipeline/internal/overrun.h"
 #include "cairn/pipeline/internal/placed_plan.h"
+#include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/remat/placed_search.h"
 
 namespace cairn::pipeline {
@@ -232,6 +233,7 @@ class Fitting {
                         : solved.timed_out   ? solvers::Stop::limit
                                              : solvers::Stop::stagnated;
     if (!found || (fit.fits() && found->cost >= fit.solution.cost)) return;
+    if (!solvers::can_be_planned(problem_.graph, found->schedule)) return;
     const core::Evaluation evaluation = core::evaluate(rounded_.graph, found->schedule);
     solvers::Solution solution;
     solution.schedule = found->schedule;

@@ -7,6 +7,19 @@
 
 namespace cairn::solvers {
 
+bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 61;  // half of what planners take: they round sizes up
+  if (schedule.length() <= graph.node_count()) return true;
+  std::int64_t made = 0;
+  for (const core::NodeId v : schedule.steps) {
+    std::int64_t bytes = std::max<std::int64_t>(0, graph.scratch(v));
+    for (std::int32_t i = 0; i < graph.output_count(v); ++i) bytes += graph.value_size(graph.value({v, i}));
+    if (bytes > kMost - made) return false;
+    made += bytes;
+  }
+  return true;
+}
+
 Incumbent::Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch,
                      const Scope& own)
     : graph_(graph),
@@ -61,6 +74,7 @@ core::Evaluation Incumbent::offer(const core::Schedule& with_pinned_repeats) {
   if (!measures.valid())
     throw std::logic_error("a solver made an invalid schedule: " + describe(graph_, measures.defect));
   if (keeps_all && !scope_.contains(graph_, schedule)) return measures;
+  if (!can_be_planned(graph_, schedule)) return measures;
   note({measures.peak, measures.cost});
   if (better(measures.peak, measures.cost)) {
     any_ = true;

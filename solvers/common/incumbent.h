@@ -9,6 +9,10 @@
 
 namespace cairn::solvers {
 
+/// Whether planners take a schedule: they add up what all its steps make, in 64 bits. The baseline is for them to refuse.
+/// O(T).
+bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
+
 /// The best schedule a solver has met so far within its scope, by the order that SolveOptions defines: within the
 /// budget the cheapest (then the lower peak), else the lowest peak (then the cheaper); without a budget the latter
 /// alone, of those that cost no more than options.max_cost where there are any.
@@ -21,7 +25,7 @@ class Incumbent {
             const Scope& own = kAnySchedule);
 
   /// Drops what nothing reads and pinned nodes that run again, evaluates, and keeps the schedule if it is the best
-  /// within the scope. Returns its measures. Throws std::logic_error on an invalid schedule: that is a solver's bug.
+  /// within the scope and can be planned. Returns its measures. Throws std::logic_error on an invalid schedule: that is a solver's bug.
   /// O(T + sum of in-degrees).
   core::Evaluation offer(const core::Schedule& schedule);
 

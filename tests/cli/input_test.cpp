@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "cairn/core/formats/files.h"
+#include "cairn/core/random.h"
 #include "cairn/core/text.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
@@ -429,6 +431,33 @@ TEST_CASE("the progress line fits the terminal, also one that changes its size")
   const auto narrow = terminal.progress(3);
   REQUIRE(narrow.size() >= 3);
   CHECK(widest(narrow) <= 20);
+}
+
+TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by every command that takes it") {
+  const test::Folder folder;
+  core::GraphBuilder builder("huge");
+  core::Random random(1);
+  for (core::NodeId v = 0; v < 32; ++v) {
+    core::Node node;
+    node.name = std::to_string(v);
+    node.size = (std::int64_t{1} << 55) + static_cast<std::int64_t>(random.next() >> 9);
+    node.cost = 1 + v % 7;
+    for (core::NodeId u = std::max(0, v - 6); u < v; ++u) {
+      if (random.next() % 2 == 0) node.inputs.push_back(u);
+    }
+    builder.add(std::move(node));
+  }
+  const std::string graph = folder.write("huge.json", core::graph_to_json(builder.build()));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"info"}, {"solve"}, {"solve", "-b", "min"}, {"solve", "-b", "min", "--peak-only"},
+        {"solve", "-b", "90%"}, {"solve", "--max-cost", "20%"}, {"pareto"}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.begin() + 1, graph);
+    all.insert(all.end(), {"-t", "1s"});
+    const Outcome outcome = run_command(all);
+    INFO(words[0] << ": " << outcome.err);
+    CHECK(outcome.code == 0);
+  }
 }
 
 }  // namespace cairn
