@@ -450,7 +450,7 @@ TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by ever
   const std::string graph = folder.write("huge.json", core::graph_to_json(builder.build()));
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"info"}, {"solve"}, {"solve", "-b", "min"}, {"solve", "-b", "min", "--peak-only"},
-        {"solve", "-b", "90%"}, {"solve", "--max-cost", "20%"}, {"pareto"}}) {
+        {"solve", "-b", "100%"}, {"solve", "--max-cost", "20%"}, {"pareto"}}) {
     std::vector<std::string> all = words;
     all.insert(all.begin() + 1, graph);
     all.insert(all.end(), {"-t", "1s"});
