@@ -19,7 +19,7 @@ import weakref
 import sympy
 import torch
 import torch.multiprocessing.reductions
-from torch._dynamo import symbolic_convert, trace_rules
+from torch._dynamo import compiled_autograd, symbolic_convert, trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback, SkipFrame, TensorifyScalarRestartAnalysis
 from torch._functorch import partitioners
@@ -401,16 +401,19 @@ def compiling():
 def unseen_writes(metadata, graph, forward_outputs):
     """Those of the forward pass's results that are copied into inputs out of autograd's sight, by position. ``metadata``: as
     compiling() gives it."""
-    written = [i for i, _ in written_inputs(graph, forward_outputs)]
+    written = written_inputs(graph, forward_outputs)
     positions = metadata.mutated_inp_runtime_indices if metadata is not None else []
     if len(positions) != len(written):
         return []
-    return [i for i, position in zip(written, positions) if _is_unseen(metadata.input_info[position])]
+    have_gradients = {description.grad_of for description, leaf in zip(output_descriptions(graph), outputs(graph))
+                      if is_gradient(description) and leaf is not None}
+    infos = [metadata.input_info[position] for position in positions]
+    return [i for (i, description), info in zip(written, infos)
+            if _is_unseen(info) or (info.is_leaf and description in have_gradients)]  # a leaf can be written so alone
 
 
 def _is_unseen(info):
-    return info.mutates_data and (info.is_leaf or info.mutations_under_no_grad_or_inference_mode or
-                                  info.mutations_hidden_from_autograd)
+    return info.mutates_data and (info.mutations_under_no_grad_or_inference_mode or info.mutations_hidden_from_autograd)
 
 
 def hide_writes():
@@ -713,13 +716,34 @@ def holders(tensor):
     return tensor._use_count()
 
 
+_ALIGNMENT = 64  # bytes: kernels that move so many at once begin where an address is a multiple of it, and round accordingly
+
+
+def alignment_of(tensor):
+    """Where a tensor lies between two addresses at which kernels may begin: in bytes."""
+    return tensor.data_ptr() % _ALIGNMENT
+
+
+def empty_aligned(size, alignment, *, dtype, device):
+    """One dimension of so many elements, with the alignment_of that another tensor has."""
+    width = dtype.itemsize
+    memory = torch.empty(size + _ALIGNMENT // width, dtype=dtype, device=device)
+    first = (alignment - memory.data_ptr()) % _ALIGNMENT // width
+    return memory[first:first + size]
+
+
 def copy_of_input(tensor):
-    """A copy with the same strides, in a storage of its own."""
+    """A copy with the same strides and alignment, in a storage of its own."""
     size = sum(t * (n - 1) for n, t in zip(tensor.shape, tensor.stride())) + 1 if tensor.numel() else 0
-    storage = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
+    storage = empty_aligned(size, alignment_of(tensor), dtype=tensor.dtype, device=tensor.device)
     source = torch.as_strided(tensor.detach(), (size,), (1,), tensor.storage_offset())
     storage.copy_(source)
-    return torch.as_strided(storage, tensor.shape, tensor.stride(), 0).requires_grad_(tensor.requires_grad)
+    return torch.as_strided(storage, tensor.shape, tensor.stride(), storage.storage_offset()).requires_grad_(tensor.requires_grad)
+
+
+def autograd_is_compiled():
+    """Whether backward passes are compiled now (compiled autograd)."""
+    return torch._dynamo.config.compiled_autograd or compiled_autograd.compiled_autograd_enabled
 
 
 # --- Measuring

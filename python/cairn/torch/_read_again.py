@@ -42,7 +42,7 @@ class ReadAgain:
                 if self.report.results_read_again:
                     unchanged.note(self._results_saved(result, returned))
                 saved = list(zip(returned, result))[self.split:]
-                unchanged.strides = {name: t.stride() for name, t in saved if _private.is_plain(t)}
+                unchanged.layouts = {name: _layout(t) for name, t in saved if _private.is_plain(t)}
                 made.unchanged = unchanged
             return result
 
@@ -57,7 +57,7 @@ class ReadAgain:
             made = self.alive.beginning()
             if made is not None and made.unchanged is not None:
                 self._check(made.unchanged, dict(zip(names, args)))
-                self._lay_out(args, names, made.unchanged.strides)
+                self._lay_out(args, names, made.unchanged.layouts)
             return run(args)
 
         return call
@@ -80,12 +80,12 @@ class ReadAgain:
                 f"copy is kept until it was last read, {size_text(size)} beside what is promised; inputs='stable' if nobody "
                 "writes it before the backward pass has ended")
 
-    def _lay_out(self, args, names, strides):
-        """Replaces those of the arguments that hooks of autograd have laid out in another way than they were saved: what is
-        computed again from them would be rounded in another way, and noise drawn in another order."""
+    def _lay_out(self, args, names, layouts):
+        """Replaces those of the arguments that hooks of autograd have laid out, or aligned, in another way than they were saved: what
+        is computed again from them would be rounded in another way, and noise drawn in another order."""
         for k, name in enumerate(names):
-            if _private.is_plain(args[k]) and args[k].stride() != strides.get(name, args[k].stride()):
-                args[k] = _laid_out(args[k], strides[name])
+            if _private.is_plain(args[k]) and _layout(args[k]) != layouts.get(name, _layout(args[k])):
+                args[k] = _laid_out(args[k], *layouts[name])
 
     def _tell_of_hooks(self, give):
         self.owner.tell(
@@ -122,7 +122,7 @@ class Unchanged:
         """``tensors``: by name. ``hooks``: whether what is saved for the backward pass goes through hooks of autograd."""
         self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
         self.known = {}  # name -> (address, shape, strides, checksum)
-        self.strides = {}  # name -> strides, of all that is saved for the backward pass
+        self.layouts = {}  # name -> _layout(), of all that is saved for the backward pass
         self.note(tensors)
 
     def note(self, tensors):
@@ -145,11 +145,18 @@ class Unchanged:
         return tensor.data_ptr() == self.known[name][0]
 
 
-def _laid_out(tensor, strides):
-    """A copy with these strides; what is expanded is there once."""
+def _layout(tensor):
+    """(strides, alignment) of a tensor."""
+    return tensor.stride(), _private.alignment_of(tensor) if _private.is_there(tensor) else 0
+
+
+def _laid_out(tensor, strides, alignment):
+    """A copy with these strides, so aligned; what is expanded is there once."""
     tensor, shape = tensor.detach(), tensor.shape
     tensor = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)]
-    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device).copy_(tensor).expand(shape)
+    size = sum(step * (n - 1) for n, step in zip(tensor.shape, strides)) + 1 if tensor.numel() else 0
+    memory = _private.empty_aligned(size, alignment, dtype=tensor.dtype, device=tensor.device)
+    return torch.as_strided(memory, tensor.shape, strides, memory.storage_offset()).copy_(tensor).expand(shape)
 
 
 _PIECE = 1024 * 1024  # bytes that are copied at a time of a tensor with holes

@@ -491,6 +491,18 @@ class Execution(unittest.TestCase):
             self.assertTrue(torch.equal(model(torch.randn(1, 2)), torch.ones(1, 2)))
         self.assertIs(model.weight, before)
 
+    def test_copies_are_aligned_as_what_they_are_copied_from(self):
+        for first in range(20):
+            tensor = torch.randn(100)[first:first + 64].view(8, 8).T
+            copied = _private.copy_of_input(tensor)
+            self.assertTrue(torch.equal(copied, tensor))
+            self.assertEqual((copied.stride(), _private.alignment_of(copied)), (tensor.stride(), _private.alignment_of(tensor)))
+
+    def test_autograd_is_compiled(self):
+        self.assertFalse(_private.autograd_is_compiled())
+        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+            self.assertTrue(_private.autograd_is_compiled())
+
     def test_keeps_graph(self):
         found = []
 

@@ -779,6 +779,32 @@ class InputsThatAreWritten(unittest.TestCase):
         with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):  # where it is
             step(lambda saved: saved.data.add_(1) if saved.data_ptr() == x.data_ptr() else saved)
 
+    def test_an_input_at_an_odd_address(self):
+        """Kernels of vectors round by where their arguments begin: copies, by hooks or of what is shared, begin there too."""
+        weights = [torch.nn.Parameter(torch.randn(32) * 0.1) for _ in range(12)]
+
+        def loss_of(x):
+            return sum((x @ weight).exp().sin().exp().sin() for weight in weights).exp().sin().mean()
+
+        def step(chosen, hooks, shared):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            compiled, flat = torch.compile(loss_of, backend=chosen), torch.randn(512 * 32 + 1)
+            found = []
+            for number in range(2):
+                x = torch.from_numpy(flat.numpy().copy()) if shared and number else flat
+                with torch.autograd.graph.saved_tensors_hooks(
+                        torch.clone, lambda t: t) if hooks else contextlib.nullcontext():
+                    loss = compiled(x[1:].view(512, 32))
+                found += [loss.detach(), *torch.autograd.grad(loss, weights)]
+            return found
+
+        for hooks, shared in ((True, False), (False, True)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                found = [step(chosen, hooks, shared) for chosen in ("aot_eager", backend("min", measure=False))]
+            self.assertTrue(all(map(torch.equal, *found)), (hooks, shared))
+
     def test_noise_like_what_hooks_give_back_laid_out_in_another_way(self):
         """As save_on_cpu(pin_memory=True) does; also of what is expanded, and of steps without any noise."""
         class Noisy(torch.nn.Module):
