@@ -9,8 +9,8 @@
 
 namespace cairn::solvers {
 
-/// Whether planners take a schedule: they add up what all its steps make, in 64 bits. The baseline is for them to refuse.
-/// O(T).
+/// Whether planners take a schedule: they add up what all its steps make, in 64 bits. The baseline is for them to
+/// refuse. O(T).
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
 
 /// The best schedule a solver has met so far within its scope, by the order that SolveOptions defines: within the
@@ -25,8 +25,8 @@ class Incumbent {
             const Scope& own = kAnySchedule);
 
   /// Drops what nothing reads and pinned nodes that run again, evaluates, and keeps the schedule if it is the best
-  /// within the scope and can be planned. Returns its measures. Throws std::logic_error on an invalid schedule: that is a solver's bug.
-  /// O(T + sum of in-degrees).
+  /// within the scope and can be planned. Returns its measures. Throws std::logic_error on an invalid schedule: that is
+  /// a solver's bug. O(T + sum of in-degrees).
   core::Evaluation offer(const core::Schedule& schedule);
 
   /// Takes note of what another solver met within the scope.

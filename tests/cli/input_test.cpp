@@ -448,9 +448,13 @@ TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by ever
     builder.add(std::move(node));
   }
   const std::string graph = folder.write("huge.json", core::graph_to_json(builder.build()));
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"info"}, {"solve"}, {"solve", "-b", "min"}, {"solve", "-b", "min", "--peak-only"},
-        {"solve", "-b", "100%"}, {"solve", "--max-cost", "20%"}, {"pareto"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"info"},
+                                                {"solve"},
+                                                {"solve", "-b", "min"},
+                                                {"solve", "-b", "min", "--peak-only"},
+                                                {"solve", "-b", "100%"},
+                                                {"solve", "--max-cost", "20%"},
+                                                {"pareto"}}) {
     std::vector<std::string> all = words;
     all.insert(all.begin() + 1, graph);
     all.insert(all.end(), {"-t", "1s"});

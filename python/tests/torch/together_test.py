@@ -288,24 +288,6 @@ class Together(unittest.TestCase):
             found.append([*model.buffers(), *(p.grad for p in model.parameters())])
         self.assertTrue(all(map(torch.equal, *found)))
 
-    def test_autograd_that_is_compiled_of_what_lies_beside_a_loss(self):
-        from torch._dynamo import compiled_autograd
-
-        found, weight, x = [], torch.randn(16, 16, requires_grad=True), torch.randn(64, 16)
-
-        def pair(x):
-            logits = (x @ weight).tanh()
-            return logits.square().sum(), logits
-
-        for chosen in ("aot_eager", backend("100%")):
-            torch._dynamo.reset()
-            weight.grad = None
-            with compiled_autograd._enable(torch.compile(backend="eager")):
-                torch.compile(pair, backend=chosen)(x)[1].sum().backward()
-            found.append(weight.grad)
-        torch._dynamo.reset()  # until then torch holds the graph of what compiled autograd ran
-        self.assertTrue(torch.equal(*found))
-
     def test_what_a_function_keeps_in_its_context_is_freed(self):
         """As soon as it is read, and not when the loss is dropped."""
         class Square(torch.autograd.Function):
@@ -463,6 +445,27 @@ class Ddp(unittest.TestCase):
                 self.assertEqual(step["kept"], True)
                 self.assertGreaterEqual(step["promised"], step["really"])
                 self.assertLessEqual(step["promised"], 1.1 * step["really"])
+
+
+class WithCompiledAutograd(unittest.TestCase):
+    """After the others: torch holds the graph of what compiled autograd ran."""
+
+    def test_autograd_that_is_compiled_of_what_lies_beside_a_loss(self):
+        from torch._dynamo import compiled_autograd
+
+        found, weight, x = [], torch.randn(16, 16, requires_grad=True), torch.randn(64, 16)
+
+        def pair(x):
+            logits = (x @ weight).tanh()
+            return logits.square().sum(), logits
+
+        for chosen in ("aot_eager", backend("100%")):
+            torch._dynamo.reset()
+            weight.grad = None
+            with compiled_autograd._enable(torch.compile(backend="eager")):
+                torch.compile(pair, backend=chosen)(x)[1].sum().backward()
+            found.append(weight.grad)
+        self.assertTrue(torch.equal(*found))
 
 
 if __name__ == "__main__":
