@@ -81,10 +81,10 @@ void advise(const InfoArguments& arguments, const pipeline::LeastBudget& least, 
                                          arguments.console, from_start(arguments.search.options().limit));
     batch = fmt::format("; largest batch: {}", pipeline::batch_text(*device.largest_batch));
   }
-  Json json{{"graph", arguments.graph.name}, {"fits", false}, {"device", to_json(device)}};
+  const std::string name = pipeline::graph_name(graph, arguments.graph.name);
+  Json json{{"graph", name}, {"fits", false}, {"device", to_json(device)}};
   json["resident"] = to_json(pipeline::resident_bytes(graph));
-  throw Failure(kInfeasible,
-                fmt::format("{}, without an arena{}", pipeline::no_room_text(arguments.graph.name, share), batch),
+  throw Failure(kInfeasible, fmt::format("{}, without an arena{}", pipeline::no_room_text(name, share), batch),
                 std::move(json));
 }
 

@@ -145,15 +145,18 @@ int plan_schedule(const PlanArguments& arguments) {
       watch.seconds(),
       {}};
   const core::Plan& plan = result.solution.plan;
+  const std::string name = pipeline::graph_name(graph, arguments.source.name);
   if (!arguments.output.empty()) core::write_file(arguments.output, core::plan_to_json(graph, plan));
   if (!arguments.csv.empty()) core::write_file(arguments.csv, core::plan_to_minimalloc_csv(graph, plan));
   if (!arguments.report.empty())
-    core::write_file(arguments.report, pipeline::plan_page(graph, file.schedule, plan, verdict_of(result)));
+    core::write_file(arguments.report, pipeline::plan_page(graph, file.schedule, plan, verdict_of(result), name));
 
   Json json = pipeline::plan_json(graph, file.schedule, result);
+  json["graph"] = name;
   if (catch_interrupt())
     fail_interrupted(plan, arguments.output.empty() ? arguments.csv : arguments.output, std::move(json));
-  auto rows = rows_of(result);
+  Rows rows = rows_of(result);
+  rows.insert(rows.begin(), {"graph", name});
   rows.push_back({"peak of the schedule", bytes_text(core::evaluate(graph, file.schedule).peak)});
   arguments.console.print(json, format_table(rows));
   return kDone;

@@ -137,8 +137,8 @@ std::string searched(const core::Plan& plan, double seconds) {
 }  // namespace
 
 std::string plan_page(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
-                      const PlanVerdict& verdict) {
-  Report page = html::of_graph("cairn plan", graph, graph.name());
+                      const PlanVerdict& verdict, const std::string& name) {
+  Report page = html::of_graph("cairn plan", graph, graph.name().empty() ? name : graph.name());
   add_schedule(page, {"schedule", schedule, plan}, core::evaluate(graph, schedule));
   page.summary += " \u00b7 " + searched(plan, verdict.seconds);
   add_plan_facts(page, plan, verdict);

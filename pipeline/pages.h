@@ -53,7 +53,7 @@ struct PlanVerdict {
 };
 /// Throws InputError on an invalid schedule.
 std::string plan_page(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
-                      const PlanVerdict& verdict);
+                      const PlanVerdict& verdict, const std::string& name = {});
 /// Of free-standing buffers.
 std::string plan_page(const std::string& name, ReportBuffers buffers, const PlanVerdict& verdict);
 
