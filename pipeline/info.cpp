@@ -109,8 +109,8 @@ std::string cost_text(const Task& task, const BudgetVerdict& verdict) {
   if (!verdict.by) return fmt::format("at least {} within the budget{}", text(bound), scope);
   const std::int64_t cost = verdict.by->evaluation.cost;
   if (cost == bound) return fmt::format("{}: no schedule within the budget{} costs less", text(cost), scope);
-  return fmt::format("{}, at most {:.2f}% above the optimum: no schedule within the budget{} costs less than {}",
-                     text(cost), gap_pct(cost, verdict.cost_bound), scope, text(bound));
+  return fmt::format("{}, {}: no schedule within the budget{} costs less than {}", text(cost),
+                     above_optimum_text(gap_pct(cost, verdict.cost_bound)), scope, text(bound));
 }
 
 std::string least_text(const Task& task, const LeastBudget& least) {

@@ -33,11 +33,11 @@ std::string least_text(const Problem& problem, const LeastBudget& least) {
                      baseline_share_text(problem, least.bytes), least.solver);
 }
 
-std::string gap_text(const Task& task, const Answer& answer) {
+std::string task_gap_text(const Task& task, const Answer& answer) {
   const Gap gap = gap_of(task, answer);
   const std::string scope = scope_text(gap.bound.scope);
   const auto text = [&](std::string_view of, const std::string& bound) {
-    return fmt::format("{} at most {:.2f}% above the optimum: no schedule{}", of, gap.pct(), bound);
+    return fmt::format("{} {}: no schedule{}", of, above_optimum_text(gap.pct()), bound);
   };
   if (gap.of == Gap::Of::plan)
     return text("planned bytes", fmt::format("{} is planned below {}", scope, bytes_text(gap.bound.value)));
@@ -154,6 +154,19 @@ std::string count_text(std::int64_t count) {
   std::string digits = std::to_string(count);
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
   return digits;
+}
+namespace {
+constexpr double kWorthSaying = 100;  // percent: a gap beyond says nothing but that the bound is far away
+}
+
+std::string above_optimum_text(double pct) {
+  return pct > kWorthSaying ? "more than twice what is proved" : fmt::format("at most {:.2f}% above the optimum", pct);
+}
+
+std::string gap_text(double pct) { return pct > kWorthSaying ? "> 100%" : fmt::format("{:.2f}%", pct); }
+
+std::string least_to_most(const std::string& least, const std::string& most) {
+  return least == most ? most : fmt::format("{} to {}", least, most);
 }
 
 std::string resident_text(const ResidentBytes& resident) {
@@ -293,7 +306,7 @@ std::string proved_text(const Task& task, const Answer& answer) {
 std::vector<std::string> proof_row(const Task& task, const Answer& answer) {
   const bool proved = answer.found.solution.status == solvers::Status::optimal;
   return proved ? std::vector<std::string>{"proved", proved_text(task, answer)}
-                : std::vector<std::string>{"gap", gap_text(task, answer)};
+                : std::vector<std::string>{"gap", task_gap_text(task, answer)};
 }
 
 Problem problem_of_failure(const Task& task, const Answer& answer) {
@@ -364,26 +377,31 @@ std::string answer_table(const Task& task, std::string_view solver, const Answer
 }
 
 std::string curve_table(const Problem& problem, std::int64_t alignment, const Curve& curve) {
+  const core::CostUnit& unit = problem.graph.cost_unit();
+  const bool times = unit.seconds() > 0;
+  const auto cost_text = [&](std::int64_t cost) {
+    return times ? core::duration_text(static_cast<double>(cost) * unit.seconds()) : std::to_string(cost);
+  };
   Rows rows = {{"budget", "of baseline", "planned", "peak",
-                fmt::format("cost ({})", core::to_string(problem.graph.cost_unit())), "increase", "at least", "gap",
+                times ? "cost" : fmt::format("cost ({})", core::to_string(unit)), "increase", "at least", "gap",
                 "status", ""}};
-  for (std::size_t i = 0; i < curve.points.size(); ++i) {
-    const CurvePoint& point = curve.points[i];
+  for (const SamePoints& same : same_points(curve.points)) {
+    const CurvePoint &point = curve.points[same.first], &least = curve.points[same.last];
     const auto increase = [&](std::int64_t cost) {
       return fmt::format("{:+.2f}%", increase_pct(cost, problem.baseline.cost));
     };
-    std::vector<std::string> row = {std::to_string(point.budget),
-                                    fmt::format("{:.1f}%", share_pct(problem, point.budget))};
+    const auto share = [&](const CurvePoint& one) { return fmt::format("{:.1f}%", share_pct(problem, one.budget)); };
+    std::vector<std::string> row = {least_to_most(core::format_bytes(least.budget), core::format_bytes(point.budget)),
+                                    least_to_most(share(least), share(point))};
     if (point.known()) {
       const std::int64_t cost = point.evaluation.cost;
-      row.insert(row.end(),
-                 {curve.peak_only ? "-" : core::format_bytes(point.memory), core::format_bytes(point.evaluation.peak),
-                  std::to_string(cost), increase(cost), increase(point.cost_bound.value),
-                  fmt::format("{:.2f}%", gap_pct(cost, point.cost_bound))});
+      row.insert(row.end(), {curve.peak_only ? "-" : core::format_bytes(point.memory),
+                             core::format_bytes(point.evaluation.peak), cost_text(cost), increase(cost),
+                             increase(point.cost_bound.value), gap_text(gap_pct(cost, point.cost_bound))});
     } else {
       row.insert(row.end(), 6, "-");
     }
-    row.insert(row.end(), {std::string(solvers::to_string(point.status)), curve.knee == i ? "<- knee" : ""});
+    row.insert(row.end(), {std::string(solvers::to_string(point.status)), same.contains(curve.knee) ? "<- knee" : ""});
     rows.push_back(std::move(row));
   }
   const core::Graph& graph = problem.graph;

@@ -50,6 +50,12 @@ std::string count_text(std::int64_t count);
 
 // --- bounds ---
 
+/// "at most 3.00% above the optimum" of what may be that much above it, or that it may be more than twice as much.
+std::string above_optimum_text(double pct);
+/// "3.00%", and "> 100%" above that: how far such an answer is from the best is not known.
+std::string gap_text(double pct);
+/// "1.50 KiB to 2.00 KiB", "1.50 KiB" where both are one.
+std::string least_to_most(const std::string& least, const std::string& most);
 /// Why no schedule has less than the problem's lower bound, in a line: the tensors that one node needs together, or
 /// that the search proved more.
 std::string lower_bound_reason(const Problem& problem);
