@@ -70,6 +70,16 @@ TEST_CASE("what is more than twice what is proved is not said in percent of that
   CHECK(pipeline::above_optimum_text(100) == "at most 100.00% above the optimum");
 }
 
+TEST_CASE("solvers are listed within 100 columns") {
+  const auto outcome = run_command({"solvers"});
+  REQUIRE(outcome.code == 0);
+  for (const std::string& line : lines_of(outcome.out)) {
+    INFO(line);
+    CHECK(core::display_width(line) <= 100);
+    CHECK_FALSE(line.ends_with(' '));
+  }
+}
+
 TEST_CASE("pareto says budgets and times in units, and every answer once") {
   const Folder folder;
   const Words words = Words{"pareto"} + kFfn + Words{"--work-limit", "400000"};
