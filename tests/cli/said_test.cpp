@@ -80,6 +80,12 @@ TEST_CASE("solvers are listed within 100 columns") {
   }
 }
 
+TEST_CASE("bench says in words what it found") {
+  const std::string table = run_command({"bench", "tw"}).out;
+  CHECK(contains(table, "tw at 80% of the baseline peak, which it "));
+  CHECK_FALSE(contains(table, "not_found"));
+}
+
 TEST_CASE("pareto says budgets and times in units, and every answer once") {
   const Folder folder;
   const Words words = Words{"pareto"} + kFfn + Words{"--work-limit", "400000"};
