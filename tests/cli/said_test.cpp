@@ -125,6 +125,20 @@ TEST_CASE("the picture of a curve goes down to the least budget that was asked f
   CHECK(least >= 66);  // where the axis begins
 }
 
+TEST_CASE("a page does not call feasible what it calls exceeded") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", test::fragmenting_graph()), page = folder / "p.html";
+  const Words fixed = {"solve", graph, "--order", "fixed", "--solver", "none", "--budget", "400", "--report", page};
+  // Nothing fits: the best so far is shown, and is not called feasible.
+  CHECK(run_command(fixed).code == 4);
+  CHECK(contains(test::read_text(page), "exceeded"));
+  CHECK_FALSE(contains(test::read_text(page), "feasible"));
+  // The budget is on the peak, which is within it.
+  CHECK(run_command(fixed + Words{"--peak-only"}).code == 0);
+  CHECK(contains(test::read_text(page), "on the peak, met; 500 B planned"));
+  CHECK_FALSE(contains(test::read_text(page), "exceeded"));
+}
+
 TEST_CASE("a graph has one name in every table, error and page") {
   const Folder folder;
   const auto check = [&](const std::string& path, const std::string& name) {
