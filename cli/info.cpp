@@ -79,7 +79,7 @@ void advise(const InfoArguments& arguments, const pipeline::LeastBudget& least, 
   if (takes_batch(arguments.graph)) {
     device.largest_batch = largest_batch(arguments.graph, arguments.objective, arguments.alignment, arguments.search,
                                          arguments.console, from_start(arguments.search.options().limit));
-    batch = fmt::format("; largest batch: {}", pipeline::batch_text(*device.largest_batch));
+    batch = fmt::format("\nlargest batch: {}", pipeline::batch_text(*device.largest_batch));
   }
   const std::string name = pipeline::graph_name(graph, arguments.graph.name);
   Json json{{"graph", name}, {"fits", false}, {"device", to_json(device)}};

@@ -50,7 +50,7 @@ Failure failure_of(const pipeline::Task& task, const SolverArguments& search, co
     return {kInfeasible, message, std::move(json)};
   }
   if (answer.plan && !output.empty() && !task.max_cost)
-    message += fmt::format("; the best so far was written to '{}'", core::output_name(output));
+    message += fmt::format("\nthe best so far was written to '{}'", core::output_name(output));
   return {kNotFound, message, std::move(json)};
 }
 

@@ -66,6 +66,17 @@ void write_schedule(const core::Graph& given, const RunArguments& arguments, con
   if (!arguments.output.empty()) core::write_file(arguments.output, core::schedule_to_json(given, schedule, solver));
 }
 
+/// That a schedule that was given needs more than the budget.
+std::string over_budget_text(const pipeline::Problem& problem, const std::string& path, std::int64_t planned) {
+  const bool alike = pipeline::read_alike(planned, *problem.budget);
+  return pipeline::in_lines(
+      {pipeline::verdict_text("", core::input_name(path),
+                              fmt::format(" needs {} as planned, more than the budget of {}",
+                                          baseline_share_text(problem, planned, true, alike),
+                                          baseline_share_text(problem, *problem.budget, false, alike))),
+       bound_text(problem.of_plans()), "raise --budget"});
+}
+
 /// A schedule made for the graph as it was given, or as this backend executes it, which may differ in scratch.
 Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(), reading(arguments.schedule));
@@ -73,11 +84,7 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
                                     std::move(file.schedule), arguments.plan_options(problem.graph)),
                 {}};
   if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
-    throw Failure(kNotFound,
-                  fmt::format("'{}' needs {} as planned, more than the budget of {}; {}; raise --budget",
-                              core::input_name(arguments.schedule),
-                              baseline_share_text(problem, choice.decision.budgeted_bytes, true),
-                              baseline_share_text(problem, *problem.budget), bound_text(problem.of_plans())));
+    throw Failure(kNotFound, over_budget_text(problem, arguments.schedule, choice.decision.budgeted_bytes));
   return choice;
 }
 
@@ -119,7 +126,7 @@ Choice search_choice(const pipeline::Task& task, const core::Graph& given, const
     const std::int64_t peak = core::evaluate(searched.graph, schedule).peak;
     throw Failure(
         kInterrupted,
-        "interrupted during the search, nothing was executed; " + best_so_far(searched, peak, arguments.output),
+        "interrupted during the search, nothing was executed\n" + best_so_far(searched, peak, arguments.output),
         describe(task.problem));
   }
   if (!answer.success) explain_no_answer(task, arguments, answer);

@@ -56,8 +56,8 @@ Task make_task(core::Graph graph, std::string_view name, const Request& request)
   if (request.device) {
     const DeviceShare share = share_device(graph, *request.device);
     if (share.arena() <= 0)
-      throw NoRoomError(no_room_text(graph.name().empty() ? name : graph.name(), share) +
-                            "; take a smaller --batch, another --optimizer, or a larger device",
+      throw NoRoomError(no_room_text(graph_name(graph, name), share) +
+                            "\ntake a smaller --batch, another --optimizer, or a larger device",
                         share);
     budget = std::to_string(share.arena());
   }
@@ -79,8 +79,10 @@ Task make_task(core::Graph graph, std::string_view name, const Request& request)
 
 std::string unaffordable_text(const Task& task) {
   const core::CostUnit& unit = task.problem.graph.cost_unit();
-  return fmt::format("no schedule of '{}' costs {} or less: running every node once costs {}", task.problem.name,
-                     core::cost_text(task.max_cost.value(), unit), core::cost_text(task.problem.baseline.cost, unit));
+  return verdict_text(
+      "no schedule of ", task.problem.name,
+      fmt::format(" costs {} or less: running every node once costs {}", core::cost_text(task.max_cost.value(), unit),
+                  core::cost_text(task.problem.baseline.cost, unit)));
 }
 
 }  // namespace cairn::pipeline

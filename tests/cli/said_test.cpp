@@ -55,6 +55,78 @@ std::string costly_graph() {
 
 }  // namespace
 
+TEST_CASE("the verdict of an error is one line of at most 160 characters, whatever the graph is called") {
+  const Folder folder;
+  const std::string name = std::string(200, 'x') + "\\n" + std::string(200, 'y');
+  const std::string graph = folder.write("g.json", replaced(diamond_graph(), "tiny", name));
+  const std::string gaps = folder.write("gaps.json", replaced(test::fragmenting_graph(), "gaps", name));
+  for (const Words& words : {Words{"solve", graph, "--budget", "49"}, Words{"run", graph, "--budget", "49"},
+                             Words{"info", graph, "--budget", "49"}, Words{"pareto", graph, "--budgets", "49"},
+                             Words{"solve", graph, "--budget", "55", "--order", "input", "--max-occurrences", "1"},
+                             Words{"solve", graph, "--max-cost", "9"}, Words{"solve", graph, "--device-memory", "1MiB"},
+                             Words{"info", graph, "--device-memory", "1MiB"}}) {
+    CAPTURE(words);
+    const auto outcome = run_command(words + Words{"-q"});
+    check_error(outcome, 3, {"xxx...yyy"});
+  }
+  for (const Words& words : {Words{"solve", graph, "--budget", "55", "--solver", "none"},
+                             Words{"info", graph, "--budget", "55", "--solver", "none"},
+                             Words{"pareto", graph, "--budgets", "55", "--solver", "none"},
+                             Words{"solve", gaps, "--order", "fixed", "--solver", "none", "--budget", "400"}}) {
+    CAPTURE(words);
+    check_error(run_command(words + Words{"-q"}), 4, {"xxx...yyy"});
+  }
+}
+
+TEST_CASE("what helps stands in lines of its own") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  const auto lines = lines_of(run_command({"solve", graph, "--budget", "55", "--solver", "none"}).err);
+  CHECK(lines == std::vector<std::string>{
+                     "cairn: error: found no schedule of 'tiny' within 55 bytes (91.7% of the baseline peak), and none "
+                     "is excluded",
+                     "  the lower bound is 50 bytes (83.3%), set by 'd'",
+                     "  the search ended as the solver had nothing left to try",
+                     "  the least budget known feasible is that bound (--budget 50), with --solver auto",
+                     "  raise --budget, or try another --solver",
+                     "  the best so far is planned with 60 bytes (100.0%)"});
+  // The object has the same text.
+  const auto json = run_command({"solve", graph, "--budget", "49", "--json"});
+  CHECK(json.json()["error"].get<std::string>() ==
+        replaced(replaced(json.err.substr(std::string("cairn: error: ").size()), "\n  ", "\n"), "\n  ", "\n")
+            .substr(0, json.json()["error"].get<std::string>().size()));
+  CHECK(std::count(json.err.begin(), json.err.end(), '\n') == 3);
+}
+
+TEST_CASE("errors say sizes without eleven digits, and no percentage twice") {
+  const std::string error = run_command(Words{"solve"} + kFfn + Words{"--budget", "10KiB"}).err;
+  INFO(error);
+  CHECK_FALSE(std::regex_search(error, std::regex("[0-9]{4,}")));
+  std::multiset<std::string> shares;
+  const std::regex share("[0-9.]+%");
+  for (std::sregex_iterator at(error.begin(), error.end(), share), end; at != end; ++at) shares.insert(at->str());
+  CHECK(shares.size() == 2);  // of the budget and of the bound, which is the least budget
+  CHECK(std::set<std::string>(shares.begin(), shares.end()).size() == shares.size());
+  // Bytes are exact where they are what tells two sizes apart.
+  const std::string close = run_command(Words{"solve"} + kFfn + Words{"--budget", "12287"}).err;
+  CHECK(contains(close, "fits into 12.00 KiB (12287 bytes, "));
+  CHECK(contains(close, "the lower bound is 12.00 KiB (12288 bytes, "));
+}
+
+TEST_CASE("the least budget that is said is met as it is said") {
+  const Folder folder;
+  // 12,345 bytes and 10 of an output that is read with it are 12.07 KiB, rounded up.
+  const std::string graph = folder.write("g.json", R"({"format":"cairn.graph","version":1,"name":"odd","nodes":[
+      {"name":"a","size":12345,"inputs":[]},{"name":"b","size":10,"inputs":[0]}]})");
+  const std::string error = run_command({"solve", graph, "--budget", "50"}).err;
+  const std::string before = "known feasible is that bound (--budget ";
+  REQUIRE(contains(error, before));
+  const std::string said = error.substr(error.find(before) + before.size(), std::string("12.07KiB").size());
+  CHECK(said == "12.07KiB");
+  CHECK(run_json({"solve", graph, "--budget", said})["plan_fits"] == true);
+  CHECK(contains(run_command({"info", graph}).out, "\nleast budget known  12.07 KiB, 100.0% of the baseline, with "));
+}
+
 TEST_CASE("what is more than twice what is proved is not said in percent of that") {
   const Folder folder;
   const std::string graph = folder.write("g.json", costly_graph());
