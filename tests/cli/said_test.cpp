@@ -1,5 +1,6 @@
 // How the command says what it says: verdicts of one line, sizes that people read, one name for one graph.
 #include <algorithm>
+#include <filesystem>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -237,4 +238,23 @@ TEST_CASE("a graph has one name in every table, error and page") {
   check(folder.write("named.json", diamond_graph()), "tiny");
   const std::string anonymous = folder.write("g", replaced(diamond_graph(), R"("name":"tiny",)", ""));
   check(anonymous, anonymous);
+}
+
+TEST_CASE("the counters in docs/explain.md are those of the trace that is written") {
+  const Folder folder;
+  const std::string trace = folder / "t.json";
+  REQUIRE(
+      run_command(Words{"run", "--backend", "host"} + kFfn + Words{"--budget", "90%", "--trace", trace, "-q"}).code ==
+      0);
+  std::set<std::string> counters;
+  const Json written = Json::parse(test::read_text(trace));
+  for (const Json& event : written["traceEvents"]) {
+    if (event["ph"] == "C") counters.insert(event["name"]);
+  }
+  CHECK(counters.size() == 4);
+  const std::string docs = test::read_text(CAIRN_SOURCE_DIR "/docs/explain.md");
+  for (const std::string& counter : counters) {
+    INFO(counter);
+    CHECK(contains(docs, "`" + counter + "`"));
+  }
 }
