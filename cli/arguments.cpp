@@ -238,6 +238,16 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
     std::replace(old.begin(), old.end(), '-', '_');
     if (old != option) add("--" + old, "");
   }
+  if (app.get_option_no_throw("--repeat") == nullptr) {
+    // What it was called until version 0.2; `run` counts executions by it. An option without a group is not listed.
+    app.add_option_function<std::string>(
+           "--repeat",
+           [](const std::string& value) {
+             throw core::InputError(fmt::format(
+                 "--repeat is for the executions of 'run'; the depth of a model is --depth-multiplier {}", value));
+           })
+        ->group("");
+  }
   app.add_option("--weight-grads", weight_grads, "where weight gradients live: arena or resident (default)")
       ->group(group);
   app.add_option("--optimizer", optimizer,

@@ -258,3 +258,20 @@ TEST_CASE("the counters in docs/explain.md are those of the trace that is writte
     CHECK(contains(docs, "`" + counter + "`"));
   }
 }
+
+TEST_CASE("--repeat means executions of run, and the depth of a model has a name of its own") {
+  const Words tiny = {"resnet18", "--batch", "1", "--image", "32", "--classes", "10", "--width", "4"};
+  for (const Words& command : {Words{"info"}, Words{"solve"}, Words{"pareto"}, Words{"model"}, Words{"measure"}}) {
+    CAPTURE(command);
+    check_error(run_command(command + tiny + Words{"--repeat", "2"}), 2,
+                {"--repeat is for the executions of 'run'", "--depth-multiplier 2"});
+  }
+  const Json once = run_json(Words{"model"} + tiny);
+  const Json twice = run_json(Words{"model"} + tiny + Words{"--depth-multiplier", "2"});
+  CHECK(twice["nodes"].get<int>() > 3 * once["nodes"].get<int>() / 2);
+  const Json run = run_json(Words{"run", "--backend", "host"} + tiny +
+                            Words{"--depth-multiplier", "2", "--repeat", "2", "--budget", "100%"});
+  CHECK(run["scheduled"]["executions"] == 2);
+  CHECK(run["nodes"] == twice["nodes"]);
+  CHECK_FALSE(contains(run_command({"info", "--help"}).out, "--repeat"));
+}
