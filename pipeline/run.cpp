@@ -47,7 +47,9 @@ ReportTable numbers_of(const Problem& problem, const Decision& decision, const R
   const auto milliseconds = [](double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); };
   add("time of a step, on this machine", before != nullptr ? milliseconds(before->seconds) : "",
       milliseconds(after.seconds),
-      before != nullptr && before->seconds > 0 ? fmt::format("\u00d7{:.2f}", after.seconds / before->seconds) : "");
+      before != nullptr && before->seconds > 0 && result.warmed_up
+          ? fmt::format("\u00d7{:.2f}", after.seconds / before->seconds)
+          : "");
   add("ops executed", html::grouped(baseline.schedule.length()), html::grouped(decision.schedule.length()),
       html::change(baseline.schedule.length(), decision.schedule.length()));
   add("of them again", html::grouped(baseline.evaluation.recomputed), html::grouped(decision.evaluation.recomputed),

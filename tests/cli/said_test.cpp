@@ -275,3 +275,15 @@ TEST_CASE("--repeat means executions of run, and the depth of a model has a name
   CHECK(run["nodes"] == twice["nodes"]);
   CHECK_FALSE(contains(run_command({"info", "--help"}).out, "--repeat"));
 }
+
+TEST_CASE("a run without a warm execution shows no percentage of time") {
+  const auto time_of = [](const Words& more) {
+    const auto outcome = run_command(Words{"run", "--backend", "host"} + kFfn + Words{"--budget", "100%"} + more);
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const auto lines = lines_of(outcome.out);
+    return *std::ranges::find_if(lines, [](const std::string& line) { return line.starts_with("time  "); });
+  };
+  CHECK_FALSE(contains(time_of({"--time-limit", "0"}), "%"));
+  CHECK(contains(time_of({"--repeat", "2"}), "%"));
+}
