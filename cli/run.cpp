@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -165,6 +166,7 @@ class Executing {
     }
     return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
   }
+  const std::string& why_no_baseline() const { return both_.why_no_baseline(); }
   pipeline::RunResult finish(const pipeline::Decision& decision) {
     return with_line([&] { return both_.run(decision); });
   }
@@ -227,10 +229,14 @@ int run(const RunArguments& arguments) {
   std::optional<Executing> executing;
   double to_execute = 0;
   if (arguments.schedule.empty() && !hopeless) {
+    pipeline::require_memory(*backend, task.rounded);
     const core::Limit limit = arguments.search.options().limit;
     // Of a graph that took long to read, the baseline would take the rest.
     if (seconds_since_start() < kMostToRead * limit.seconds) {
       executing.emplace(*backend, graph, arguments);
+      if (!arguments.console.quiet && !executing->why_no_baseline().empty())
+        std::cerr << fmt::format("cairn: the baseline will not be executed, and nothing compared with it: {}\n",
+                                 executing->why_no_baseline());
       to_execute = executing->begin(limit);
     } else {
       to_execute = kMostToExecute * limit.seconds;

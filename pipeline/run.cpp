@@ -307,6 +307,12 @@ RunResult SideBySide::run(const Decision& decision) {
   return std::move(result_);
 }
 
+void require_memory(Backend& backend, const Problem& problem) {
+  backend.require_memory(problem.graph, problem.plan_bound());
+  // The cheapest schedule takes what the budget leaves it, or what the baseline needs, where that is less.
+  if (problem.budget) backend.require_memory(problem.graph, std::min(*problem.budget, problem.baseline.peak));
+}
+
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options) {
   return SideBySide(backend, graph, decision.plan.alignment, decision.guard_bytes, options).run(decision);
 }

@@ -34,8 +34,7 @@ void check_host_program(const Program& program, const ExecuteOptions& options) {
 
 Program checked(Program program, const ExecuteOptions& options) {
   check_host_program(program, options);
-  require_memory("the step (arena and resident tensors)",
-                 program.arena_bytes + Residents::bytes_needed(program.graph.residents()));
+  require_host_memory(program.graph, program.arena_bytes);
   return program;
 }
 
@@ -247,6 +246,10 @@ class HostExecutor final : public Executor {
 };
 
 }  // namespace
+
+void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes) {
+  require_memory("the step (arena and resident tensors)", arena_bytes + Residents::bytes_needed(graph.residents()));
+}
 
 std::unique_ptr<Executor> host_executor(Program program, const ExecuteOptions& options) {
   return std::make_unique<HostExecutor>(std::move(program), options);

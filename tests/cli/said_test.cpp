@@ -287,3 +287,16 @@ TEST_CASE("a run without a warm execution shows no percentage of time") {
   CHECK_FALSE(contains(time_of({"--time-limit", "0"}), "%"));
   CHECK(contains(time_of({"--repeat", "2"}), "%"));
 }
+
+TEST_CASE("run says what memory lacks before it searches") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", R"({"format":"cairn.graph","version":1,"name":"vast","nodes":[
+      {"name":"a","size":1125899906842624,"inputs":[]},{"name":"b","size":1125899906842624,"inputs":[0]}]})");
+  for (const Words& words : {Words{"--budget", "100%"}, Words{"--budget", "min"}, Words{"--max-cost", "10%"}}) {
+    CAPTURE(words);
+    const std::string output = folder / "s.json";
+    check_error(run_command(Words{"run", graph, "--backend", "host", "-o", output} + words), 5,
+                {"needs 2.00 PiB of memory", "available"});
+    CHECK_FALSE(std::filesystem::exists(output));  // nothing was searched
+  }
+}
