@@ -101,6 +101,11 @@ std::optional<core::Precision> PrecisionChoice::given() const {
   return core::precision_from_string(precision);
 }
 
+core::Graph PrecisionChoice::stored(const pipeline::GraphSource& source, core::Graph graph) const {
+  const std::optional<core::Precision> asked = given();
+  return asked ? source.stored_as(graph, *asked) : graph;
+}
+
 void BackendChoice::add_to(CLI::App& app) {
   app.add_option("--backend", backend, "host, cuda or auto")->capture_default_str();
   PrecisionChoice::add_to(app);
@@ -289,7 +294,18 @@ pipeline::GraphSource GraphArguments::source() const {
   return model();
 }
 
-core::Graph GraphArguments::load() const { return source().load({.stop = &catch_interrupt()}); }
+core::Graph GraphArguments::load() const {
+  const pipeline::GraphSource from = source();
+  return precision.stored(from, from.load({.stop = &catch_interrupt()}));
+}
+
+core::Graph GraphArguments::with_batch(std::int64_t batch) const {
+  GraphArguments one = *this;
+  one.batch_auto = false;
+  one.model_options["batch"] = batch;
+  const pipeline::GraphSource from = one.model();
+  return precision.stored(from, from.build());
+}
 
 pipeline::Problem GraphArguments::problem(const std::string& budget, const AlignmentChoice& alignment) const {
   core::Graph graph = load();

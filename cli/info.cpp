@@ -180,6 +180,7 @@ Subcommand add_info(CLI::App& root) {
   app->add_option("--td", arguments->td,
                   "PACE .td file to write: the best tree decomposition found within the time limit, which the search "
                   "for the least budget then has again");
+  arguments->graph.precision.add_to(*app);
   arguments->graph.add_to(*app);
   app->footer(
       "Exit codes: 3 where the budget is proved too small, 4 where nothing that fits was found.\n"

@@ -276,6 +276,19 @@ TEST_CASE("--repeat means executions of run, and the depth of a model has a name
   CHECK_FALSE(contains(run_command({"info", "--help"}).out, "--repeat"));
 }
 
+TEST_CASE("info and solve take --precision as run does") {
+  const Words half = {"--precision", "bf16"}, limit = {"--work-limit", "200000"};
+  const Json model = run_json(Words{"model"} + kFfn + half);
+  for (const std::string command : {"info", "solve"}) {
+    INFO(command);
+    const Json json = run_json(Words{command} + kFfn + half + limit);
+    CHECK(json["fingerprint"] == model["fingerprint"]);
+    CHECK(json["baseline_peak_bytes"] == model["baseline_peak_bytes"]);
+    CHECK(json["baseline_peak_bytes"] < run_json(Words{command} + kFfn + limit)["baseline_peak_bytes"]);
+    check_error(run_command(Words{command} + kFfn + Words{"--precision", "bf61"}), 2, {"'bf61'", "bf16"});
+  }
+}
+
 TEST_CASE("a run without a warm execution shows no percentage of time") {
   const auto time_of = [](const Words& more) {
     const auto outcome = run_command(Words{"run", "--backend", "host"} + kFfn + Words{"--budget", "100%"} + more);
