@@ -12,10 +12,8 @@
 #include "cairn/pipeline/words.h"
 
 namespace cairn::pipeline {
-namespace {
 
-/// "10%": of the baseline's cost, on top of it; "1.1x": times it; or a cost. Throws InputError.
-std::int64_t parse_cost(const std::string& text, std::int64_t baseline) {
+std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
   std::int64_t whole = 0;
   const char* last = text.data() + text.size();
   if (std::from_chars(text.data(), last, whole) == std::from_chars_result{last, {}} && whole >= 0) return whole;
@@ -38,8 +36,6 @@ std::int64_t parse_cost(const std::string& text, std::int64_t baseline) {
   // What costs that many percent more to the unit is within; the product may be a hair below.
   return static_cast<std::int64_t>(cost * (1 + 1e-12) + 1e-9);
 }
-
-}  // namespace
 
 Task make_task(core::Graph graph, std::string_view name, const Request& request) {
   const bool least = request.budget == "min";
@@ -66,7 +62,7 @@ Task make_task(core::Graph graph, std::string_view name, const Request& request)
   std::optional<std::int64_t> most;
   if (!request.max_cost.empty()) {
     objective = Objective::within_cost;
-    most = parse_cost(request.max_cost, problem.baseline.cost);
+    most = parse_max_cost(request.max_cost, problem.baseline.cost);
   } else if (problem.budget) {
     objective = request.peak_only ? Objective::within_peak : Objective::within_budget;
   } else if (least && !request.peak_only) {

@@ -289,6 +289,29 @@ TEST_CASE("info and solve take --precision as run does") {
   }
 }
 
+TEST_CASE("info --batch auto says what a sample costs, and takes a limit of cost") {
+  const Words words = {"info",      "ffn", "--layers", "4",    "--width", "16",    "--inputs",     "16",
+                       "--outputs", "8",   "--batch",  "auto", "-b",      "40000", "--work-limit", "2000000"};
+  const Json any = run_command(words + Words{"--json"}).json();
+  const std::int64_t batch = any["batch"];
+  REQUIRE(batch > 0);
+  CHECK(any["cost_per_sample"].get<double>() * static_cast<double>(batch) ==
+        Approx(any["cost_within_budget"].get<double>()));
+  CHECK(any["baseline_cost_per_sample"].get<double>() * static_cast<double>(batch) ==
+        Approx(any["baseline_cost"].get<double>()));
+  CHECK(contains(run_command(words).out, "%), with a batch of " + std::to_string(batch) + "\n"));
+  // Nothing may cost more than the baseline: the batch is smaller, and a sample of it no dearer.
+  const Json free = run_command(words + Words{"--max-cost", "0%", "--json"}).json();
+  CHECK(free["batch"].get<std::int64_t>() < batch);
+  CHECK(free["batch"].get<std::int64_t>() > 0);
+  CHECK(free["cost_per_sample"] == free["baseline_cost_per_sample"]);
+  CHECK(run_command(words + Words{"--max-cost", "1000%", "--json"}).json()["batch"] == batch);
+  // Of half the bytes a larger batch fits.
+  CHECK(run_command(words + Words{"--precision", "bf16", "--json"}).json()["batch"].get<std::int64_t>() > batch);
+  check_error(run_command({"info", "ffn", "--max-cost", "10%"}), 2, {"--max-cost of info is for --batch auto"});
+  check_error(run_command(words + Words{"--max-cost", "cheap"}), 2, {"--max-cost 'cheap' is no cost"});
+}
+
 TEST_CASE("a run without a warm execution shows no percentage of time") {
   const auto time_of = [](const Words& more) {
     const auto outcome = run_command(Words{"run", "--backend", "host"} + kFfn + Words{"--budget", "100%"} + more);
