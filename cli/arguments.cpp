@@ -103,6 +103,11 @@ std::optional<core::Precision> PrecisionChoice::given() const {
   return core::precision_from_string(precision);
 }
 
+core::Graph PrecisionChoice::stored(const pipeline::GraphSource& source, core::Graph graph) const {
+  const std::optional<core::Precision> asked = given();
+  return asked ? source.stored_as(graph, *asked) : graph;
+}
+
 void BackendChoice::add_to(CLI::App& app) {
   app.add_option("--backend", backend, "host, cuda or auto")->capture_default_str();
   PrecisionChoice::add_to(app);
@@ -240,6 +245,16 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
     std::replace(old.begin(), old.end(), '-', '_');
     if (old != option) add("--" + old, "");
   }
+  if (app.get_option_no_throw("--repeat") == nullptr) {
+    // What it was called until version 0.2; `run` counts executions by it. An option without a group is not listed.
+    app.add_option_function<std::string>(
+           "--repeat",
+           [](const std::string& value) {
+             throw core::InputError(fmt::format(
+                 "--repeat is for the executions of 'run'; the depth of a model is --depth-multiplier {}", value));
+           })
+        ->group("");
+  }
   app.add_option("--weight-grads", weight_grads, "where weight gradients live: arena or resident (default)")
       ->group(group);
   app.add_option("--optimizer", optimizer,
@@ -281,7 +296,18 @@ pipeline::GraphSource GraphArguments::source() const {
   return model();
 }
 
-core::Graph GraphArguments::load() const { return source().load({.stop = &catch_interrupt()}); }
+core::Graph GraphArguments::load() const {
+  const pipeline::GraphSource from = source();
+  return precision.stored(from, from.load({.stop = &catch_interrupt()}));
+}
+
+core::Graph GraphArguments::with_batch(std::int64_t batch) const {
+  GraphArguments one = *this;
+  one.batch_auto = false;
+  one.model_options["batch"] = batch;
+  const pipeline::GraphSource from = one.model();
+  return precision.stored(from, from.build());
+}
 
 pipeline::Problem GraphArguments::problem(const std::string& budget, const AlignmentChoice& alignment) const {
   core::Graph graph = load();

@@ -43,6 +43,8 @@ void add_threads(CLI::App& app, const std::string& of);
 struct PrecisionChoice {
   std::string precision;  ///< empty: as the graph is stored
   void add_to(CLI::App& app);
+  /// What `source` loaded or built, stored in it.
+  core::Graph stored(const pipeline::GraphSource& source, core::Graph graph) const;
   /// Throws InputError that suggests the nearest name.
   std::optional<core::Precision> given() const;
 };
@@ -115,12 +117,14 @@ void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<Na
 struct GraphArguments {
   std::string name;
   std::map<std::string, std::int64_t, std::less<>> model_options;
-  bool batch_auto = false;   ///< --batch auto: the command finds the largest that fits
-  std::string weight_grads;  ///< empty: not given
-  std::string optimizer;     ///< empty: not given
-  std::string granularity;   ///< empty: not given
-  bool forward = false;      ///< the graph without its backward nodes
-  bool unit_cost = false;    ///< every node costs 1
+  bool batch_auto = false;       ///< --batch auto: the command finds the largest that fits
+  std::int64_t found_batch = 0;  ///< which that was; 0: none was sought
+  std::string weight_grads;      ///< empty: not given
+  std::string optimizer;         ///< empty: not given
+  std::string granularity;       ///< empty: not given
+  bool forward = false;          ///< the graph without its backward nodes
+  bool unit_cost = false;        ///< every node costs 1
+  PrecisionChoice precision;     ///< how load() and with_batch() store it, where the command adds it
 
   /// Adds the positional `GRAPH` and the options of every model. Call it after the subcommand's own options: those go
   /// before a model option of the same name.
@@ -131,6 +135,8 @@ struct GraphArguments {
   pipeline::GraphSource source() const;
   /// The graph as it is named here. Throws InputError.
   core::Graph load() const;
+  /// The model with another batch.
+  core::Graph with_batch(std::int64_t batch) const;
   /// The problem of the graph as it is named here; shares of the baseline are of what it needs with that alignment.
   /// Throws InputError.
   pipeline::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;

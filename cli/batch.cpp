@@ -8,6 +8,7 @@
 
 #include "cairn/core/text.h"
 #include "cairn/models/registry.h"
+#include "cairn/pipeline/request.h"
 
 namespace cairn::cli {
 
@@ -34,9 +35,12 @@ pipeline::LargestBatch largest_batch(const GraphArguments& graph, const Objectiv
   options.least.search.limit = limit;
   ProgressLine line(console);
   options.progress = [&](std::int64_t batch) { line.show(fmt::format("looking for the largest batch: {}", batch)); };
-  GraphArguments any = graph;
-  any.batch_auto = false;
-  return pipeline::find_largest_batch(any.model(), search.find(), options);
+  if (!objective.max_cost.empty())
+    options.max_cost = [&](const pipeline::Problem& problem) {
+      return pipeline::parse_max_cost(objective.max_cost, problem.baseline.cost);
+    };
+  const auto build = [&](std::int64_t batch) { return graph.with_batch(batch); };
+  return pipeline::find_largest_batch(build, search.find(), options);
 }
 
 GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments& objective,
@@ -54,7 +58,7 @@ GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments
                   fmt::format("no batch of '{}' fits: {}", graph.name, pipeline::batch_text(found)),
                   {{"largest_batch", to_json(found)}});
   graph.batch_auto = false;
-  graph.model_options["batch"] = found.batch;
+  graph.model_options["batch"] = graph.found_batch = found.batch;
   if (!console.quiet) std::cerr << fmt::format("cairn: --batch auto: {}\n", pipeline::batch_text(found));
   return graph;
 }

@@ -30,6 +30,7 @@ GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments
 /// The arguments of a command that has all of those.
 template <class Arguments>
 Arguments with_batch(Arguments arguments) {
+  if constexpr (requires { arguments.backend.precision; }) arguments.graph.precision = arguments.backend;
   if (arguments.graph.batch_auto)
     arguments.graph = with_largest_batch(std::move(arguments.graph), arguments.objective, arguments.alignment,
                                          arguments.search, arguments.console);

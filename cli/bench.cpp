@@ -108,7 +108,9 @@ Measurement bench_tw(const core::Graph& graph) {
   options.budget = core::parse_budget("80%", core::evaluate(graph, core::baseline_schedule(graph)).peak);
   pipeline::Solved found;
   const double seconds = seconds_of([&] { found = pipeline::solve(graph, solvers::find_solver("tw"), options); }, 0);
-  return {seconds, "s", fmt::format("tw at 80% of the baseline peak ({})", solvers::to_string(found.solution.status))};
+  return {seconds, "s",
+          fmt::format("tw at 80% of the baseline peak, which it {}",
+                      found.within(options.budget) ? "meets" : "does not meet")};
 }
 
 struct Benchmark {

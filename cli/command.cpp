@@ -11,6 +11,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/problem.h"
+#include "cairn/pipeline/words.h"
 
 namespace cairn::cli {
 namespace {
@@ -36,29 +37,48 @@ const std::atomic<bool>& catch_interrupt() {
   return interrupted;
 }
 
+std::string one_line(std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  return message;
+}
+
+namespace {
+
+/// The message with a first line that is no wider than a verdict may be: it ends at a semicolon, or else between words.
+std::string with_short_verdict(std::string message) {
+  constexpr std::string_view kBetween = "; ";
+  const std::string verdict = core::cut_to_width(message, pipeline::kVerdictColumns);
+  if (verdict.size() == message.size() || verdict.find('\n') != std::string::npos) return message;
+  if (const std::size_t end = verdict.rfind(kBetween); end != std::string::npos)
+    return message.replace(end, kBetween.size(), "\n");
+  if (const std::size_t end = verdict.rfind(' '); end != std::string::npos) message[end] = '\n';
+  return message;
+}
+
+}  // namespace
+
 Failure current_failure() {
   try {
     throw;
   } catch (const Failure& failure) {
     return failure;
   } catch (const core::InputError& error) {
-    return {kBadInput, error.what()};
+    return {kBadInput, one_line(error.what())};
   } catch (const core::DeviceError& error) {
-    return {kDevice, error.what()};
+    return {kDevice, one_line(error.what())};
   } catch (const core::InterruptedError& error) {
-    return {catch_interrupt() ? kInterrupted : kNotFound, error.what()};
+    return {catch_interrupt() ? kInterrupted : kNotFound, one_line(error.what())};
   } catch (const pipeline::DefectError& error) {
-    return {kDefect, error.what()};
+    return {kDefect, one_line(error.what())};
   } catch (const std::bad_alloc&) {
     return {kDevice, "out of memory; try a smaller graph or a smaller --batch"};
   } catch (const std::exception& error) {
-    return {kDefect, fmt::format("internal failure: {}; please report this", error.what())};
+    return {kDefect, one_line(fmt::format("internal failure: {}; please report this", error.what()))};
   }
 }
 
 int print_failure(const Failure& failure, bool json) {
-  std::string message = failure.what();
-  std::replace(message.begin(), message.end(), '\n', ' ');  // where it quotes input
+  const std::string message = failure.what();
   print_error(message);
   if (json) {
     Json object = failure.details;
@@ -72,7 +92,14 @@ int print_failure(const Failure& failure, bool json) {
 void print_error(const std::string& message) {
   const bool colour = stderr_is_terminal() && std::getenv("NO_COLOR") == nullptr;
   std::cerr << (stderr_is_terminal() ? "\r\033[K" : "")  // a progress line may stand there
-            << (colour ? "cairn: \033[31merror:\033[0m " : "cairn: error: ") << core::printable(message) << std::endl;
+            << (colour ? "cairn: \033[31merror:\033[0m " : "cairn: error: ");
+  const std::string text = with_short_verdict(message);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::cerr << (begin > 0 ? "  " : "") << core::printable(text.substr(begin, end - begin)) << '\n';
+    begin = end + 1;
+  }
+  std::cerr << std::flush;
 }
 
 }  // namespace cairn::cli

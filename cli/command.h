@@ -43,7 +43,8 @@ Subcommand add_run(CLI::App& root);
 Subcommand add_simulate(CLI::App& root);
 Subcommand add_bench(CLI::App& root);
 
-/// Ends the command with an exit code, one line on stderr and, with --json, `details` (plus "error") on stdout.
+/// Ends the command with an exit code, a message on stderr, whose first line is the verdict, and, with --json,
+/// `details` (plus "error") on stdout.
 class Failure : public core::Error {
  public:
   Failure(int code, const std::string& message, Json object = Json::object())
@@ -52,11 +53,14 @@ class Failure : public core::Error {
   Json details;
 };
 
+/// The message without line ends: what quotes input may have some.
+std::string one_line(std::string message);
 /// The failure that the exception being handled means: of ours, of the library, or of anything else.
 Failure current_failure();
-/// Prints it: one line on stderr and, with `json`, its details on stdout. Returns its exit code.
+/// Prints it: its lines on stderr and, with `json`, its details on stdout. Returns its exit code.
 int print_failure(const Failure& failure, bool json);
-/// Prints `cairn: error: message` on stderr, red where that is a terminal.
+/// Prints `cairn: error: verdict` on stderr, red where that is a terminal, then the other lines of the message,
+/// indented. A verdict that is wider than it may be goes on in the second line.
 void print_error(const std::string& message);
 
 /// Turns the first Ctrl-C, SIGTERM or SIGHUP into a flag (a second one ends the process) and returns that flag. A

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -78,13 +79,30 @@ void advise(const InfoArguments& arguments, const pipeline::LeastBudget& least, 
   if (takes_batch(arguments.graph)) {
     device.largest_batch = largest_batch(arguments.graph, arguments.objective, arguments.alignment, arguments.search,
                                          arguments.console, from_start(arguments.search.options().limit));
-    batch = fmt::format("; largest batch: {}", pipeline::batch_text(*device.largest_batch));
+    batch = fmt::format("\nlargest batch: {}", pipeline::batch_text(*device.largest_batch));
   }
-  Json json{{"graph", arguments.graph.name}, {"fits", false}, {"device", to_json(device)}};
+  const std::string name = pipeline::graph_name(graph, arguments.graph.name);
+  Json json{{"graph", name}, {"fits", false}, {"device", to_json(device)}};
   json["resident"] = to_json(pipeline::resident_bytes(graph));
-  throw Failure(kInfeasible,
-                fmt::format("{}, without an arena{}", pipeline::no_room_text(arguments.graph.name, share), batch),
+  throw Failure(kInfeasible, fmt::format("{}, without an arena{}", pipeline::no_room_text(name, share), batch),
                 std::move(json));
+}
+
+/// What one sample of the largest batch costs, by the cheapest schedule known within the budget.
+void add_sample_cost(std::int64_t batch, const pipeline::Problem& problem,
+                     const std::optional<pipeline::BudgetVerdict>& verdict, Json& json, Rows& rows) {
+  if (batch == 0) return;
+  const auto of_sample = [&](std::int64_t cost) { return static_cast<double>(cost) / static_cast<double>(batch); };
+  const std::int64_t baseline = problem.baseline.cost;
+  const bool known = verdict && verdict->by;
+  json["batch"] = batch;
+  json["baseline_cost_per_sample"] = of_sample(baseline);
+  json["cost_per_sample"] = known ? Json(of_sample(verdict->by->evaluation.cost)) : Json(nullptr);
+  if (!known) return;
+  const std::int64_t cost = verdict->by->evaluation.cost;
+  rows.push_back({"cost per sample", fmt::format("{} ({:+.2f}%), with a batch of {}",
+                                                 cost_with_unit(problem, std::llround(of_sample(cost))),
+                                                 increase_pct(cost, baseline), batch)});
 }
 
 int show_info(const InfoArguments& arguments) {
@@ -96,6 +114,9 @@ int show_info(const InfoArguments& arguments) {
   require_outputs(paths, {arguments.graph.input()});
   if (!arguments.objective.device.given() && !arguments.objective.device.context.empty())
     throw core::InputError("--context-memory is a part of --device-memory; give that too");
+  if (!arguments.objective.max_cost.empty() && arguments.graph.found_batch == 0)
+    throw core::InputError(
+        "--max-cost of info is for --batch auto; 'cairn solve --max-cost' finds the least peak for a cost");
   if (arguments.objective.budget == "min")
     throw core::InputError("--budget min is for solve and run; info says the least budget without it");
   core::Graph graph = arguments.graph.load();
@@ -106,8 +127,9 @@ int show_info(const InfoArguments& arguments) {
   if (device && device->share.arena() <= 0) refuse_device(arguments, graph, device->share);
   std::optional<solvers::Treewidth> treewidth;
   if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);
-  pipeline::Task task =
-      arguments.objective.task(std::move(graph), arguments.graph.name, arguments.alignment, arguments.search);
+  ObjectiveArguments objective = arguments.objective;
+  objective.max_cost.clear();  // which was of the batch
+  pipeline::Task task = objective.task(std::move(graph), arguments.graph.name, arguments.alignment, arguments.search);
   const pipeline::Problem& problem = task.problem;
 
   solvers::SolveOptions search = arguments.search.options();
@@ -142,6 +164,7 @@ int show_info(const InfoArguments& arguments) {
     json["bags"] = treewidth->decomposition.bags.size();
     rows.push_back({"treewidth", treewidth_text(*treewidth)});
   }
+  add_sample_cost(arguments.graph.found_batch, problem, verdict, json, rows);
   const Explanation explanation(problem.graph, verdict && verdict->by ? &verdict->by->schedule : nullptr);
   explanation.add_to(json);
   const bool failed = stopped || (verdict && verdict->fits != true);
@@ -167,6 +190,9 @@ Subcommand add_info(CLI::App& root) {
   arguments->console.add_to(*app);
   add_budget(*app, arguments->objective.budget, "bytes of the plan: 1.5GiB, 200MB, 12345, or 80% of the baseline peak");
   arguments->objective.device.add_to(*app);
+  app->add_option(
+      "--max-cost", arguments->objective.max_cost,
+      "with --batch auto: the most that a step may cost: 10% above the baseline's, 1.1x, or a cost as 12345");
   arguments->search.add_to(*app, "10s");
   arguments->alignment.add_to(*app);
   add_explain(*app, arguments->explain);
@@ -178,6 +204,7 @@ Subcommand add_info(CLI::App& root) {
   app->add_option("--td", arguments->td,
                   "PACE .td file to write: the best tree decomposition found within the time limit, which the search "
                   "for the least budget then has again");
+  arguments->graph.precision.add_to(*app);
   arguments->graph.add_to(*app);
   app->footer(
       "Exit codes: 3 where the budget is proved too small, 4 where nothing that fits was found.\n"
@@ -187,7 +214,8 @@ Subcommand add_info(CLI::App& root) {
       "  cairn info trace.log -o graph.json                 any readable format as Cairn JSON\n"
       "  cairn info graph.json --td graph.td -t 60s         its treewidth, for solve --solver tw --td\n"
       "  cairn info gpt2 --batch 8 --seq 256 --budget 2GiB\n"
-      "  cairn info gpt2 --batch auto --device-memory 24GiB the largest batch that fits");
+      "  cairn info gpt2 --batch auto --device-memory 24GiB the largest batch that fits\n"
+      "  cairn info gpt2 --batch auto --device-memory 24GiB --max-cost 10%    and costs no more than that");
   return {app, [arguments] { return show_info(with_batch(*arguments)); }};
 }
 

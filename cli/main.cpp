@@ -21,7 +21,7 @@
 namespace cairn::cli {
 namespace {
 
-int fail(int code, const std::string& message, bool json) { return print_failure({code, message}, json); }
+int fail(int code, const std::string& message, bool json) { return print_failure({code, one_line(message)}, json); }
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;

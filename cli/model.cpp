@@ -26,9 +26,7 @@ std::int64_t weight_count(const core::Graph& graph) {
 int write_model(const ModelArguments& arguments) {
   require_outputs(arguments.outputs.paths(), {});
   const pipeline::GraphSource source = arguments.source.model();
-  const core::Graph model = source.build();
-  const core::Graph graph =
-      source.stored_as(model, arguments.precision.given().value_or(core::stored_precision(model)));
+  const core::Graph graph = arguments.precision.stored(source, source.build());
   arguments.outputs.write(graph);
 
   const auto baseline = core::evaluate(graph, core::baseline_schedule(graph));

@@ -22,12 +22,13 @@ void add_peak_only(CLI::App& app, bool& peak_only) {
 pipeline::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
                                         const SolverArguments& search) const {
   const pipeline::Request request{budget, max_cost, peak_only, alignment.given, search.solver, device.given_memory()};
+  const std::string shown = pipeline::graph_name(graph, name);
   const auto made = [&] {
     try {
       return pipeline::make_task(std::move(graph), name, request);
     } catch (const pipeline::NoRoomError& error) {
       throw Failure(kInfeasible, error.what(),
-                    {{"graph", name}, {"device", to_json(pipeline::DeviceAdvice{error.share, {}, {}})}});
+                    {{"graph", shown}, {"device", to_json(pipeline::DeviceAdvice{error.share, {}, {}})}});
     }
   };
   pipeline::Task task = made();
@@ -49,7 +50,7 @@ Failure failure_of(const pipeline::Task& task, const SolverArguments& search, co
     return {kInfeasible, message, std::move(json)};
   }
   if (answer.plan && !output.empty() && !task.max_cost)
-    message += fmt::format("; the best so far was written to '{}'", core::output_name(output));
+    message += fmt::format("\nthe best so far was written to '{}'", core::output_name(output));
   return {kNotFound, message, std::move(json)};
 }
 

@@ -237,11 +237,15 @@ std::function<void(const pipeline::CurveProgress&)> ProgressLine::of_curve(doubl
 
 std::string best_so_far(const pipeline::Problem& problem, std::int64_t peak, const std::string& output) {
   const bool above = problem.budget && peak > *problem.budget;
-  return fmt::format(
-      "the best schedule so far has peak {}{}{}{}", baseline_share_text(problem, peak, true), rounding_text(problem),
-      above ? fmt::format(", above the budget of {}", baseline_share_text(problem, *problem.budget)) : "",
-      output.empty() ? "; give -o s.json to have it written"
-                     : fmt::format(", and was written to '{}'", core::output_name(output)));
+  const bool alike = above && pipeline::read_alike(peak, *problem.budget);
+  return pipeline::in_lines(
+      {fmt::format(
+           "the best schedule so far has peak {}{}", baseline_share_text(problem, peak, true, alike),
+           above ? fmt::format(", above the budget of {}", baseline_share_text(problem, *problem.budget, false, alike))
+                 : ""),
+       pipeline::rounding_text(problem),
+       output.empty() ? "give -o s.json to have it written"
+                      : fmt::format("it was written to '{}'", core::printable(core::output_name(output)))});
 }
 
 }  // namespace cairn::cli

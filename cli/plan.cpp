@@ -145,28 +145,50 @@ int plan_schedule(const PlanArguments& arguments) {
       watch.seconds(),
       {}};
   const core::Plan& plan = result.solution.plan;
+  const std::string name = pipeline::graph_name(graph, arguments.source.name);
   write_output(arguments.output, [&] { return core::plan_to_json(graph, plan); });
   write_output(arguments.csv, [&] { return core::plan_to_minimalloc_csv(graph, plan); });
-  write_output(arguments.report, [&] { return pipeline::plan_page(graph, file.schedule, plan, verdict_of(result)); });
+  write_output(arguments.report,
+               [&] { return pipeline::plan_page(graph, file.schedule, plan, verdict_of(result), name); });
 
   Json json = pipeline::plan_json(graph, file.schedule, result);
+  json["graph"] = name;
   if (catch_interrupt())
     fail_interrupted(plan, arguments.output.empty() ? arguments.csv : arguments.output, std::move(json));
-  auto rows = rows_of(result);
+  Rows rows = rows_of(result);
+  rows.insert(rows.begin(), {"graph", name});
   rows.push_back({"peak of the schedule", bytes_text(core::evaluate(graph, file.schedule).peak)});
   arguments.console.print(json, format_table(rows));
   return kDone;
 }
 
-/// "; 3 buffers alone do not fit: a, b, c", with the first few ids of many.
+/// "3 buffers alone do not fit: a, b, c", with the first few ids of many.
 std::string conflict_text(const std::vector<std::string>& ids) {
   constexpr std::size_t kShown = 5;
   if (ids.empty()) return "";
-  if (ids.size() == 1) return fmt::format("; buffer {} alone does not fit", ids[0]);
+  if (ids.size() == 1) return fmt::format("buffer {} alone does not fit", ids[0]);
   const std::size_t shown = std::min(kShown, ids.size());
-  return fmt::format("; {} buffers alone do not fit: {}{}", ids.size(),
+  return fmt::format("{} buffers alone do not fit: {}{}", ids.size(),
                      fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
                      shown < ids.size() ? ", ..." : "");
+}
+
+/// Why no plan within the capacity is known. `ids`: of buffers that do not fit, where that is proved.
+std::string refusal_text(const std::string& path, const FoundPlan& result, const std::vector<std::string>& ids) {
+  const std::int64_t capacity = result.capacity.value(), live = result.solution.plan.lower_bound,
+                     bound = result.solution.lower_bound, planned = result.solution.plan.bytes;
+  const auto alike = [&](std::int64_t bytes) { return pipeline::read_alike(bytes, capacity); };
+  const bool exact = alike(live) || alike(bound) || alike(planned);
+  const auto size = [&](std::int64_t bytes) { return exact ? bytes_text(bytes) : pipeline::size_text(bytes); };
+  const bool proved = result.status() == solvers::Status::infeasible;
+  const std::string name = core::input_name(path), known = size(planned) + " are known to do";
+  if (!proved)
+    return pipeline::in_lines({pipeline::verdict_text("found no plan of ", name,
+                                                      fmt::format(" within {}, and none is excluded", size(capacity))),
+                               "the lower bound is " + size(bound), known});
+  return pipeline::in_lines({pipeline::verdict_text("no plan of ", name, " fits into " + size(capacity)),
+                             live > capacity ? size(live) + " are live at once" : size(bound) + " are needed",
+                             conflict_text(ids), known});
 }
 
 int plan_csv(const PlanArguments& arguments) {
@@ -218,28 +240,14 @@ int plan_csv(const PlanArguments& arguments) {
                                verdict_of(result));
   });
   if (result.status() == solvers::Status::infeasible)
-    throw Failure(kInfeasible,
-                  fmt::format("no plan of '{}' fits into {}: {}{}; {} are known to do",
-                              core::input_name(arguments.buffers), bytes_text(*space.capacity),
-                              plan.lower_bound > *space.capacity
-                                  ? fmt::format("{} are live at once", bytes_text(plan.lower_bound))
-                                  : fmt::format("{} are needed", bytes_text(result.solution.lower_bound)),
-                              conflict_text(ids), bytes_text(plan.bytes)),
-                  std::move(json));
+    throw Failure(kInfeasible, refusal_text(arguments.buffers, result, ids), std::move(json));
   const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
   if (!output.empty() && (result.fits() || catch_interrupt())) {
     for (const std::string& path : {arguments.output, arguments.csv})
       write_output(path, [&] { return core::minimalloc_csv(specs, plan); });
   }
   if (catch_interrupt()) fail_interrupted(plan, output, std::move(json));
-  if (!result.fits())
-    throw Failure(
-        kNotFound,
-        fmt::format("found no plan of '{}' within {}, and none is excluded: the lower bound is {}; {} are known "
-                    "to do",
-                    core::input_name(arguments.buffers), bytes_text(*space.capacity),
-                    bytes_text(result.solution.lower_bound), bytes_text(plan.bytes)),
-        std::move(json));
+  if (!result.fits()) throw Failure(kNotFound, refusal_text(arguments.buffers, result, ids), std::move(json));
   arguments.console.print(json, format_table(rows_of(result)));
   return kDone;
 }

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -66,6 +67,17 @@ void write_schedule(const core::Graph& given, const RunArguments& arguments, con
   write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver); });
 }
 
+/// That a schedule that was given needs more than the budget.
+std::string over_budget_text(const pipeline::Problem& problem, const std::string& path, std::int64_t planned) {
+  const bool alike = pipeline::read_alike(planned, *problem.budget);
+  return pipeline::in_lines(
+      {pipeline::verdict_text("", core::input_name(path),
+                              fmt::format(" needs {} as planned, more than the budget of {}",
+                                          baseline_share_text(problem, planned, true, alike),
+                                          baseline_share_text(problem, *problem.budget, false, alike))),
+       bound_text(problem.of_plans()), "raise --budget"});
+}
+
 /// A schedule made for the graph as it was given, or as this backend executes it, which may differ in scratch.
 Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(), reading(arguments.schedule));
@@ -73,11 +85,7 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
                                     std::move(file.schedule), arguments.plan_options(problem.graph)),
                 {}};
   if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
-    throw Failure(kNotFound,
-                  fmt::format("'{}' needs {} as planned, more than the budget of {}; {}; raise --budget",
-                              core::input_name(arguments.schedule),
-                              baseline_share_text(problem, choice.decision.budgeted_bytes, true),
-                              baseline_share_text(problem, *problem.budget), bound_text(problem.of_plans())));
+    throw Failure(kNotFound, over_budget_text(problem, arguments.schedule, choice.decision.budgeted_bytes));
   return choice;
 }
 
@@ -119,7 +127,7 @@ Choice search_choice(const pipeline::Task& task, const core::Graph& given, const
     const std::int64_t peak = core::evaluate(searched.graph, schedule).peak;
     throw Failure(
         kInterrupted,
-        "interrupted during the search, nothing was executed; " + best_so_far(searched, peak, arguments.output),
+        "interrupted during the search, nothing was executed\n" + best_so_far(searched, peak, arguments.output),
         describe(task.problem));
   }
   if (!answer.success) explain_no_answer(task, arguments, answer);
@@ -158,6 +166,7 @@ class Executing {
     }
     return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
   }
+  const std::string& why_no_baseline() const { return both_.why_no_baseline(); }
   pipeline::RunResult finish(const pipeline::Decision& decision) {
     return with_line([&] { return both_.run(decision); });
   }
@@ -220,10 +229,14 @@ int run(const RunArguments& arguments) {
   std::optional<Executing> executing;
   double to_execute = 0;
   if (arguments.schedule.empty() && !hopeless) {
+    pipeline::require_memory(*backend, task.rounded);
     const core::Limit limit = arguments.search.options().limit;
     // Of a graph that took long to read, the baseline would take the rest.
     if (seconds_since_start() < kMostToRead * limit.seconds) {
       executing.emplace(*backend, graph, arguments);
+      if (!arguments.console.quiet && !executing->why_no_baseline().empty())
+        std::cerr << fmt::format("cairn: the baseline will not be executed, and nothing compared with it: {}\n",
+                                 executing->why_no_baseline());
       to_execute = executing->begin(limit);
     } else {
       to_execute = kMostToExecute * limit.seconds;

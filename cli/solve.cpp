@@ -149,6 +149,7 @@ Subcommand add_solve(CLI::App& root) {
       "--stream", arguments->stream,
       "with --solver tw --option k=K: write TWRemat(K) to -o step by step, however long it is, without a plan");
   arguments->alignment.add_to(*app);
+  arguments->graph.precision.add_to(*app);
   arguments->graph.add_to(*app);
   std::string footer = "Solvers:\n";
   for (const auto& info : solvers::registry()) {

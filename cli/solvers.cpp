@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <limits>
+#include <algorithm>
 #include <memory>
+#include <sstream>
+#include <string>
 
 #include "cairn/cli/output.h"
 #include "cairn/solvers/registry.h"
@@ -45,20 +47,46 @@ std::string abilities(const solvers::SolverInfo& solver) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// `head`, and behind it from column `at` on the text, in lines that most terminals show whole.
+std::string paragraph(const std::string& head, std::size_t at, const std::string& text) {
+  constexpr std::size_t kColumns = 100;
+  std::string lines = fmt::format("{:<{}}", head, at);
+  std::size_t column = std::max(head.size(), at);
+  bool begins = true;
+  std::istringstream words(text);
+  for (std::string word; words >> word; begins = false) {
+    if (!begins && column + 1 + word.size() > kColumns) {
+      lines += fmt::format("\n{:{}}", "", at);
+      column = at;
+    } else if (!begins) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word.size();
+  }
+  return lines + "\n";
+}
+
+std::string solver_text(const solvers::SolverInfo& solver) {
+  constexpr std::size_t kSolver = 14, kOption = 26;
+  std::string text = paragraph(std::string(solver.name), kSolver, std::string(solver.guarantee));
+  text += paragraph("", kSolver, fmt::format("graphs: {}; {}", solver.graphs, abilities(solver)));
+  if (const std::string why = solver.why_missing(); !why.empty()) text += paragraph("", kSolver, "missing: " + why);
+  for (const auto& option : solver.options)
+    text += paragraph(fmt::format("  --option {}={}", option.name, option.initial), kOption,
+                      fmt::format("{}: {}", option.unit, option.help));
+  return text;
+}
+
 int list_solvers(const Console& console) {
   Json list = Json::array();
-  Rows rows = {{"solver", "graphs", "can", "guarantee"}};
+  std::string text;
   for (const auto& solver : solvers::registry()) {
     list.push_back(to_json(solver));
-    rows.push_back(
-        {std::string(solver.name), std::string(solver.graphs), abilities(solver), std::string(solver.guarantee)});
-    if (const std::string why = solver.why_missing(); !why.empty()) rows.push_back({"", "", "", "missing: " + why});
-    for (const auto& option : solver.options) {
-      rows.push_back({"", "", fmt::format("--option {}={}", option.name, option.initial),
-                      fmt::format("{}: {}", option.unit, option.help)});
-    }
+    text += (text.empty() ? "" : "\n") + solver_text(solver);
   }
-  console.print({{"solvers", list}}, format_table(rows, true));
+  console.print({{"solvers", list}}, text);
   return kDone;
 }
 

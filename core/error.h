@@ -5,7 +5,8 @@
 
 namespace cairn::core {
 
-/// Every failure Cairn reports on purpose is an Error whose what() is one line for a person: what, where, how to mend.
+/// Every failure Cairn reports on purpose is an Error whose what() is for a person: what, where, how to mend, in one
+/// line, or a line of what there is not and lines of why and of what helps.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

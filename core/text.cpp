@@ -214,6 +214,8 @@ std::size_t columns_of(const Character& character) {
   return contains(kWide, character.code) ? 2 : 1;
 }
 
+constexpr std::array<std::string_view, 6> kBinaryUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+
 /// The length of the sequence `ESC [ ... m` that the text begins with; 0: none.
 std::size_t colour_bytes(std::string_view text) {
   if (!text.starts_with("\033[")) return 0;
@@ -276,16 +278,26 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 }
 
 std::string format_bytes(std::int64_t bytes) {
-  static constexpr std::array<std::string_view, 6> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (std::abs(static_cast<double>(bytes)) < 1024) return fmt::format("{} B", bytes);
   double value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
   // 1023.995 would be printed as 1024.00.
-  while (std::abs(value) >= 1023.995 && unit + 1 < kUnits.size()) {
+  while (std::abs(value) >= 1023.995 && unit + 1 < kBinaryUnits.size()) {
     value /= 1024;
     ++unit;
   }
-  return fmt::format("{:.2f} {}", value, kUnits[unit]);
+  return fmt::format("{:.2f} {}", value, kBinaryUnits[unit]);
+}
+
+std::string format_bytes_up(std::int64_t bytes) {
+  if (bytes < 1024) return format_bytes(bytes);
+  Wide unit_bytes = 1024, hundredths = 0;
+  std::size_t unit = 0;
+  for (;; ++unit, unit_bytes *= 1024) {
+    hundredths = (Wide{100} * static_cast<Wide>(bytes) + unit_bytes - 1) / unit_bytes;
+    if (hundredths < Wide{100} * 1024 || unit + 1 == kBinaryUnits.size()) break;
+  }
+  return fmt::format("{:.2f} {}", static_cast<double>(hundredths) / 100, kBinaryUnits[unit]);
 }
 
 std::string printable(std::string_view text) {
@@ -338,6 +350,21 @@ std::string cut_to_width(std::string_view text, std::size_t columns) {
   }
   if (coloured) cut += kPlain;
   return cut;
+}
+
+std::string abridged(std::string_view text, std::size_t columns) {
+  constexpr std::string_view kGap = "...";
+  std::string shown = printable(text);
+  std::size_t width = display_width(shown);
+  if (width <= columns) return shown;
+  const std::size_t kept = std::max(columns, kGap.size()) - kGap.size();
+  std::string_view end = shown;
+  while (width > kept / 2) {
+    const Character character = first_character(end);
+    width -= columns_of(character);
+    end.remove_prefix(character.bytes);
+  }
+  return fmt::format("{}{}{}", cut_to_width(shown, kept - kept / 2), kGap, end);
 }
 
 NumberFault parse_whole(std::string_view text, std::int64_t& value) {

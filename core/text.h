@@ -17,6 +17,8 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 
 /// 1536 -> "1.50 KiB".
 std::string format_bytes(std::int64_t bytes);
+/// The same rounded up: read as a budget it is `bytes` or more.
+std::string format_bytes_up(std::int64_t bytes);
 
 /// The text as it can be shown anywhere: control characters, those that steer the direction of writing or take no room,
 /// and bytes that are no UTF-8 become `\n`, `\x1b`, `\u202e`. O(bytes).
@@ -27,6 +29,9 @@ std::string printable(std::string_view text);
 std::size_t display_width(std::string_view text);
 /// As much of its beginning as fits into `columns`, never half a character; colours that are cut off end.
 std::string cut_to_width(std::string_view text, std::size_t columns);
+
+/// Printable text of at most `columns`: where that is less than it needs, "..." stands for its middle.
+std::string abridged(std::string_view text, std::size_t columns);
 
 /// What keeps a text from being a whole number in [-2^63, 2^63).
 enum class NumberFault : std::uint8_t { none, no_number, fraction, too_large };

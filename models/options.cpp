@@ -20,7 +20,7 @@ constexpr std::int64_t kMostRepeats = 100;  // of a network of hundreds of layer
 
 std::int64_t maximum(std::string_view name) {
   if (name.ends_with("dropout")) return 99;
-  if (name == "repeat") return kMostRepeats;
+  if (name == "depth-multiplier") return kMostRepeats;
   return name == "layers" || name == "depth" ? kMostLayers : kLargest;
 }
 

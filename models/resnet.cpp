@@ -15,7 +15,7 @@ constexpr std::array<ModelOption, 5> kOptions{{
     {"image", 224, 1, "pixels of an image's side"},
     {"classes", 1000, 1, "classes"},
     {"width", 64, 1, "channels of the first stage"},
-    {"repeat", 1, 1, "how often each stage has its blocks: a deeper network"},
+    {"depth-multiplier", 1, 1, "how often each stage has its blocks: a deeper network"},
 }};
 
 enum class Block : std::uint8_t { basic, bottleneck };
@@ -70,7 +70,7 @@ core::Graph build_resnet(const ResNet& net, const BuildOptions& options) {
   x = model.relu("stem.relu", conv_norm(model, "stem", 1, x, width, 7, 2));
   x = model.maxpool("stem.maxpool", x, 3, 2, 1);
   for (int stage = 0; stage < 4; ++stage) {
-    for (std::int64_t i = 0; i < net.blocks[stage] * value["repeat"]; ++i) {
+    for (std::int64_t i = 0; i < net.blocks[stage] * value["depth-multiplier"]; ++i) {
       const std::int64_t stride = stage > 0 && i == 0 ? 2 : 1;
       x = residual(model, fmt::format("layer{}.{}", stage + 1, i), net.block, x, width << stage, stride);
     }

@@ -68,6 +68,11 @@ class Backend {
   /// InputError where the machine does not have the precision.
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
 
+  /// Throws MemoryError where an arena of that many bytes is known not to fit into memory beside the prepared graph's
+  /// resident tensors, as load() would.
+  virtual void require_memory(const core::Graph& graph, std::int64_t arena_bytes) {
+    static_cast<void>(graph), static_cast<void>(arena_bytes);
+  }
   /// A prepared graph, its schedule and plan, ready to be executed: arena and resident tensors live as long as the
   /// executor, which may not outlive the backend nor what the request refers to. Throws MemoryError where they do not
   /// fit into memory. Its run() throws InterruptedError where the request's stop flag was raised.

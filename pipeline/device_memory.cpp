@@ -1,8 +1,10 @@
 #include "cairn/pipeline/device_memory.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "cairn/core/op.h"
+#include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/solve.h"
 #include "cairn/solvers/plan/planner.h"
 
@@ -122,6 +124,8 @@ class BatchSearch {
     const Problem problem(std::move(graph), std::to_string(budget), "graph");
     const Problem rounded = problem.rounded_up(alignment);
     if (rounded.plan_bound() > budget) return Verdict::proved_not;
+    const std::int64_t most = options_.max_cost ? options_.max_cost(problem) : std::numeric_limits<std::int64_t>::max();
+    if (problem.baseline.cost > most) return Verdict::proved_not;
     LeastBudgetOptions least = options_.least;
     least.plan.alignment = alignment;
     least.enough = budget;
@@ -129,9 +133,21 @@ class BatchSearch {
     // Some ten batches are tried, and half of them end at once.
     least.search.limit = watch_.share(0.25);
     const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
-    if (found.bytes <= budget) return Verdict::fits;
+    if (found.bytes <= budget) return found.evaluation.cost <= most ? Verdict::fits : ask_cost(problem, found, most);
     return found.bound.value > budget && found.bound.scope == solvers::kAnySchedule ? Verdict::proved_not
                                                                                     : Verdict::not_found;
+  }
+
+  /// Whether a schedule within the problem's budget costs no more than `most`, where one that costs more is known.
+  Verdict ask_cost(const Problem& problem, const LeastBudget& known, std::int64_t most) {
+    const Task task{problem, Objective::within_budget, alignment_of(problem.graph), {}};
+    solvers::SolveOptions cheaper = options_.least.search;
+    cheaper.limit = watch_.share(0.25);
+    const solvers::Solution found = search(task, solver_, cheaper, {}, &known).found.solution;
+    const bool met = found.status == solvers::Status::optimal || found.status == solvers::Status::feasible;
+    if (met && found.cost <= most) return Verdict::fits;
+    return found.cost_bound.value > most && found.cost_bound.scope == solvers::kAnySchedule ? Verdict::proved_not
+                                                                                            : Verdict::not_found;
   }
 
   const std::function<core::Graph(std::int64_t)>& build_;
@@ -147,16 +163,6 @@ class BatchSearch {
 LargestBatch find_largest_batch(const std::function<core::Graph(std::int64_t)>& build,
                                 const solvers::SolverInfo& solver, const LargestBatchOptions& options) {
   return BatchSearch(build, solver, options).run();
-}
-
-LargestBatch find_largest_batch(const GraphSource& source, const solvers::SolverInfo& solver,
-                                const LargestBatchOptions& options) {
-  const auto build = [&](std::int64_t batch) {
-    GraphSource one = source;
-    one.options.values["batch"] = batch;
-    return one.build();
-  };
-  return find_largest_batch(build, solver, options);
 }
 
 }  // namespace cairn::pipeline

@@ -71,6 +71,8 @@ struct DeviceAdvice {
 struct LargestBatchOptions {
   /// The budget of the graph, in bytes of planned memory; 0 or less: it cannot fit.
   std::function<std::int64_t(const core::Graph&)> budget;
+  /// The most that a step of it may cost; empty: as much as it may.
+  std::function<std::int64_t(const Problem&)> max_cost;
   std::int64_t alignment = 0;   ///< of plans, in bytes; 0: default_alignment
   LeastBudgetOptions least;     ///< of one batch; its limit is for all together, and each gets a part of it
   std::int64_t most = 1 << 20;  ///< none larger is tried
@@ -82,8 +84,5 @@ struct LargestBatchOptions {
 /// comes out.
 LargestBatch find_largest_batch(const std::function<core::Graph(std::int64_t batch)>& build,
                                 const solvers::SolverInfo& solver, const LargestBatchOptions& options);
-/// Of a model, which must have a batch.
-LargestBatch find_largest_batch(const GraphSource& source, const solvers::SolverInfo& solver,
-                                const LargestBatchOptions& options);
 
 }  // namespace cairn::pipeline

@@ -41,6 +41,10 @@ class HostBackend : public Backend {
     return graph.with_scratch(std::move(scratch));
   }
 
+  void require_memory(const core::Graph& graph, std::int64_t arena_bytes) override {
+    runtime::require_host_memory(graph, arena_bytes);
+  }
+
   std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) override {
     runtime::ExecuteOptions options;
     options.seed = request.seed;

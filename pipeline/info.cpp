@@ -109,12 +109,12 @@ std::string cost_text(const Task& task, const BudgetVerdict& verdict) {
   if (!verdict.by) return fmt::format("at least {} within the budget{}", text(bound), scope);
   const std::int64_t cost = verdict.by->evaluation.cost;
   if (cost == bound) return fmt::format("{}: no schedule within the budget{} costs less", text(cost), scope);
-  return fmt::format("{}, at most {:.2f}% above the optimum: no schedule within the budget{} costs less than {}",
-                     text(cost), gap_pct(cost, verdict.cost_bound), scope, text(bound));
+  return fmt::format("{}, {}: no schedule within the budget{} costs less than {}", text(cost),
+                     above_optimum_text(gap_pct(cost, verdict.cost_bound)), scope, text(bound));
 }
 
 std::string least_text(const Task& task, const LeastBudget& least) {
-  std::string text = fmt::format("{}, {:.1f}% of the baseline, with --solver {}", bytes_text(least.bytes),
+  std::string text = fmt::format("{}, {:.1f}% of the baseline, with --solver {}", size_to_type(least.bytes),
                                  share_pct(task.problem, least.bytes), least.solver);
   if (least.evaluation.recomputed > 0)
     text += fmt::format(", cost {:+.2f}% or less", increase_pct(least.evaluation.cost, task.problem.baseline.cost));
@@ -123,10 +123,16 @@ std::string least_text(const Task& task, const LeastBudget& least) {
 
 std::string refusal_text(const Task& task, const Info& info) {
   const Problem& problem = task.problem;
-  return fmt::format(
-      "'{}' within {}: {}; the lower bound is {}, the least budget known feasible is {}, with --solver {}",
-      problem.name, bytes_text(problem.budget.value()), info.verdict.value().text,
-      bytes_text(task.rounded.plan_bound()), bytes_text(info.least.bytes), info.least.solver);
+  const std::int64_t budget = problem.budget.value(), bound = task.rounded.plan_bound();
+  const std::string& verdict = info.verdict.value().text;
+  const std::size_t end = std::min(verdict.find("; "), verdict.size());
+  return in_lines(
+      {verdict_text("", problem.name,
+                    fmt::format(" within {}: {}", budget_text(problem, budget, {bound, info.least.bytes}, false),
+                                verdict.substr(0, end))),
+       end < verdict.size() ? verdict.substr(end + 2) : "",
+       fmt::format("the lower bound is {}", baseline_share_text(problem, bound, false, read_alike(budget, bound))),
+       least_budget_text(problem, info.least, bound)});
 }
 
 std::string_view to_string(Means means) {

@@ -30,7 +30,8 @@ void add_cost_fact(Report& page, const Problem& problem, const core::Evaluation&
                                     html::cost_text(evaluation.cost, page.cost_unit))});
 }
 
-void add_budget(Report& page, const Problem& problem, std::optional<std::int64_t> planned_bytes) {
+void add_budget(Report& page, const Problem& problem, std::optional<std::int64_t> planned_bytes,
+                std::optional<std::int64_t> peak_bytes) {
   if (problem.budget) {
     page.budget_bytes = problem.budget;
     page.levels.push_back({"budget", *problem.budget, ReportLevel::Kind::budget, true});
@@ -40,9 +41,12 @@ void add_budget(Report& page, const Problem& problem, std::optional<std::int64_t
     page.facts.push_back({"Planned", core::format_bytes(*planned_bytes), "height of the arena"});
     return;
   }
-  const bool fits = *planned_bytes <= *problem.budget;
+  const std::int64_t counted = peak_bytes.value_or(*planned_bytes);
+  const bool fits = counted <= *problem.budget;
+  const std::string planned = core::format_bytes(*planned_bytes) + " planned";
   page.facts.push_back({"Budget", core::format_bytes(*problem.budget),
-                        fmt::format("{}: {} planned", fits ? "met" : "exceeded", core::format_bytes(*planned_bytes)),
+                        peak_bytes ? fmt::format("on the peak, {}; {}", fits ? "met" : "exceeded", planned)
+                                   : fmt::format("{}: {}", fits ? "met" : "exceeded", planned),
                         fits ? ReportFact::Tone::good : ReportFact::Tone::bad});
 }
 
@@ -98,11 +102,13 @@ std::string solve_page(const Task& task, std::string_view solver, const Answer& 
   const core::Evaluation evaluation = core::evaluate(problem.graph, schedule);
   Report page = html::of_graph("cairn solve", problem.graph, problem.name);
   page.summary += fmt::format(" \u00b7 solver {} \u00b7 {}, {:.1f} s", solver,
-                              solvers::to_string(answer.found.solution.status), answer.found.seconds);
+                              answer.success ? solvers::to_string(answer.found.solution.status) : "nothing that fits",
+                              answer.found.seconds);
   add_schedule(page, {"schedule", schedule, answer.plan}, evaluation);
   add_memory_facts(page, problem, evaluation.peak);
   add_cost_fact(page, problem, evaluation);
-  add_budget(page, problem, answer.plan ? std::optional(answer.plan->bytes) : std::nullopt);
+  add_budget(page, problem, answer.plan ? std::optional(answer.plan->bytes) : std::nullopt,
+             task.plans_fit() ? std::nullopt : std::optional(evaluation.peak));
   std::vector<solvers::Tradeoff> met = answer.found.solution.tradeoffs;
   if (answer.curve) met = answer.curve->met;
   page.tradeoff = tradeoff_of(problem, met, evaluation.peak, evaluation.cost);
@@ -137,8 +143,8 @@ std::string searched(const core::Plan& plan, double seconds) {
 }  // namespace
 
 std::string plan_page(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
-                      const PlanVerdict& verdict) {
-  Report page = html::of_graph("cairn plan", graph, graph.name());
+                      const PlanVerdict& verdict, const std::string& name) {
+  Report page = html::of_graph("cairn plan", graph, graph.name().empty() ? name : graph.name());
   add_schedule(page, {"schedule", schedule, plan}, core::evaluate(graph, schedule));
   page.summary += " \u00b7 " + searched(plan, verdict.seconds);
   add_plan_facts(page, plan, verdict);

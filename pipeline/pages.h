@@ -28,8 +28,10 @@ void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation&
 void add_memory_facts(Report& page, const Problem& problem, std::int64_t peak,
                       std::optional<std::int64_t> from_bytes = std::nullopt);
 void add_cost_fact(Report& page, const Problem& problem, const core::Evaluation& evaluation);
-/// The problem's budget, if it has one, and whether what was planned is within it; none: nothing was.
-void add_budget(Report& page, const Problem& problem, std::optional<std::int64_t> planned_bytes);
+/// The problem's budget, if it has one, and whether what was planned is within it; none: nothing was. `peak_bytes`:
+/// what the budget is on instead, where it is not on plans.
+void add_budget(Report& page, const Problem& problem, std::optional<std::int64_t> planned_bytes,
+                std::optional<std::int64_t> peak_bytes = std::nullopt);
 /// Schedules that were met, with the one of the page marked.
 ReportTradeoff tradeoff_of(const Problem& problem, const std::vector<solvers::Tradeoff>& met, std::int64_t peak,
                            std::int64_t cost);
@@ -51,9 +53,9 @@ struct PlanVerdict {
   std::optional<std::int64_t> capacity_bytes;
   double seconds = 0;  ///< of the search
 };
-/// Throws InputError on an invalid schedule.
+/// `name`: of the graph, where it has none. Throws InputError on an invalid schedule.
 std::string plan_page(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
-                      const PlanVerdict& verdict);
+                      const PlanVerdict& verdict, const std::string& name = {});
 /// Of free-standing buffers.
 std::string plan_page(const std::string& name, ReportBuffers buffers, const PlanVerdict& verdict);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "cairn/core/limit.h"
@@ -13,6 +14,7 @@
 #include "cairn/pipeline/internal/overrun.h"
 #include "cairn/pipeline/report/internal/words.h"
 #include "cairn/pipeline/report/report.h"
+#include "cairn/pipeline/words.h"
 
 namespace cairn::pipeline {
 namespace {
@@ -396,6 +398,19 @@ std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points) {
   return knee;
 }
 
+std::vector<SamePoints> same_points(const std::vector<CurvePoint>& points) {
+  const auto answer = [&](std::size_t i) {
+    const CurvePoint& point = points[i];
+    return std::tuple(point.status, point.memory, point.evaluation.peak, point.evaluation.cost);
+  };
+  std::vector<SamePoints> same;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (same.empty() || answer(same.back().first) != answer(i)) same.push_back({i, i});
+    same.back().last = i;
+  }
+  return same;
+}
+
 Curve pareto_curve(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options) {
   return CurveSearch(problem, solver, options).run();
 }
@@ -426,24 +441,26 @@ ReportTable table_of(const Problem& problem, const Curve& curve, const std::stri
                     {"budget", "of the baseline", curve.peak_only ? "peak" : "planned", "peak", "cost", "extra cost",
                      "at least", "gap", "status"},
                     {}};
-  for (std::size_t i = 0; i < curve.points.size(); ++i) {
-    const CurvePoint& point = curve.points[i];
+  for (const SamePoints& same : same_points(curve.points)) {
+    const CurvePoint &point = curve.points[same.first], &least = curve.points[same.last];
     const std::int64_t base = problem.baseline.cost;
-    const std::string knee = curve.knee == i ? " (knee)" : "";
-    std::vector<std::string> cells = {core::format_bytes(point.budget) + knee,
-                                      html::share(point.budget, problem.hundred_percent)};
+    const bool knee = same.contains(curve.knee);
+    std::vector<std::string> cells = {
+        least_to_most(core::format_bytes(least.budget), core::format_bytes(point.budget)) + (knee ? " (knee)" : ""),
+        least_to_most(html::share(least.budget, problem.hundred_percent),
+                      html::share(point.budget, problem.hundred_percent))};
     if (point.known()) {
       const core::Evaluation& found = point.evaluation;
       cells.insert(cells.end(),
                    {core::format_bytes(point.memory), core::format_bytes(found.peak),
                     html::cost_text(found.cost, cost_unit), fmt::format("{:+.2f}%", gap_pct(found.cost, {base})),
                     fmt::format("{:+.2f}%", gap_pct(point.cost_bound.value, {base})),
-                    fmt::format("{:.2f}%", gap_pct(found.cost, point.cost_bound))});
+                    gap_text(gap_pct(found.cost, point.cost_bound))});
     } else {
       cells.insert(cells.end(), 6, "\u2013");
     }
     cells.emplace_back(solvers::to_string(point.status));
-    table.rows.push_back({std::move(cells), curve.knee == i});
+    table.rows.push_back({std::move(cells), knee});
   }
   return table;
 }
@@ -481,7 +498,7 @@ std::string curve_page(const Problem& problem, std::string_view solver, const Cu
     page.facts.push_back({"Memory at the knee", html::change(problem.hundred_percent, knee.memory),
                           html::from_to(problem.hundred_percent, knee.memory)});
     page.facts.push_back({"Extra cost at the knee", html::change(problem.baseline.cost, cost),
-                          fmt::format("at most {:.2f}% above the least", gap_pct(cost, knee.cost_bound))});
+                          above_optimum_text(gap_pct(cost, knee.cost_bound))});
   }
   page.facts.push_back({"Least memory reached", core::format_bytes(curve.least_memory),
                         html::share(curve.least_memory, problem.hundred_percent) + " of the baseline\u2019s peak"});

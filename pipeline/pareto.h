@@ -77,6 +77,15 @@ struct Curve {
 /// Where the knee of these points is.
 std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points);
 
+/// Neighbours on a curve that have one answer, as it fits into all of their budgets, or have none alike.
+struct SamePoints {
+  std::size_t first = 0, last = 0;  ///< points, by descending budget
+
+  bool contains(std::optional<std::size_t> i) const { return i && first <= *i && *i <= last; }
+};
+/// All points, so that none but neighbours are together. What is proved of the first holds for all of them.
+std::vector<SamePoints> same_points(const std::vector<CurvePoint>& points);
+
 /// Finds the curve. Points are solved from the largest budget to the smallest and back, as long as there is time, each
 /// from the best that its neighbours know; what fits into a smaller budget serves the larger ones too, and a bound
 /// under a larger one holds under the smaller. It ends when all is proved, at the limit, or when half of the limit, of

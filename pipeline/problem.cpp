@@ -79,10 +79,14 @@ std::int64_t slack_of_plans(const core::Graph& graph) {
 
 }  // namespace
 
+std::string graph_name(const core::Graph& graph, std::string_view file) {
+  return graph.name().empty() ? core::input_name(std::string(file)) : graph.name();
+}
+
 Problem::Problem(core::Graph graph_in, std::string_view budget_text, std::string_view fallback_name,
                  std::int64_t alignment)
     : graph(std::move(graph_in)),
-      name(graph.name().empty() ? core::input_name(std::string(fallback_name)) : graph.name()),
+      name(graph_name(graph, fallback_name)),
       baseline(core::evaluate(graph, core::baseline_schedule(graph))),
       lower_bound(core::peak_lower_bound(graph)),
       hundred_percent(baseline.peak),

@@ -46,10 +46,13 @@ struct GraphSource {
   core::Graph as_asked(core::Graph graph) const;
 };
 
+/// What a graph is called in every table, message and page: its own name or, where it has none, that of its file.
+std::string graph_name(const core::Graph& graph, std::string_view file);
+
 /// A graph with what is known of it before any search. Bytes; cost in the graph's unit.
 struct Problem {
   core::Graph graph;
-  std::string name;              ///< of the graph, or what stands for it where it has none
+  std::string name;              ///< graph_name
   core::Evaluation baseline;     ///< of the input order
   std::int64_t lower_bound = 0;  ///< of the peak of any schedule; of the plan where it is about plans
   bool about_plans = false;

@@ -12,10 +12,8 @@
 #include "cairn/pipeline/words.h"
 
 namespace cairn::pipeline {
-namespace {
 
-/// "10%": of the baseline's cost, on top of it; "1.1x": times it; or a cost. Throws InputError.
-std::int64_t parse_cost(const std::string& text, std::int64_t baseline) {
+std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
   std::int64_t whole = 0;
   const char* last = text.data() + text.size();
   if (std::from_chars(text.data(), last, whole) == std::from_chars_result{last, {}} && whole >= 0) return whole;
@@ -39,8 +37,6 @@ std::int64_t parse_cost(const std::string& text, std::int64_t baseline) {
   return static_cast<std::int64_t>(cost * (1 + 1e-12) + 1e-9);
 }
 
-}  // namespace
-
 Task make_task(core::Graph graph, std::string_view name, const Request& request) {
   const bool least = request.budget == "min";
   if (!request.budget.empty() && !request.max_cost.empty())
@@ -56,8 +52,8 @@ Task make_task(core::Graph graph, std::string_view name, const Request& request)
   if (request.device) {
     const DeviceShare share = share_device(graph, *request.device);
     if (share.arena() <= 0)
-      throw NoRoomError(no_room_text(graph.name().empty() ? name : graph.name(), share) +
-                            "; take a smaller --batch, another --optimizer, or a larger device",
+      throw NoRoomError(no_room_text(graph_name(graph, name), share) +
+                            "\ntake a smaller --batch, another --optimizer, or a larger device",
                         share);
     budget = std::to_string(share.arena());
   }
@@ -66,7 +62,7 @@ Task make_task(core::Graph graph, std::string_view name, const Request& request)
   std::optional<std::int64_t> most;
   if (!request.max_cost.empty()) {
     objective = Objective::within_cost;
-    most = parse_cost(request.max_cost, problem.baseline.cost);
+    most = parse_max_cost(request.max_cost, problem.baseline.cost);
   } else if (problem.budget) {
     objective = request.peak_only ? Objective::within_peak : Objective::within_budget;
   } else if (least && !request.peak_only) {
@@ -79,8 +75,10 @@ Task make_task(core::Graph graph, std::string_view name, const Request& request)
 
 std::string unaffordable_text(const Task& task) {
   const core::CostUnit& unit = task.problem.graph.cost_unit();
-  return fmt::format("no schedule of '{}' costs {} or less: running every node once costs {}", task.problem.name,
-                     core::cost_text(task.max_cost.value(), unit), core::cost_text(task.problem.baseline.cost, unit));
+  return verdict_text(
+      "no schedule of ", task.problem.name,
+      fmt::format(" costs {} or less: running every node once costs {}", core::cost_text(task.max_cost.value(), unit),
+                  core::cost_text(task.problem.baseline.cost, unit)));
 }
 
 }  // namespace cairn::pipeline

@@ -29,6 +29,9 @@ class NoRoomError : public core::Error {
   DeviceShare share;
 };
 
+/// "10%": of the baseline's cost, on top of it; "1.1x": times it; or a cost. Throws InputError.
+std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline);
+
 /// `name`: for a graph that has none. Throws InputError, and NoRoomError. A task that is unaffordable() is not to be
 /// searched. O(n + m).
 Task make_task(core::Graph graph, std::string_view name, const Request& request);

@@ -48,7 +48,9 @@ ReportTable numbers_of(const Problem& problem, const Decision& decision, const R
   const auto milliseconds = [](double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); };
   add("time of a step, on this machine", before != nullptr ? milliseconds(before->seconds) : "",
       milliseconds(after.seconds),
-      before != nullptr && before->seconds > 0 ? fmt::format("\u00d7{:.2f}", after.seconds / before->seconds) : "");
+      before != nullptr && before->seconds > 0 && result.warmed_up
+          ? fmt::format("\u00d7{:.2f}", after.seconds / before->seconds)
+          : "");
   add("ops executed", html::grouped(baseline.schedule.length()), html::grouped(decision.schedule.length()),
       html::change(baseline.schedule.length(), decision.schedule.length()));
   add("of them again", html::grouped(baseline.evaluation.recomputed), html::grouped(decision.evaluation.recomputed),
@@ -322,6 +324,12 @@ RunResult SideBySide::run(const Decision& decision) {
     result_.host_check =
         check_with_host(graph_, result_.scheduled_run, decision.plan.alignment, options_.seed, options_.limit.stop);
   return std::move(result_);
+}
+
+void require_memory(Backend& backend, const Problem& problem) {
+  backend.require_memory(problem.graph, problem.plan_bound());
+  // The cheapest schedule takes what the budget leaves it, or what the baseline needs, where that is less.
+  if (problem.budget) backend.require_memory(problem.graph, std::min(*problem.budget, problem.baseline.peak));
 }
 
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options) {

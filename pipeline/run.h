@@ -144,6 +144,8 @@ class SideBySide {
              const RunOptions& options);
   ~SideBySide();
 
+  /// Why memory does not suffice for the baseline; empty: it does.
+  const std::string& why_no_baseline() const { return result_.why_no_baseline; }
   /// Executes the baseline once; the host stops after `most` seconds. About the seconds of a whole execution; 0 where
   /// there is no memory for it. Where it leaves little memory for a search, it is loaded again later. Throws as
   /// Executor::run.
@@ -167,6 +169,11 @@ class SideBySide {
   RunResult result_;
   std::unique_ptr<Turns> baseline_;
 };
+/// Throws MemoryError where no schedule of the problem can be executed, as memory has no room for an arena of the lower
+/// bound, or where what is found within its budget would hardly be, as there is none for the budget, nor for the
+/// baseline. The problem is of a prepared graph, with its sizes rounded up.
+void require_memory(Backend& backend, const Problem& problem);
+
 /// All of that at once.
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options = {});
 

@@ -55,8 +55,9 @@ Rows run_rows(const RunOutcome& run) {
     rows.push_back({name, a ? core::format_bytes(*a) : "-", core::format_bytes(b),
                     a ? fmt::format("{:+.1f}%", increase_pct(b, *a)) : ""});
   };
-  const auto times = [&](const char* name, std::optional<double> a, double b) {
-    rows.push_back({name, a ? core::duration_text(*a) : "-", core::duration_text(b), a ? percent_text(*a, b) : ""});
+  const auto times = [&](const char* name, std::optional<double> a, double b, bool comparable) {
+    rows.push_back(
+        {name, a ? core::duration_text(*a) : "-", core::duration_text(b), a && comparable ? percent_text(*a, b) : ""});
   };
   const auto of_baseline = [&](auto member) {
     return before_run != nullptr ? std::optional(before_run->report.*member) : std::nullopt;
@@ -76,8 +77,9 @@ Rows run_rows(const RunOutcome& run) {
   rows.push_back({"steps", std::to_string(before.schedule.length()), std::to_string(after.schedule.length()),
                   fmt::format("{} recomputed", after.evaluation.recomputed)});
   if (predicts(graph, run.backend, run.precision))
-    times("predicted time", predicted_seconds(graph, before), *predicted_seconds(graph, after));
-  times("time", of_baseline(&runtime::StepReport::seconds), after_run.report.seconds);
+    times("predicted time", predicted_seconds(graph, before), *predicted_seconds(graph, after), true);
+  // A first execution takes longer than those that follow, whichever schedule comes first.
+  times("time", of_baseline(&runtime::StepReport::seconds), after_run.report.seconds, run.result.warmed_up);
   if (after_run.timings.size() > 1)
     rows.push_back({"from, to", before_run != nullptr ? range(*before_run) : "-", range(after_run), ""});
   return rows;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "cairn/core/cost_unit.h"
@@ -24,20 +25,15 @@ std::string reason_of(const Problem& problem, const core::PeakBound& needs, std:
   const std::int64_t bytes = needed_by_node(problem, needs);
   if (bytes < needs.bytes)
     text += fmt::format(", less {} that nodes in place may save", bytes_text(needs.bytes - bytes));
-  return bound > bytes ? fmt::format("the search proved it; any schedule needs {}, as {}", bytes_text(bytes), text)
+  return bound > bytes ? fmt::format("the search proved it; any schedule needs {}, as {}", size_text(bytes), text)
                        : text;
 }
 
-std::string least_text(const Problem& problem, const LeastBudget& least) {
-  return fmt::format("the least budget known feasible is {}, with --solver {}",
-                     baseline_share_text(problem, least.bytes), least.solver);
-}
-
-std::string gap_text(const Task& task, const Answer& answer) {
+std::string task_gap_text(const Task& task, const Answer& answer) {
   const Gap gap = gap_of(task, answer);
   const std::string scope = scope_text(gap.bound.scope);
   const auto text = [&](std::string_view of, const std::string& bound) {
-    return fmt::format("{} at most {:.2f}% above the optimum: no schedule{}", of, gap.pct(), bound);
+    return fmt::format("{} {}: no schedule{}", of, above_optimum_text(gap.pct()), bound);
   };
   if (gap.of == Gap::Of::plan)
     return text("planned bytes", fmt::format("{} is planned below {}", scope, bytes_text(gap.bound.value)));
@@ -109,8 +105,16 @@ std::string bytes_text(std::int64_t bytes) {
   return fmt::format("{} ({} bytes)", core::format_bytes(bytes), bytes);
 }
 
-std::string baseline_share_text(const Problem& problem, std::int64_t bytes, bool in_full) {
-  std::string text = bytes_text(bytes);
+std::string size_text(std::int64_t bytes) {
+  return bytes > -1024 && bytes < 1024 ? fmt::format("{} bytes", bytes) : core::format_bytes(bytes);
+}
+
+std::string size_to_type(std::int64_t bytes) { return bytes < 1024 ? size_text(bytes) : core::format_bytes_up(bytes); }
+
+bool read_alike(std::int64_t a, std::int64_t b) { return a != b && size_text(a) == size_text(b); }
+
+std::string baseline_share_text(const Problem& problem, std::int64_t bytes, bool in_full, bool exact) {
+  std::string text = exact ? bytes_text(bytes) : size_text(bytes);
   if (problem.hundred_percent == 0) return text;
   const std::string share = fmt::format("{:.1f}%{}", share_pct(problem, bytes), in_full ? " of the baseline peak" : "");
   if (text.back() != ')') return fmt::format("{} ({})", text, share);
@@ -146,6 +150,20 @@ double increase_pct(std::int64_t value, std::int64_t base) {
 
 double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
 
+namespace {
+constexpr double kWorthSaying = 100;  // percent: a gap beyond says nothing but that the bound is far away
+}
+
+std::string above_optimum_text(double pct) {
+  return pct > kWorthSaying ? "more than twice what is proved" : fmt::format("at most {:.2f}% above the optimum", pct);
+}
+
+std::string gap_text(double pct) { return pct > kWorthSaying ? "> 100%" : fmt::format("{:.2f}%", pct); }
+
+std::string least_to_most(const std::string& least, const std::string& most) {
+  return least == most ? most : fmt::format("{} to {}", least, most);
+}
+
 double fraction(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -176,8 +194,9 @@ std::string share_text(const DeviceShare& share, std::int64_t arena_bytes) {
 }
 
 std::string no_room_text(std::string_view name, const DeviceShare& share) {
-  return fmt::format("'{}' does not fit into --device-memory {}: {}", name, core::format_bytes(share.device),
-                     share_text(share, 0));
+  return in_lines(
+      {verdict_text("", name, fmt::format(" does not fit into --device-memory {}", core::format_bytes(share.device))),
+       share_text(share, 0)});
 }
 
 std::string batch_text(const LargestBatch& found) {
@@ -205,7 +224,7 @@ std::string bound_text(const Problem& problem) {
 }
 
 std::string rounding_text(const Problem& problem) {
-  return problem.rounded_to > 1 ? fmt::format(" with sizes rounded up to --alignment {}", problem.rounded_to) : "";
+  return problem.rounded_to > 1 ? fmt::format("sizes are rounded up to --alignment {}", problem.rounded_to) : "";
 }
 
 std::string stop_text(solvers::Stop stop) {
@@ -230,15 +249,59 @@ std::string scope_text(const solvers::Scope& scope) {
   return scope == solvers::kWithoutRecomputation ? " " + text : fmt::format(" ({})", text);
 }
 
+namespace {
+
+/// How much is known to do: where that is `bound`, its share is not said again.
+std::string known_text(const Problem& problem, std::int64_t bytes, std::int64_t bound) {
+  std::string size = size_to_type(bytes);
+  if (bytes != bound)
+    return problem.hundred_percent > 0 ? fmt::format("{} ({:.1f}%)", size, share_pct(problem, bytes)) : size;
+  if (bytes < 1024) size = std::to_string(bytes);
+  std::erase(size, ' ');
+  return fmt::format("that bound (--budget {})", size);
+}
+
+}  // namespace
+
+std::string least_budget_text(const Problem& problem, const LeastBudget& least, std::int64_t bound) {
+  return fmt::format("the least budget known feasible is {}, with --solver {}", known_text(problem, least.bytes, bound),
+                     least.solver);
+}
+
+std::string budget_text(const Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
+                        bool in_full) {
+  const bool exact = std::ranges::any_of(beside, [&](std::int64_t bytes) { return read_alike(budget, bytes); });
+  return baseline_share_text(problem, budget, in_full, exact);
+}
+
+std::string in_lines(std::initializer_list<std::string> parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
+  }
+  return text;
+}
+
+std::string verdict_text(std::string_view before, std::string_view name, std::string_view after) {
+  constexpr std::size_t kLeast = 12, kQuotes = 2;
+  const std::size_t others = core::display_width(before) + core::display_width(after) + kQuotes;
+  const std::size_t room = kVerdictColumns - std::min(kVerdictColumns, others);
+  return fmt::format("{}'{}'{}", before, core::abridged(name, std::max(kLeast, room)), after);
+}
+
 std::string not_found_text(const Problem& problem, const LeastBudget& least, solvers::Stop stop) {
   const std::string ended = fmt::format("the search ended {}", stop_text(stop));
   if (!problem.budget)
-    return fmt::format("found no schedule of '{}' within the limit; {}; raise --time-limit", problem.name, ended);
+    return in_lines(
+        {verdict_text("found no schedule of ", problem.name, " within the limit"), ended, "raise --time-limit"});
   const bool time_helps = stop == solvers::Stop::limit || stop == solvers::Stop::stagnated;
-  return fmt::format("found no schedule of '{}' within {}{}, and none is excluded: {}; {}; {}; raise --budget{}",
-                     problem.name, baseline_share_text(problem, *problem.budget, true), rounding_text(problem),
-                     bound_text(problem), ended, least_text(problem, least),
-                     time_helps ? " or --time-limit, or try another --solver" : ", or try another --solver");
+  return in_lines({verdict_text("found no schedule of ", problem.name,
+                                fmt::format(" within {}, and none is excluded",
+                                            budget_text(problem, *problem.budget, {problem.lower_bound, least.bytes}))),
+                   rounding_text(problem), bound_text(problem), ended,
+                   least_budget_text(problem, least, problem.lower_bound),
+                   time_helps ? "raise --budget or --time-limit, or try another --solver"
+                              : "raise --budget, or try another --solver"});
 }
 
 std::string infeasible_text(const Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
@@ -252,14 +315,19 @@ std::string infeasible_text(const Problem& problem, const solvers::SolverInfo& s
                                    : solvers::Bound{std::max(least_bytes, proved.value), proved.scope};
   std::string others;
   if (!bound.scope.contains(asked)) {
-    others = fmt::format("; other schedules may fit, which solver '{}' leaves out: try --solver auto", solver.name);
+    others = fmt::format("other schedules may fit, which solver '{}' leaves out: try --solver auto", solver.name);
   } else if (bound.scope != solvers::kAnySchedule) {
-    others = "; other schedules may fit, which --order or --max-occurrences leaves out";
+    others = "other schedules may fit, which --order or --max-occurrences leaves out";
   }
-  return fmt::format("no schedule of '{}'{} fits into {}{}: the lower bound is {}: {}; {}{}", problem.name,
-                     scope_text(bound.scope), baseline_share_text(problem, budget, true), rounding_text(problem),
-                     baseline_share_text(problem, bound.value), reason_of(problem, needs, bound.value),
-                     least_text(problem, least), others);
+  return in_lines({verdict_text("no schedule of ", problem.name,
+                                fmt::format("{} fits into {}", scope_text(bound.scope),
+                                            budget_text(problem, budget, {bound.value, least.bytes},
+                                                        bound.scope == solvers::kAnySchedule))),
+                   rounding_text(problem),
+                   fmt::format("the lower bound is {}: {}",
+                               baseline_share_text(problem, bound.value, false, read_alike(budget, bound.value)),
+                               reason_of(problem, needs, bound.value)),
+                   least_budget_text(problem, least, bound.value), others});
 }
 
 std::string proved_text(const Task& task, const Answer& answer) {
@@ -293,7 +361,7 @@ std::string proved_text(const Task& task, const Answer& answer) {
 std::vector<std::string> proof_row(const Task& task, const Answer& answer) {
   const bool proved = answer.found.solution.status == solvers::Status::optimal;
   return proved ? std::vector<std::string>{"proved", proved_text(task, answer)}
-                : std::vector<std::string>{"gap", gap_text(task, answer)};
+                : std::vector<std::string>{"gap", task_gap_text(task, answer)};
 }
 
 Problem problem_of_failure(const Task& task, const Answer& answer) {
@@ -313,18 +381,25 @@ std::string failure_text(const Task& task, const solvers::SolverInfo& solver, co
     return infeasible_text(problem, solver, asked, solution.peak_bound, least);
   const std::string ended = fmt::format("the search ended {}", stop_text(solution.stop));
   if (task.max_cost)
-    return fmt::format("found no schedule of '{}' that costs no more than {}; {}; raise --max-cost", problem.name,
-                       cost_with_unit(task.problem, *task.max_cost), ended);
+    return in_lines(
+        {verdict_text("found no schedule of ", problem.name,
+                      fmt::format(" that costs no more than {}", cost_with_unit(task.problem, *task.max_cost))),
+         ended, "raise --max-cost"});
   if (answer.plan_alone_misses(problem.budget))
-    return fmt::format(
-        "found no schedule of '{}' whose plan fits into {}{}: the lowest plan needs {}, and {}; {}; raise --budget or "
-        "--time-limit{}",
-        problem.name, baseline_share_text(problem, *problem.budget, true), rounding_text(problem),
-        baseline_share_text(problem, answer.plan->bytes), bound_text(problem), ended, other);
-  std::string message = not_found_text(problem, least, solution.stop);
-  if (answer.plan)
-    message += fmt::format("; the best so far is planned with {}", baseline_share_text(problem, answer.plan->bytes));
-  return message;
+    return in_lines(
+        {verdict_text("found no schedule of ", problem.name,
+                      fmt::format(" whose plan fits into {}",
+                                  budget_text(problem, *problem.budget, {answer.plan->bytes, problem.lower_bound}))),
+         rounding_text(problem),
+         fmt::format(
+             "the lowest plan needs {}, and {}",
+             baseline_share_text(problem, answer.plan->bytes, false, read_alike(*problem.budget, answer.plan->bytes)),
+             bound_text(problem)),
+         ended, fmt::format("raise --budget or --time-limit{}", other)});
+  return in_lines(
+      {not_found_text(problem, least, solution.stop),
+       answer.plan ? fmt::format("the best so far is planned with {}", baseline_share_text(problem, answer.plan->bytes))
+                   : ""});
 }
 
 std::string answer_table(const Task& task, std::string_view solver, const Answer& answer) {
@@ -364,26 +439,31 @@ std::string answer_table(const Task& task, std::string_view solver, const Answer
 }
 
 std::string curve_table(const Problem& problem, std::int64_t alignment, const Curve& curve) {
+  const core::CostUnit& unit = problem.graph.cost_unit();
+  const bool times = unit.seconds() > 0;
+  const auto cost_text = [&](std::int64_t cost) {
+    return times ? core::duration_text(static_cast<double>(cost) * unit.seconds()) : std::to_string(cost);
+  };
   Rows rows = {{"budget", "of baseline", "planned", "peak",
-                fmt::format("cost ({})", core::to_string(problem.graph.cost_unit())), "increase", "at least", "gap",
+                times ? "cost" : fmt::format("cost ({})", core::to_string(unit)), "increase", "at least", "gap",
                 "status", ""}};
-  for (std::size_t i = 0; i < curve.points.size(); ++i) {
-    const CurvePoint& point = curve.points[i];
+  for (const SamePoints& same : same_points(curve.points)) {
+    const CurvePoint &point = curve.points[same.first], &least = curve.points[same.last];
     const auto increase = [&](std::int64_t cost) {
       return fmt::format("{:+.2f}%", increase_pct(cost, problem.baseline.cost));
     };
-    std::vector<std::string> row = {std::to_string(point.budget),
-                                    fmt::format("{:.1f}%", share_pct(problem, point.budget))};
+    const auto share = [&](const CurvePoint& one) { return fmt::format("{:.1f}%", share_pct(problem, one.budget)); };
+    std::vector<std::string> row = {least_to_most(core::format_bytes(least.budget), core::format_bytes(point.budget)),
+                                    least_to_most(share(least), share(point))};
     if (point.known()) {
       const std::int64_t cost = point.evaluation.cost;
-      row.insert(row.end(),
-                 {curve.peak_only ? "-" : core::format_bytes(point.memory), core::format_bytes(point.evaluation.peak),
-                  std::to_string(cost), increase(cost), increase(point.cost_bound.value),
-                  fmt::format("{:.2f}%", gap_pct(cost, point.cost_bound))});
+      row.insert(row.end(), {curve.peak_only ? "-" : core::format_bytes(point.memory),
+                             core::format_bytes(point.evaluation.peak), cost_text(cost), increase(cost),
+                             increase(point.cost_bound.value), gap_text(gap_pct(cost, point.cost_bound))});
     } else {
       row.insert(row.end(), 6, "-");
     }
-    row.insert(row.end(), {std::string(solvers::to_string(point.status)), curve.knee == i ? "<- knee" : ""});
+    row.insert(row.end(), {std::string(solvers::to_string(point.status)), same.contains(curve.knee) ? "<- knee" : ""});
     rows.push_back(std::move(row));
   }
   const core::Graph& graph = problem.graph;
@@ -397,14 +477,17 @@ std::string curve_table(const Problem& problem, std::int64_t alignment, const Cu
 }
 
 std::string no_points_text(const Problem& problem, const Curve& curve) {
-  const std::int64_t most = curve.points.front().budget;
+  const std::int64_t most = curve.points.front().budget, bound = curve.peak_bound.value;
   const bool proved = curve.points.front().status == solvers::Status::infeasible;
-  return fmt::format(
-      "{} '{}' {} {}, the largest of the budgets: the lower bound is {}, and {} are known to do; {}raise --budgets{}",
-      proved ? "no schedule of" : "found no schedule of", problem.name,
-      proved || curve.peak_only ? "fits into" : "whose plan fits into", baseline_share_text(problem, most, true),
-      baseline_share_text(problem, curve.peak_bound.value), baseline_share_text(problem, curve.least_memory),
-      proved ? "" : fmt::format("the search ended {}; ", stop_text(curve.stop)), proved ? "" : " or --time-limit");
+  return in_lines(
+      {verdict_text(proved ? "no schedule of " : "found no schedule of ", problem.name,
+                    fmt::format(" {} {}, the largest of the budgets",
+                                proved || curve.peak_only ? "fits into" : "whose plan fits into",
+                                budget_text(problem, most, {bound, curve.least_memory}))),
+       fmt::format("the lower bound is {}", baseline_share_text(problem, bound, false, read_alike(most, bound))),
+       fmt::format("the least known to do is {}", known_text(problem, curve.least_memory, bound)),
+       proved ? "" : fmt::format("the search ended {}", stop_text(curve.stop)),
+       proved ? "raise --budgets" : "raise --budgets or --time-limit"});
 }
 
 }  // namespace cairn::pipeline

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,9 +29,15 @@ std::string format_table(const Rows& rows, bool header = false);
 
 /// "1.50 KiB (1536 bytes)", "20 bytes".
 std::string bytes_text(std::int64_t bytes);
-/// The same with its share of Problem::hundred_percent: "1.50 KiB (1536 bytes, 75.0% of the baseline peak)", or shorter
-/// "(1536 bytes, 75.0%)".
-std::string baseline_share_text(const Problem& problem, std::int64_t bytes, bool in_full = false);
+/// "1.50 KiB", "20 bytes".
+std::string size_text(std::int64_t bytes);
+/// The same, but rounded up: typed as a budget it is `bytes` or more.
+std::string size_to_type(std::int64_t bytes);
+/// Whether two sizes that differ have one size_text.
+bool read_alike(std::int64_t a, std::int64_t b);
+/// A size with its share of Problem::hundred_percent: "1.50 KiB (75.0% of the baseline peak)", or shorter
+/// "1.50 KiB (75.0%)"; `exact`: "1.50 KiB (1536 bytes, 75.0%)".
+std::string baseline_share_text(const Problem& problem, std::int64_t bytes, bool in_full = false, bool exact = false);
 /// "12345 ns", "12345 cost units": in the unit of the problem's graph.
 std::string cost_with_unit(const Problem& problem, std::int64_t cost);
 /// That of the baseline, and where the graph's costs come from.
@@ -43,6 +50,12 @@ double share_pct(const Problem& problem, std::int64_t bytes);
 double increase_pct(std::int64_t value, std::int64_t base);
 /// The same of seconds.
 double percent_above(double value, double base);
+/// "at most 3.00% above the optimum" of what may be that much above it, or that it may be more than twice as much.
+std::string above_optimum_text(double pct);
+/// "3.00%", and "> 100%" above that: how far such an answer is from the best is not known.
+std::string gap_text(double pct);
+/// "1.50 KiB to 2.00 KiB", "1.50 KiB" where both are one.
+std::string least_to_most(const std::string& least, const std::string& most);
 /// part / whole; 0 where whole is 0.
 double fraction(std::int64_t part, std::int64_t whole);
 /// Counted in thousands: "12,345,678".
@@ -53,9 +66,9 @@ std::string count_text(std::int64_t count);
 /// Why no schedule has less than the problem's lower bound, in a line: the tensors that one node needs together, or
 /// that the search proved more.
 std::string lower_bound_reason(const Problem& problem);
-/// "the lower bound is 1.50 KiB (1536 bytes, 75.0%), set by 'conv1'".
+/// "the lower bound is 1.50 KiB (75.0%), set by 'conv1'".
 std::string bound_text(const Problem& problem);
-/// " with sizes rounded up to --alignment 256" where the problem was and that changed its figures.
+/// "sizes are rounded up to --alignment 256" where the problem was and that changed its figures.
 std::string rounding_text(const Problem& problem);
 /// Why a search came back, in words.
 std::string stop_text(solvers::Stop stop);
@@ -101,10 +114,26 @@ std::string no_room_text(std::string_view name, const DeviceShare& share);
 std::string batch_text(const LargestBatch& found);
 
 // --- where there is none ---
+// Texts of several lines: a verdict of at most kVerdictColumns, where names are abridged, then the reason and what
+// helps.
 
-/// "no schedule fits: the lower bound is L: why; the least budget known feasible is X, with --solver S". `proved` is a
-/// bound above the problem's budget. Where it is not of any schedule, the message says of which, and whether the solver
-/// or what was asked for, `asked`, leaves out the others.
+/// What a terminal shows in a line, less what the command puts before it.
+inline constexpr std::size_t kVerdictColumns = 160 - std::string_view("cairn: error: ").size();
+
+/// `before`'NAME'`after`, the name as long as the verdict leaves room for.
+std::string verdict_text(std::string_view before, std::string_view name, std::string_view after);
+
+/// The parts that are not empty, each a line.
+std::string in_lines(std::initializer_list<std::string> parts);
+/// A budget; its bytes are exact where it reads as another size that is said `beside` it.
+std::string budget_text(const Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
+                        bool in_full = true);
+/// The least budget known feasible, as it is to be typed, and its solver. Its share is not said where it is `bound`.
+std::string least_budget_text(const Problem& problem, const LeastBudget& least, std::int64_t bound);
+
+/// That no schedule fits, the lower bound with its reason, and the least budget known feasible with its solver.
+/// `proved` is a bound above the problem's budget. Where it is not of any schedule, the message says of which, and
+/// whether the solver or what was asked for, `asked`, leaves out the others.
 std::string infeasible_text(const Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                             const solvers::Bound& proved, const LeastBudget& least);
 /// That none was found, why the search ended, and what would help: the least budget known to do, or more time.

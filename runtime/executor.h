@@ -83,6 +83,10 @@ class Executor {
   Executor& operator=(const Executor&) = default;
 };
 
+/// Throws MemoryError where an arena of that many bytes does not fit into memory beside the graph's resident tensors,
+/// copies of its outputs, and what the caller takes besides.
+void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes = 0);
+
 /// Runs programs on this machine's CPU, with core::thread_count() threads.
 /// Throws MemoryError when arena and residents do not fit into memory, InputError for a bad program.
 std::unique_ptr<Executor> host_executor(Program program, const ExecuteOptions& options = {});

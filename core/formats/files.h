@@ -109,7 +109,7 @@ class FileWriter {
   std::FILE* file_ = nullptr;
 };
 
-/// Reads a graph in any known format, recognised by content: Cairn JSON, networkx node-link JSON (both dialects), simrd
+/// Reads a graph in any known format, recognised by content: Cairn JSON, networkx node-link JSON (all dialects), simrd
 /// traces, PACE `.gr` (undirected: vertex i becomes node i - 1, named `v` and i, of size and cost 1; an edge runs from
 /// the lower to the higher number, and counts once). O(bytes), for `.gr` O(bytes log).
 /// Costs of nodes that are fractions are made whole: all costs of the file are multiplied by the least power of ten

@@ -1,13 +1,17 @@
-// networkx node-link JSON, in the two dialects in which computation graphs are published:
+// networkx node-link JSON, in the two dialects in which computation graphs are published and in the words of Cairn's
+// own:
 //   Checkmate/MOCCASIN   nodes {"id", "name", "cost_ram" bytes, "cost_cpu", "backward"}, edges {"source", "target"}
 //   random layered       nodes {"name" (their id), "out_cost" bytes, "duration"}, edges {"0", "1"}
+//   others               nodes {"id", "size" bytes, "cost" or "weight"}
 // Edges stand under "links" or "edges". Ids are integers or strings. Sizes must be whole numbers; costs that are not
 // are scaled with all others. "graph" may hold "name" and "order" (ids); self-loops are errors, repeated edges are one.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -16,13 +20,9 @@
 namespace cairn::core::formats {
 namespace {
 
-struct Dialect {
-  const char* id;
-  const char* size;
-  const char* cost;
-};
-constexpr Dialect kCheckmate{.id = "id", .size = "cost_ram", .cost = "cost_cpu"};
-constexpr Dialect kLayered{.id = "name", .size = "out_cost", .cost = "duration"};
+// What a node's bytes and its cost are called; where several are there, the first counts.
+constexpr std::array<const char*, 3> kSizeKeys{"cost_ram", "out_cost", "size"};
+constexpr std::array<const char*, 4> kCostKeys{"cost_cpu", "duration", "cost", "weight"};
 
 /// 1 and "1" are different ids; the quotes of a string stay on.
 std::string id_text(const Json& id, const char* key, const Place& place) {
@@ -32,11 +32,11 @@ std::string id_text(const Json& id, const char* key, const Place& place) {
   return id.dump();
 }
 
-// What the published files hold, ascending.
+// What is known, ascending.
 constexpr std::array<std::string_view, 6> kFileKeys{"directed", "edges", "graph", "links", "multigraph", "nodes"};
 static_assert(std::ranges::is_sorted(kFileKeys));
-constexpr std::array<std::string_view, 8> kNodeKeys{"backward", "cost_cpu", "cost_ram", "duration",
-                                                    "id",       "name",     "out_cost", "param_cost"};
+constexpr std::array<std::string_view, 11> kNodeKeys{"backward", "cost",     "cost_cpu",   "cost_ram", "duration", "id",
+                                                     "name",     "out_cost", "param_cost", "size",     "weight"};
 static_assert(std::ranges::is_sorted(kNodeKeys));
 constexpr std::array<std::string_view, 5> kEdgeKeys{"0", "1", "key", "source", "target"};
 static_assert(std::ranges::is_sorted(kEdgeKeys));
@@ -48,6 +48,8 @@ class NodeLinkReader {
 
   Graph read() {
     top_.check_keys(file_, kFileKeys);
+    if (const Json* directed = find(file_, "directed"); directed != nullptr && *directed == false)
+      top_.fail("\"directed\" is false, but a computation graph is directed; write a networkx.DiGraph");
     const Json* header = find(file_, "graph");
     if (header != nullptr && header->is_object()) {
       if (const Json* name = find(*header, "name"); name != nullptr && name->is_string()) {
@@ -65,23 +67,22 @@ class NodeLinkReader {
  private:
   void read_nodes() {
     const Json& nodes = require_array(file_, "nodes", top_);
-    const bool layered = !nodes.empty() && nodes[0].is_object() && nodes[0].contains(kLayered.size);
-    const Dialect& dialect = layered ? kLayered : kCheckmate;
-    for (std::size_t v = 0; v < nodes.size(); ++v) read_node(nodes[v], static_cast<std::int64_t>(v), dialect);
+    for (std::size_t v = 0; v < nodes.size(); ++v) read_node(nodes[v], static_cast<std::int64_t>(v));
     costs_.scale(builder_, {}, top_);
   }
 
-  void read_node(const Json& json, std::int64_t index, const Dialect& dialect) {
+  void read_node(const Json& json, std::int64_t index) {
     Place place{.origin = top_.origin, .list = "node", .index = index, .notices = top_.notices};
     if (!json.is_object()) place.fail(fmt::format("must be an object, not {}", describe(json)));
-    const char* id_key = json.contains("id") ? "id" : dialect.id;
+    const char* id_key = !json.contains("id") && json.contains("name") ? "name" : "id";
     const std::string id = id_text(require(json, id_key, place), id_key, place);
     place.name = id;
     place.check_keys(json, kNodeKeys);
 
     Node node;
-    node.size = require_int(json, dialect.size, place);
-    node.cost = costs_.read(require(json, dialect.cost, place), dialect.cost, place, builder_.node_count());
+    node.size = require_int(json, key_of(json, kSizeKeys, "bytes", place), place);
+    const char* cost_key = key_of(json, kCostKeys, "cost", place);
+    node.cost = costs_.read(json[cost_key], cost_key, place, builder_.node_count());
     const Json* name = find(json, "name");
     if (name == nullptr || !name->is_string()) name = &json[id_key];
     node.name = name->is_string() ? name->get<std::string>() : id;
@@ -92,7 +93,28 @@ class NodeLinkReader {
     }
   }
 
+  /// The first of the keys that the node has; the others of them are told.
+  static const char* key_of(const Json& node, std::span<const char* const> keys, const char* what, const Place& place) {
+    const char* first = nullptr;
+    for (const char* key : keys) {
+      if (!node.contains(key)) continue;
+      if (first == nullptr) {
+        first = key;
+      } else if (place.notices->wanted()) {
+        place.notices->add(ReadWarning::Kind::unknown_key, fmt::format("node/{}/{}", first, key), [&] {
+          return fmt::format("{}: the key \"{}\" is ignored, as \"{}\" says the {}", place.text(), key, first, what);
+        });
+      }
+    }
+    if (first == nullptr)
+      place.fail(fmt::format("its {} {} missing; give one of \"{}\"", what,
+                             what == std::string_view("bytes") ? "are" : "is", fmt::join(keys, "\", \"")));
+    return first;
+  }
+
   void read_edges() {
+    if (file_.contains("links") && file_.contains("edges"))
+      top_.fail("both \"links\" and \"edges\" are there; keep the one that holds the edges");
     const char* key = file_.contains("links") ? "links" : "edges";
     const Json& edges = require_array(file_, key, top_);
     for (std::size_t e = 0; e < edges.size(); ++e) {

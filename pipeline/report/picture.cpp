@@ -59,7 +59,10 @@ struct Frame {
       if (front.empty() || point.cost < front.back().cost) front.push_back(point);
     }
     double low = real(front.front().bytes), high = real(all.back().bytes);
-    for (const ReportPoint& point : shown.proved) high = std::max(high, real(point.bytes));
+    for (const ReportPoint& point : shown.proved) {  // of every budget that was asked for
+      high = std::max(high, real(point.bytes));
+      low = std::min(low, real(point.bytes));
+    }
     const double spread = std::max({high - low, 0.02 * high, 1.0});
     if (shown.lower_bound_bytes > 0 && low - real(shown.lower_bound_bytes) < 0.5 * spread)
       low = std::min(low, real(shown.lower_bound_bytes));

@@ -19,7 +19,8 @@ def in_python(message):
 
 
 class Error(Exception):
-    """What Cairn reports on purpose: one line that says what, where, and how to mend it."""
+    """What Cairn reports on purpose: what, where, and how to mend it, in one line; where there is no schedule, in a line that
+    says so and lines of why and of what helps."""
 
     exit_code = 1
 

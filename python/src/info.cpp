@@ -85,7 +85,7 @@ pipeline::LargestBatch largest_batch(nb::handle build, const pipeline::Request& 
                                 const core::Limit& limit, Call& call) {
   std::string batch;
   if (!build.is_none()) {
-    batch = "; largest batch: " + pipeline::batch_text(find_largest_batch(build, request, search, limit, call));
+    batch = "\nlargest batch: " + pipeline::batch_text(find_largest_batch(build, request, search, limit, call));
     call.raise_pending();
     if (call.interrupted()) raise("Interrupted", "interrupted while the largest batch was sought");
   }

@@ -55,7 +55,7 @@ pipeline::Decision decide_on_given(const pipeline::Problem& problem, nb::handle 
   nb::dict attributes;
   attributes["lower_bound"] = problem.plan_bound();
   raise("NotFoundError",
-        fmt::format("the schedule needs {} as planned, more than the budget of {}; {}; raise --budget",
+        fmt::format("the schedule needs {} as planned, more than the budget of {}\n{}\nraise --budget",
                     pipeline::baseline_share_text(problem, decision.budgeted_bytes, true),
                     pipeline::baseline_share_text(problem, *problem.budget), pipeline::bound_text(problem.of_plans())),
         attributes);

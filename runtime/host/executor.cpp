@@ -35,11 +35,7 @@ void check_host_program(const Program& program, const ExecuteOptions& options) {
 
 Program checked(Program program, const ExecuteOptions& options) {
   check_host_program(program, options);
-  MemoryNeed need{.arena = program.arena_bytes,
-                  .beside = Residents::bytes_needed(program.graph.residents()) + options.reserved_bytes};
-  for (const KeptOutput& kept : program.kept) need.beside += kept.location.bytes;  // whoever compares copies them
-  need.slack = host_slack(need.arena + need.beside);
-  require_memory(need, core::available_memory(), "here");
+  require_host_memory(program.graph, program.arena_bytes, options.reserved_bytes);
   return program;
 }
 
@@ -251,6 +247,15 @@ class HostExecutor final : public Executor {
 };
 
 }  // namespace
+
+void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes) {
+  MemoryNeed need{.arena = arena_bytes, .beside = Residents::bytes_needed(graph.residents()) + reserved_bytes};
+  for (core::ValueId x = 0; x < graph.value_count(); ++x) {
+    if (graph.value_kept(x)) need.beside += graph.value_size(x);  // whoever compares outputs copies them
+  }
+  need.slack = host_slack(need.arena + need.beside);
+  require_memory(need, core::available_memory(), "here");
+}
 
 std::unique_ptr<Executor> host_executor(Program program, const ExecuteOptions& options) {
   return std::make_unique<HostExecutor>(std::move(program), options);

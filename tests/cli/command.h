@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cairn/core/formats/files.h"
+#include "cairn/core/text.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/folder.h"
 
@@ -151,13 +152,24 @@ inline nlohmann::json run_json(const Words& words, int code = 0) {
   return outcome.json();
 }
 
-/// One line on stderr that holds every fragment, nothing on stdout, and the exit code.
+/// Whether what stands on stderr is an error: a verdict of at most 160 columns, and indented lines of advice.
+inline bool is_error(const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  if (!text.ends_with('\n') || !std::getline(lines, line)) return false;
+  if (!line.starts_with("cairn: error: ") || core::display_width(line) > 160) return false;
+  while (std::getline(lines, line)) {
+    if (!line.starts_with("  ")) return false;
+  }
+  return true;
+}
+
+/// An error on stderr that holds every fragment, nothing on stdout, and the exit code.
 inline void check_error(const Outcome& outcome, int code, const std::vector<std::string>& fragments) {
   INFO(outcome.err);
   CHECK(outcome.code == code);
   CHECK(outcome.out.empty());
-  CHECK(outcome.err.rfind("cairn: error: ", 0) == 0);
-  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  CHECK(is_error(outcome.err));
   for (const auto& fragment : fragments) {
     INFO("expected in the message: " << fragment);
     CHECK(outcome.err.find(fragment) != std::string::npos);

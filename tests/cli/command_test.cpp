@@ -243,7 +243,7 @@ TEST_CASE("solve says where the plan does not fit although the peak does") {
   // Rounded up to 256 bytes, three nodes live at once are 768.
   const Words words = {"solve", graph, "--budget", "512", "--alignment", "256"};
   test::check_error(test::run_command(words), 3,
-                    {" of the baseline peak) with sizes rounded up to --alignment 256", "is 768"});
+                    {" of the baseline peak)\n  sizes are rounded up to --alignment 256\n", "is 768"});
   const Json json = run_json(words + Words{"--peak-only"});
   CHECK(json["planned_bytes"] == 768);
   CHECK(json["plan_fits"] == false);

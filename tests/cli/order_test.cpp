@@ -19,7 +19,7 @@ void check_refused(const Words& words, int code, const std::vector<std::string>&
   const auto outcome = run_command(words);
   INFO(outcome.err);
   CHECK(outcome.code == code);
-  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  CHECK(cairn::test::is_error(outcome.err));
   for (const auto& fragment : fragments) {
     INFO("expected in the message: " << fragment);
     CHECK(outcome.err.find(fragment) != std::string::npos);

@@ -107,7 +107,7 @@ TEST_CASE("pareto takes budgets, and says which cannot be met") {
 
   check_error(run_command({"pareto", graph, "--budgets", "48,49"}), 3, {"49 bytes", "lower bound is 50 bytes"});
   check_error(run_command({"pareto", graph, "--budgets", "55", "--solver", "none"}), 4,
-              {"55 bytes", "60 bytes (100.0%) are known", "nothing left to try", "--time-limit"});
+              {"55 bytes", "the least known to do is 60 bytes (100.0%)", "nothing left to try", "--time-limit"});
 }
 
 TEST_CASE("pareto with a solver that never recomputes has one point") {

@@ -249,6 +249,32 @@ TEST_CASE("node-link JSON is read in both dialects", "[formats]") {
   }
 }
 
+TEST_CASE("node-link JSON may say size, and cost or weight", "[formats]") {
+  for (const char* cost : {"cost", "weight"}) {
+    INFO(cost);
+    const Graph graph = parse_graph(node_link_file(fmt::format(R"({{"id":"a","size":10,"{0}":3}},
+                                        {{"id":"b","size":20,"{0}":4}})",
+                                                               cost),
+                                                   R"({"source":"a","target":"b"})"),
+                                    "g.json");
+    REQUIRE(graph.node_count() == 2);
+    CHECK(graph.name(1) == "b");
+    CHECK(graph.size(1) == 20);
+    CHECK(graph.cost(0) == 3);
+    CHECK(graph.edge_count() == 1);
+  }
+  // What the published files say counts before it, and that is told.
+  std::vector<std::string> told;
+  const ReadOptions options{.warn = [&](const ReadWarning& warning) { told.push_back(warning.text); }};
+  const Graph both =
+      parse_graph(node_link_file(R"({"id":0,"size":1,"cost_ram":10,"weight":1,"cost_cpu":20})", ""), "g.json", options);
+  CHECK(both.size(0) == 10);
+  CHECK(both.cost(0) == 20);
+  CHECK(told ==
+        std::vector<std::string>{"g.json: node 0 ('0'): the key \"size\" is ignored, as \"cost_ram\" says the bytes",
+                                 "g.json: node 0 ('0'): the key \"weight\" is ignored, as \"cost_cpu\" says the cost"});
+}
+
 TEST_CASE("wrong node-link files are refused", "[formats]") {
   const std::string a = R"({"id":0,"cost_ram":1,"cost_cpu":1})";
   const std::string b = R"({"id":1,"cost_ram":1,"cost_cpu":1})";
@@ -263,7 +289,12 @@ TEST_CASE("wrong node-link files are refused", "[formats]") {
   check_error(node_link_file(
                   R"({"id":0,"name":"x","cost_ram":1,"cost_cpu":1},{"id":1,"name":"x","cost_ram":1,"cost_cpu":1})", ""),
               {"same name 'x'"});
-  check_error(node_link_file(R"({"id":0,"cost_cpu":1})", ""), {"node 0", "\"cost_ram\" is missing"});
+  check_error(node_link_file(R"({"id":0,"cost_cpu":1})", ""),
+              {"node 0", "its bytes are missing", "\"cost_ram\"", "\"out_cost\"", "\"size\""});
+  check_error(node_link_file(R"({"id":0,"size":1})", ""),
+              {"node 0", "its cost is missing", "\"cost_cpu\"", "\"duration\"", "\"cost\"", "\"weight\""});
+  check_error(R"({"directed":false,"nodes":[)" + a + R"(],"links":[]})", {"\"directed\" is false", "DiGraph"});
+  check_error(R"({"nodes":[)" + a + R"(],"links":[],"edges":[]})", {"both \"links\" and \"edges\" are there"});
   check_error(node_link_file(R"({"id":0,"cost_ram":1.5,"cost_cpu":1})", ""), {"node 0", "whole number", "1.5"});
   check_error(node_link_file(R"({"id":0,"cost_ram":1,"cost_cpu":1e30})", ""), {"\"cost_cpu\"", "64 bits"});
   check_error(node_link_file(R"({"cost_ram":1,"cost_cpu":1})", ""), {"node 0", "\"id\" is missing"});

@@ -44,6 +44,34 @@ TEST_CASE("format_bytes uses binary units with two decimals", "[text]") {
   CHECK(format_bytes(std::numeric_limits<std::int64_t>::max()) == "8.00 EiB");
 }
 
+TEST_CASE("format_bytes_up gives a size that, read as a budget, is no less", "[text]") {
+  CHECK(format_bytes_up(0) == "0 B");
+  CHECK(format_bytes_up(1023) == "1023 B");
+  CHECK(format_bytes_up(1024) == "1.00 KiB");
+  CHECK(format_bytes_up(1025) == "1.01 KiB");
+  CHECK(format_bytes_up(4592640) == "4.38 MiB");
+  CHECK(format_bytes_up(1024 * 1024 - 1) == "1.00 MiB");
+  cairn::tests::Random random(7);
+  for (int i = 0; i < 1000; ++i) {
+    const std::int64_t bytes = 1 + random.below(std::int64_t{1} << random.between(1, 60));
+    INFO(bytes);
+    const std::int64_t read = parse_budget(format_bytes_up(bytes), 0);
+    CHECK(read >= bytes);
+    CHECK(read - bytes <= bytes / 100 + 1);
+  }
+}
+
+TEST_CASE("abridged text keeps its beginning and its end", "[text]") {
+  CHECK(abridged("resnet50", 8) == "resnet50");
+  CHECK(abridged("a/long/path/to/graph.json", 15) == "a/long...h.json");
+  CHECK(abridged("a\nb", 10) == "a\\nb");
+  CHECK(abridged("", 0).empty());
+  CHECK(abridged("abcdef", 2) == "...");
+  const std::string wide = "\u8a08\u7b97\u8a08\u7b97\u8a08\u7b97";
+  CHECK(display_width(wide) == 12);
+  CHECK(display_width(abridged(wide, 9)) <= 9);
+}
+
 TEST_CASE("parse_budget reads bytes, sizes and shares exactly", "[text]") {
   CHECK(parse_budget("12345", 0) == 12345);
   CHECK(parse_budget(" 7 B ", 0) == 7);

@@ -1,6 +1,7 @@
 #include "cairn/pipeline/device_memory.h"
 
 #include "cairn/models/registry.h"
+#include "cairn/pipeline/request.h"
 #include "cairn/pipeline/solve.h"
 #include "cairn/tests/catch.h"
 
@@ -15,21 +16,37 @@ core::Graph ffn(std::int64_t batch, std::string optimizer) {
   return models::build_model("ffn", options);
 }
 
-pipeline::GraphSource ffn_source() {
+core::Graph ffn_of(std::int64_t batch) {
   pipeline::GraphSource source;
   source.name = "ffn";
-  source.options.values = {{"layers", 3}, {"width", 32}, {"inputs", 32}, {"outputs", 16}};
-  return source;
+  source.options.values = {{"layers", 3}, {"width", 32}, {"inputs", 32}, {"outputs", 16}, {"batch", batch}};
+  return source.build();
 }
 
-pipeline::LargestBatch largest(std::int64_t budget) {
+pipeline::LargestBatch largest(std::int64_t budget, const std::string& max_cost = "") {
   pipeline::LargestBatchOptions options;
+  if (!max_cost.empty())
+    options.max_cost = [&](const pipeline::Problem& problem) {
+      return pipeline::parse_max_cost(max_cost, problem.baseline.cost);
+    };
   options.budget = [budget](const core::Graph&) { return budget; };
   options.least.search.limit.work = 50'000'000;
-  return pipeline::find_largest_batch(ffn_source(), solvers::find_solver("auto"), options);
+  return pipeline::find_largest_batch(ffn_of, solvers::find_solver("auto"), options);
 }
 
 }  // namespace
+
+TEST_CASE("the largest batch may be limited in cost") {
+  const std::int64_t budget = 30'000;
+  const pipeline::LargestBatch any = largest(budget), free = largest(budget, "0%"), none = largest(budget, "1");
+  CHECK(any.batch > any.as_it_is);
+  CHECK(free.batch < any.batch);
+  CHECK(free.batch >= free.as_it_is);
+  CHECK(free.as_it_is == any.as_it_is);
+  CHECK(largest(budget, "1000%").batch == any.batch);
+  CHECK(none.batch == 0);
+  CHECK(none.refusal_proved);
+}
 
 TEST_CASE("resident bytes are told by what they are") {
   const core::Graph adam = ffn(4, "adam"), none = ffn(4, "none");

@@ -40,6 +40,10 @@ class SmallHost : public pipeline::Backend {
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     return host_->prepare(graph, precision);
   }
+  void require_memory(const core::Graph& graph, std::int64_t arena_bytes) override {
+    host_->require_memory(graph, arena_bytes);
+    if (arena_bytes > bytes_) throw core::MemoryError("the arena does not fit");
+  }
   std::unique_ptr<runtime::Executor> load(const pipeline::ExecuteRequest& request) override {
     if (request.plan.bytes > bytes_) throw core::MemoryError("the arena does not fit");
     return host_->load(request);
@@ -74,6 +78,29 @@ TEST_CASE("a decision fits as planned, and its outputs are the baseline's") {
     CHECK(result.scheduled_run.report.measured_peak_bytes <= decision.plan.bytes);
     CHECK(pipeline::run_page(problem, *backend, decision, result).starts_with("<!DOCTYPE html>"));
   }
+}
+
+TEST_CASE("what memory has no room for is known before any search") {
+  const auto host = pipeline::open_backend("host");
+  const auto graph = pipeline::prepare(*host, small_ffn());
+  const auto problem = [&](const std::string& budget) {
+    return pipeline::Problem(graph.prepared, budget).rounded_up(256);
+  };
+  const pipeline::Problem whole = problem("100%"), most = problem("200%"), none = problem("");
+  REQUIRE(whole.plan_bound() < whole.baseline.peak);
+  // Room for the lower bound alone: what a lower budget leaves may fit, what the baseline needs does not.
+  SmallHost small(whole.plan_bound());
+  CHECK_THROWS_AS(pipeline::require_memory(small, whole), core::MemoryError);
+  CHECK_THROWS_AS(pipeline::require_memory(small, most), core::MemoryError);
+  CHECK_NOTHROW(pipeline::require_memory(small, none));
+  CHECK_NOTHROW(pipeline::require_memory(small, problem(std::to_string(whole.plan_bound()))));
+  CHECK(pipeline::SideBySide(small, graph, 256, 0, {}).why_no_baseline() == "the arena does not fit");
+  // Room for the baseline is enough, whatever the budget.
+  SmallHost larger(whole.baseline.peak);
+  CHECK_NOTHROW(pipeline::require_memory(larger, most));
+  SmallHost tiny(whole.plan_bound() - 1);
+  CHECK_THROWS_AS(pipeline::require_memory(tiny, none), core::MemoryError);
+  CHECK_THROWS_AS(host->require_memory(graph.prepared, std::int64_t{1} << 60), core::MemoryError);
 }
 
 TEST_CASE("where there is no memory for the baseline the schedule is executed alone, and nothing is said to be equal") {

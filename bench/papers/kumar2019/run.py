@@ -42,7 +42,8 @@ TABLE2 = {"Transformer Base": (3.97, 2.92, 1.21, 1.14, 3.48, 10.61),
           "Transformer Big": (13.25, 10.12, 1.27, 2.89, 4.59, 10.64)}
 # Convolutions and linear layers; beyond 200, the blocks of ResNet-200 several times.
 RESNETS = {18: ["resnet18"], 34: ["resnet34"], 50: ["resnet50"], 101: ["resnet101"], 152: ["resnet152"],
-           200: ["resnet200"], 398: ["resnet200", "--repeat", "2"], 794: ["resnet200", "--repeat", "4"]}
+           200: ["resnet200"], 398: ["resnet200", "--depth-multiplier", "2"],
+           794: ["resnet200", "--depth-multiplier", "4"]}
 FFNS = {depth: [*FFN, "--layers", str(depth)] for depth in (10, 20, 50, 100, 200, 400)}
 REDUCTION = 10  # the paper's for ResNet and FFN: "up to 10x"
 

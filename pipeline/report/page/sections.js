@@ -167,10 +167,10 @@ function makeTradeoff(view, tradeoff, data) {
   const proved = [...tradeoff.proved].sort((a, b) => a.bytes - b.bytes);
   const {top, clipped} = costTop(front.map(point => part(point.cost)));
   const above = front.filter(point => part(point.cost) > top);
-  const least = front[0].bytes;
+  const least = Math.min(front[0].bytes, ...proved.map(point => point.bytes));
   const places = [...tradeoff.found, base].map(point => point.bytes);
   const most = Math.max(...places, ...proved.map(point => point.bytes));
-  // From near the least budget, with the lower bound in sight where it is not far.
+  // From near the least budget that was asked for or found, with the lower bound in sight where it is not far.
   const bound = tradeoff.lower_bound_bytes;
   const spread = Math.max(most - least, most * 0.02, 1);
   const low = bound > 0 && least - bound < 0.5 * spread ? bound : least;
