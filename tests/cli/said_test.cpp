@@ -332,7 +332,7 @@ TEST_CASE("run says what memory lacks before it searches") {
     CAPTURE(words);
     const std::string output = folder / "s.json";
     check_error(run_command(Words{"run", graph, "--backend", "host", "-o", output} + words), 5,
-                {"needs 2.00 PiB of memory", "available"});
+                {"arena 2.00 PiB", "are free here"});
     CHECK_FALSE(std::filesystem::exists(output));  // nothing was searched
   }
 }
