@@ -9,6 +9,10 @@
 
 #include "cairn/core/internal/control_groups.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace cairn::core {
 namespace {
 
@@ -26,6 +30,12 @@ std::int64_t available_memory() {
   constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
   const auto of_groups = group_memory_left(read_text("/proc/self/cgroup").value_or(""), read_text);
   return std::min(machine_memory_left().value_or(kUnknown), of_groups.value_or(kUnknown));
+}
+
+void give_back_freed_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace cairn::core

@@ -9,4 +9,8 @@ namespace cairn::core {
 /// leave it. The largest number where neither is known. Reads files.
 std::int64_t available_memory();
 
+/// Gives memory that was freed back to the system, as far as the allocator can: what a search leaves behind would count
+/// as taken.
+void give_back_freed_memory();
+
 }  // namespace cairn::core

@@ -42,7 +42,8 @@ class HostBackend : public Backend {
   }
 
   void require_memory(const core::Graph& graph, std::int64_t arena_bytes) override {
-    runtime::require_host_memory(graph, arena_bytes);
+    constexpr std::int64_t kOfSearch = std::int64_t{48} << 20;  // bytes that a search leaves taken: schedules, tables
+    runtime::require_host_memory(graph, arena_bytes, kOfSearch);
   }
 
   std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) override {

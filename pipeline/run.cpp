@@ -192,12 +192,6 @@ class SideBySide::Turns {
   }
   double seconds() const { return seconds_; }  ///< of what was timed
   double latest() const { return latest_; }    ///< seconds of the execution that came last
-  /// Of what finish() copies.
-  std::int64_t kept_bytes() const {
-    std::int64_t bytes = 0;
-    for (const runtime::KeptOutput& kept : executor_->program().kept) bytes += kept.location.bytes;
-    return bytes;
-  }
 
   Execution finish() {
     Execution execution;
@@ -256,7 +250,7 @@ std::unique_ptr<SideBySide::Turns> SideBySide::load(const Decision& decision, bo
                                                 .seed = options_.seed,
                                                 .guard_bytes = decision.guard_bytes,
                                                 .poison = options_.poison,
-                                                .reserved_bytes = baseline_ ? baseline_->kept_bytes() : 0,
+                                                .reserved_bytes = baseline_ ? runtime::kept_bytes(graph_.prepared) : 0,
                                                 .stop = options_.limit.stop},
                                  baseline, options_);
 }
@@ -294,6 +288,7 @@ bool SideBySide::take_turns(std::span<Turns* const> all) {
 }
 
 RunResult SideBySide::run(const Decision& decision) {
+  core::give_back_freed_memory();
   if (!baseline_ && result_.why_no_baseline.empty()) load_baseline();
   std::unique_ptr<Turns> scheduled;
   try {

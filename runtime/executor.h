@@ -83,6 +83,9 @@ class Executor {
   Executor& operator=(const Executor&) = default;
 };
 
+/// Bytes of the outputs that a graph keeps, resident ones included: what a copy of them takes.
+std::int64_t kept_bytes(const core::Graph& graph);
+
 /// Throws MemoryError where an arena of that many bytes does not fit into memory beside the graph's resident tensors,
 /// copies of its outputs, and what the caller takes besides.
 void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes = 0);

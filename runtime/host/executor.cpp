@@ -248,11 +248,22 @@ class HostExecutor final : public Executor {
 
 }  // namespace
 
-void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes) {
-  MemoryNeed need{.arena = arena_bytes, .beside = Residents::bytes_needed(graph.residents()) + reserved_bytes};
+std::int64_t kept_bytes(const core::Graph& graph) {
+  std::int64_t bytes = 0;
   for (core::ValueId x = 0; x < graph.value_count(); ++x) {
-    if (graph.value_kept(x)) need.beside += graph.value_size(x);  // whoever compares outputs copies them
+    if (!graph.value_kept(x)) continue;
+    const auto [v, output] = graph.output_ref(x);
+    const core::Op* const op = graph.op(v);
+    const bool writes = op != nullptr && op->writes >= 0 && output == 0;
+    bytes += writes ? graph.residents()[static_cast<std::size_t>(op->writes)].bytes() : graph.value_size(x);
   }
+  return bytes;
+}
+
+void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes) {
+  // Whoever compares outputs copies them.
+  MemoryNeed need{.arena = arena_bytes,
+                  .beside = Residents::bytes_needed(graph.residents()) + kept_bytes(graph) + reserved_bytes};
   need.slack = host_slack(need.arena + need.beside);
   require_memory(need, core::available_memory(), "here");
 }

@@ -13,8 +13,7 @@ bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule) {
   if (schedule.length() <= graph.node_count()) return true;
   std::int64_t made = 0;
   for (const core::NodeId v : schedule.steps) {
-    std::int64_t bytes = std::max<std::int64_t>(0, graph.scratch(v));
-    for (std::int32_t i = 0; i < graph.output_count(v); ++i) bytes += graph.value_size(graph.value({v, i}));
+    const std::int64_t bytes = graph.size(v) + std::max<std::int64_t>(0, graph.scratch(v));
     if (bytes > kMost - made) return false;
     made += bytes;
   }

@@ -143,6 +143,10 @@ inline Words operator+(Words a, const Words& b) {
   return a;
 }
 
+/// A training step whose least peak is 12,288 bytes, of 20,484.
+inline const Words kFfn = {"ffn", "--layers", "4",  "--batch",   "64", "--width",
+                           "16",  "--inputs", "16", "--outputs", "8"};
+
 /// The object that the command prints with --json; it must end with that exit code.
 inline nlohmann::json run_json(const Words& words, int code = 0) {
   const auto outcome = run_command(words + Words{"--json"});

@@ -20,10 +20,9 @@ using test::Words;
 using tests::no_engine;
 using Json = nlohmann::json;
 
-/// A training step whose least peak is 12,288 bytes, and 16,384 in stages with two runs a node.
+/// Its least peak in stages with two runs a node is 16,384 bytes.
 std::string write_ffn(const Folder& folder) {
-  run_json({"model", "ffn", "--layers", "4", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8", "-o",
-            folder / "ffn.json"});
+  run_json(Words{"model"} + test::kFfn + Words{"-o", folder / "ffn.json"});
   return folder / "ffn.json";
 }
 

@@ -19,6 +19,7 @@ using namespace cairn;
 using test::check_error;
 using test::diamond_graph;
 using test::Folder;
+using test::kFfn;
 using test::operator+;
 using test::run_command;
 using test::run_json;
@@ -38,9 +39,6 @@ std::string replaced(std::string text, const std::string& part, const std::strin
   text.replace(text.find(part), part.size(), by);
   return text;
 }
-
-/// A training step whose least peak is 12,288 bytes, of 20,484.
-const Words kFfn = {"ffn", "--layers", "4", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8"};
 
 /// Within 50 bytes `a` must run three times, which costs more than twice what running every node once does.
 std::string costly_graph() {
@@ -259,7 +257,7 @@ TEST_CASE("the counters in docs/explain.md are those of the trace that is writte
   }
 }
 
-TEST_CASE("--repeat means executions of run, and the depth of a model has a name of its own") {
+TEST_CASE("option --repeat means executions of run, and the depth of a model has a name of its own") {
   const Words tiny = {"resnet18", "--batch", "1", "--image", "32", "--classes", "10", "--width", "4"};
   for (const Words& command : {Words{"info"}, Words{"solve"}, Words{"pareto"}, Words{"model"}, Words{"measure"}}) {
     CAPTURE(command);

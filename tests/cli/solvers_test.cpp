@@ -9,14 +9,8 @@ namespace {
 
 using namespace cairn;
 using Json = nlohmann::json;
+using test::run_json;
 using test::Words;
-
-Json solved(const Words& words) {
-  const auto outcome = test::run_command(words);
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  return outcome.json();
-}
 
 /// A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit: Figure 1 of Kumar et al.
 std::string figure_1() {
@@ -31,7 +25,7 @@ std::string figure_1() {
 }  // namespace
 
 TEST_CASE("solvers lists every solver with what it can and its options") {
-  const Json json = solved({"solvers", "--json"});
+  const Json json = run_json({"solvers"});
   REQUIRE(json["solvers"].size() == solvers::registry().size());
   for (std::size_t i = 0; i < solvers::registry().size(); ++i) {
     const auto& solver = solvers::registry()[i];
@@ -49,9 +43,9 @@ TEST_CASE("solvers lists every solver with what it can and its options") {
 TEST_CASE("options of a solver reach it, and are refused where it has none such") {
   const test::Folder folder;
   const std::string graph = folder.write("g.json", figure_1());
-  const Json json = solved({"solve", graph, "--solver", "tw", "--option", "k=1", "--option", "retain=0", "--json"});
+  const Json json = run_json({"solve", graph, "--solver", "tw", "--option", "k=1", "--option", "retain=0"});
   CHECK(json["recomputed"].get<int>() > 0);
-  CHECK(solved({"solve", graph, "--solver", "tw", "--option", "k=100", "--json"})["recomputed"] == 0);
+  CHECK(run_json({"solve", graph, "--solver", "tw", "--option", "k=100"})["recomputed"] == 0);
   test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--option", "kk=1"}), 2,
                     {"solver 'tw' has no option 'kk'", "did you mean 'k'?"});
   test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--option", "k=x"}), 2, {"whole number"});
@@ -61,19 +55,19 @@ TEST_CASE("options of a solver reach it, and are refused where it has none such"
 TEST_CASE("solve says of which schedules its bounds are, and keeps to the scope that is asked for") {
   const test::Folder folder;
   const std::string graph = folder.write("g.json", figure_1());
-  Json json = solved({"solve", graph, "--budget", "3", "--work-limit", "100000", "--json"});
+  Json json = run_json({"solve", graph, "--budget", "3", "--work-limit", "100000"});
   CHECK(json["scope"] == "any schedule");
   CHECK(json["lower_bound_scope"] == "any schedule");
   CHECK(json["status"] == "optimal");
   CHECK(json["lower_bound_cost"] == 6);
   CHECK(json["lower_bound_cost_scope"] == "any schedule");
   CHECK(json["cost"] == 6);
-  json = solved({"solve", graph, "--max-occurrences", "1", "--json"});
+  json = run_json({"solve", graph, "--max-occurrences", "1"});
   CHECK(json["status"] == "optimal");
   CHECK(json["scope"] == "without recomputation");
   CHECK(json["lower_bound_scope"] == "without recomputation");
   CHECK(json["lower_bound_peak_bytes"] == 4);
-  json = solved({"solve", graph, "--budget", "3", "--order", "input", "--work-limit", "100000", "--json"});
+  json = run_json({"solve", graph, "--budget", "3", "--order", "input", "--work-limit", "100000"});
   CHECK(json["scope"] == "input order kept");
   CHECK(json["cost"] == 6);
   test::check_error(test::run_command({"solve", graph, "--budget", "3", "--max-occurrences", "1"}), 3,

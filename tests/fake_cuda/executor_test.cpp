@@ -318,13 +318,14 @@ TEST_CASE("out of memory: what was asked, what is free, and a budget that fits")
   program.arena_bytes = kBytes;
   const std::string error = error_of([&] { Executor(f.device, program, {.sentinels = true}); });
   INFO(error);
-  CHECK(contains(error, "needs 100"));
-  CHECK(contains(error, "only 100"));
+  CHECK(contains(error, "arena 100.00 MiB"));
+  CHECK(contains(error, "only 100.00 MiB"));
   CHECK(contains(error, "fake device"));
   const std::string before_number = "a budget of ";
   REQUIRE(contains(error, before_number));
-  const std::int64_t fitting =
-      std::strtoll(error.c_str() + error.find(before_number) + before_number.size(), nullptr, 10);
+  const char* const number = error.c_str() + error.find(before_number) + before_number.size();
+  const std::int64_t fitting = std::strtoll(number, nullptr, 10) << 20;
+  CHECK(contains(number, "MiB would fit"));
   CHECK(fitting > kBytes / 4);
   program.arena_bytes = fitting;
   {

@@ -98,6 +98,17 @@ TEST_CASE("a step that does not fit says what it asks for, what is free, and the
   CHECK(runtime::host_slack(0) > 0);
 }
 
+TEST_CASE("outputs that a graph keeps count as what a copy of them takes, also where they are resident") {
+  const Perceptron p = perceptron();
+  std::int64_t bytes = 0, resident = 0;
+  for (const runtime::KeptOutput& kept : compiled(p.graph, core::baseline_schedule(p.graph)).kept) {
+    bytes += kept.location.bytes;
+    if (const core::Op* op = p.graph.op(kept.node); op->writes >= 0) resident += kept.location.bytes;
+  }
+  CHECK(resident > 0);
+  CHECK(runtime::kept_bytes(p.graph) == bytes);
+}
+
 TEST_CASE("what the caller takes besides counts") {
   core::GraphBuilder builder("one");
   core::Node node;

@@ -1,16 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests {
 
-/// body(random) for so many seeds; what fails says which one it was.
+/// body(random) for so many seeds; what fails says which one it was. CAIRN_SEEDS=FIRST:COUNT takes these instead.
 template <class Body>
 void for_each_seed(std::uint64_t seeds, const Body& body) {
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  std::uint64_t first = 0;
+  if (const char* text = std::getenv("CAIRN_SEEDS")) {
+    char* end = nullptr;
+    first = std::strtoull(text, &end, 10);
+    REQUIRE(*end == ':');
+    seeds = std::strtoull(end + 1, nullptr, 10);
+  }
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     CAPTURE(seed);
     Random random(seed);
     body(random);

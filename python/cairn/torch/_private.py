@@ -724,21 +724,24 @@ def alignment_of(tensor):
     return tensor.data_ptr() % _ALIGNMENT
 
 
-def empty_aligned(size, alignment, *, dtype, device):
-    """One dimension of so many elements, with the alignment_of that another tensor has."""
-    width = dtype.itemsize
+def empty_aligned(shape, strides, alignment, *, dtype, device):
+    """Memory for a tensor of that shape and strides, with the alignment_of that another one has."""
+    width, size = dtype.itemsize, extent(shape, strides)
     memory = torch.empty(size + _ALIGNMENT // width, dtype=dtype, device=device)
-    first = (alignment - memory.data_ptr()) % _ALIGNMENT // width
-    return memory[first:first + size]
+    return torch.as_strided(memory, shape, strides, (alignment - memory.data_ptr()) % _ALIGNMENT // width)
+
+
+def extent(shape, strides):
+    """How many elements lie from the first to the last of a tensor, gaps included."""
+    return 0 if 0 in shape else 1 + sum((n - 1) * step for n, step in zip(shape, strides))
 
 
 def copy_of_input(tensor):
     """A copy with the same strides and alignment, in a storage of its own."""
-    size = sum(t * (n - 1) for n, t in zip(tensor.shape, tensor.stride())) + 1 if tensor.numel() else 0
-    storage = empty_aligned(size, alignment_of(tensor), dtype=tensor.dtype, device=tensor.device)
-    source = torch.as_strided(tensor.detach(), (size,), (1,), tensor.storage_offset())
-    storage.copy_(source)
-    return torch.as_strided(storage, tensor.shape, tensor.stride(), storage.storage_offset()).requires_grad_(tensor.requires_grad)
+    new = empty_aligned(tensor.shape, tensor.stride(), alignment_of(tensor), dtype=tensor.dtype, device=tensor.device)
+    target, source = (torch.as_strided(t, (extent(t.shape, t.stride()),), (1,)) for t in (new, tensor.detach()))
+    target.copy_(source)
+    return new.requires_grad_(tensor.requires_grad)
 
 
 def autograd_is_compiled():

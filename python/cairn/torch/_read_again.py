@@ -154,9 +154,8 @@ def _laid_out(tensor, strides, alignment):
     """A copy with these strides, so aligned; what is expanded is there once."""
     tensor, shape = tensor.detach(), tensor.shape
     tensor = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)]
-    size = sum(step * (n - 1) for n, step in zip(tensor.shape, strides)) + 1 if tensor.numel() else 0
-    memory = _private.empty_aligned(size, alignment, dtype=tensor.dtype, device=tensor.device)
-    return torch.as_strided(memory, tensor.shape, strides, memory.storage_offset()).copy_(tensor).expand(shape)
+    new = _private.empty_aligned(tensor.shape, strides, alignment, dtype=tensor.dtype, device=tensor.device)
+    return new.copy_(tensor).expand(shape)
 
 
 _PIECE = 1024 * 1024  # bytes that are copied at a time of a tensor with holes

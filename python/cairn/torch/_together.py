@@ -152,9 +152,9 @@ class Alive:
             if node is not None:
                 node.metadata["cairn"] = made
                 # Compiled autograd knows neither hooks that are called before a node nor gradients that are not there.
-                if self.tangents.worth_noting and not _private.autograd_is_compiled():
-                    node.register_prehook(_private.left_alone(functools.partial(_note_given, weakref.ref(made))))
                 if not _private.autograd_is_compiled():
+                    if self.tangents.worth_noting:
+                        node.register_prehook(_private.left_alone(functools.partial(_note_given, weakref.ref(made))))
                     self.tangents.may_be_missing(node)
                 with _lock:
                     _open.add(made)
