@@ -229,7 +229,7 @@ int run(const RunArguments& arguments) {
   std::optional<Executing> executing;
   double to_execute = 0;
   if (arguments.schedule.empty() && !hopeless) {
-    pipeline::require_memory(*backend, task.rounded);
+    pipeline::require_memory(*backend, graph.prepared, task.rounded);
     const core::Limit limit = arguments.search.options().limit;
     // Of a graph that took long to read, the baseline would take the rest.
     if (seconds_since_start() < kMostToRead * limit.seconds) {

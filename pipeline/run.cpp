@@ -321,10 +321,10 @@ RunResult SideBySide::run(const Decision& decision) {
   return std::move(result_);
 }
 
-void require_memory(Backend& backend, const Problem& problem) {
-  backend.require_memory(problem.graph, problem.plan_bound());
+void require_memory(Backend& backend, const core::Graph& prepared, const Problem& rounded) {
+  backend.require_memory(prepared, rounded.plan_bound());
   // The cheapest schedule takes what the budget leaves it, or what the baseline needs, where that is less.
-  if (problem.budget) backend.require_memory(problem.graph, std::min(*problem.budget, problem.baseline.peak));
+  if (rounded.budget) backend.require_memory(prepared, std::min(*rounded.budget, rounded.baseline.peak));
 }
 
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options) {

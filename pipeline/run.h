@@ -169,10 +169,11 @@ class SideBySide {
   RunResult result_;
   std::unique_ptr<Turns> baseline_;
 };
+
 /// Throws MemoryError where no schedule of the problem can be executed, as memory has no room for an arena of the lower
 /// bound, or where what is found within its budget would hardly be, as there is none for the budget, nor for the
-/// baseline. The problem is of a prepared graph, with its sizes rounded up.
-void require_memory(Backend& backend, const Problem& problem);
+/// baseline. `rounded`: the problem of that prepared graph with sizes rounded up, which has no resident tensors.
+void require_memory(Backend& backend, const core::Graph& prepared, const Problem& rounded);
 
 /// All of that at once.
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options = {});

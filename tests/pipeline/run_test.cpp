@@ -42,6 +42,7 @@ class SmallHost : public pipeline::Backend {
   }
   void require_memory(const core::Graph& graph, std::int64_t arena_bytes) override {
     host_->require_memory(graph, arena_bytes);
+    residents_ = graph.residents().size();
     if (arena_bytes > bytes_) throw core::MemoryError("the arena does not fit");
   }
   std::unique_ptr<runtime::Executor> load(const pipeline::ExecuteRequest& request) override {
@@ -55,8 +56,11 @@ class SmallHost : public pipeline::Backend {
   }
   double seconds_of_timing() const override { return host_->seconds_of_timing(); }
   std::int64_t cache_bytes() const override { return host_->cache_bytes(); }
+  /// How many the graph had of which require_memory was asked last.
+  std::size_t residents() const { return residents_; }
 
  private:
+  std::size_t residents_ = 0;
   std::unique_ptr<pipeline::Backend> host_ = pipeline::open_backend("host");
   std::int64_t bytes_;
 };
@@ -90,16 +94,17 @@ TEST_CASE("what memory has no room for is known before any search") {
   REQUIRE(whole.plan_bound() < whole.baseline.peak);
   // Room for the lower bound alone: what a lower budget leaves may fit, what the baseline needs does not.
   SmallHost small(whole.plan_bound());
-  CHECK_THROWS_AS(pipeline::require_memory(small, whole), core::MemoryError);
-  CHECK_THROWS_AS(pipeline::require_memory(small, most), core::MemoryError);
-  CHECK_NOTHROW(pipeline::require_memory(small, none));
-  CHECK_NOTHROW(pipeline::require_memory(small, problem(std::to_string(whole.plan_bound()))));
+  CHECK_THROWS_AS(pipeline::require_memory(small, graph.prepared, whole), core::MemoryError);
+  CHECK_THROWS_AS(pipeline::require_memory(small, graph.prepared, most), core::MemoryError);
+  CHECK_NOTHROW(pipeline::require_memory(small, graph.prepared, none));
+  CHECK(small.residents() > 0);
+  CHECK_NOTHROW(pipeline::require_memory(small, graph.prepared, problem(std::to_string(whole.plan_bound()))));
   CHECK(pipeline::SideBySide(small, graph, 256, 0, {}).why_no_baseline() == "the arena does not fit");
   // Room for the baseline is enough, whatever the budget.
   SmallHost larger(whole.baseline.peak);
-  CHECK_NOTHROW(pipeline::require_memory(larger, most));
+  CHECK_NOTHROW(pipeline::require_memory(larger, graph.prepared, most));
   SmallHost tiny(whole.plan_bound() - 1);
-  CHECK_THROWS_AS(pipeline::require_memory(tiny, none), core::MemoryError);
+  CHECK_THROWS_AS(pipeline::require_memory(tiny, graph.prepared, none), core::MemoryError);
   CHECK_THROWS_AS(host->require_memory(graph.prepared, std::int64_t{1} << 60), core::MemoryError);
 }
 
