@@ -161,9 +161,9 @@ class Fitting {
     fit.solution.work += fit.least->work;
   }
 
-  /// What secure() found, if nothing else fits.
+  /// What secure() found, if nothing else fits and its plan is lower.
   void take_secured() {
-    if (fit.fits() || !fit.least || fit.least->bytes > fit.budget) return;
+    if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->bytes >= fit.plan->bytes)) return;
     const core::Evaluation evaluation = core::evaluate(rounded_.graph, fit.least->schedule);
     solvers::Solution secured;
     secured.schedule = fit.least->schedule;
@@ -173,38 +173,47 @@ class Fitting {
     fit.plan = fit.least->plan;
   }
 
-  /// What follows a first schedule, within `budget`, whose plan is above the budget of all, where addresses can be
-  /// searched with the rest: a schedule under a budget so low that its plan about fits, and from there the search for
-  /// schedule and plan together.
-  void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t budget,
-             std::int64_t planned) {
-    constexpr double kLow = 0.4, kPart = 1.1;
-    constexpr int kMostCalls = 2;
-    constexpr std::int64_t kClose = 50;
-    std::vector<core::Schedule> starts{first};
-    double part = kPart;
-    // Bounds are of use only under the budget itself.
-    if (planned - fit.budget < fit.budget / kClose) part = 0;
-    for (int i = 0; i < kMostCalls && !watch_.expired_now(); ++i) {
-      solvers::SolveOptions search = options_.search;
-      search.budget = budget - static_cast<std::int64_t>(part * static_cast<double>(planned - fit.budget));
-      search.limit = watch_.share(kLow);
-      search.start = &starts.front();
-      solvers::Solution solution = solver.solve(rounded_.graph, search);
-      learn(solution, *search.budget);
-      ++fit.rounds;
-      if (meets(solution, search.budget)) {
-        offer(solution);
-        starts = {solution.schedule};
-        break;
-      }
-      if (solution.peak > 0 && solution.peak <= fit.budget) starts = {std::move(solution.schedule)};
-      part /= 2;
-    }
+  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest:
+  /// schedules of so low a peak that their plans about fit; where none does, what secure() finds; and from there the
+  /// search for schedule and plan together.
+  void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t peak, std::int64_t planned) {
+    std::vector<core::Schedule> starts{aim_lower(solver, first, peak, planned)};
     if (fit.fits() && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
+    secure(solver);
     const bool fitted = fit.fits();
     search_placed(starts);
     if (!fitted && fit.fits() && !watch_.expired_now()) search_placed({fit.solution.schedule});
+  }
+
+  /// The lowest schedule of a few calls, each for a peak that is lower than the lowest so far by more than what the
+  /// plan of that has too much. Costs do not count yet, and no bound is sought beside. What gets nowhere from the
+  /// lowest begins anew.
+  core::Schedule aim_lower(const solvers::SolverInfo& solver, core::Schedule lowest, std::int64_t peak,
+                           std::int64_t planned) {
+    constexpr double kShare = 0.5, kMore = 1.2;
+    constexpr int kMostCalls = 3;
+    solvers::SolveOptions search = options_.search;
+    search.peak_alone = true;
+    search.start = &lowest;
+    for (int i = 0; i < kMostCalls && planned > fit.budget && !watch_.expired_now(); ++i) {
+      search.budget = peak - static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
+      search.limit = watch_.share(kShare);
+      solvers::Solution solution = solver.solve(rounded_.graph, search);
+      learn(solution, *search.budget);
+      ++fit.rounds;
+      const bool met = meets(solution, search.budget);
+      if (solution.peak > 0 && solution.peak < peak) {
+        planned = offer(solution).value_or(0);
+        peak = solution.peak;
+        lowest = std::move(solution.schedule);
+      }
+      if (!met && solution.timed_out) break;
+      if (!met) {
+        ++search.seed;
+        search.start = options_.search.start;
+      }
+    }
+    return lowest;
   }
 
   /// Schedule and plan together, for what is left of the time.
@@ -418,8 +427,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       latest = std::move(solution.schedule);
       if (*planned > fit.budget && !placed && may_place(solver, rounded.graph, search.scope, latest)) {
         placed = true;
-        fitting.secure(solver);
-        fitting.place(solver, latest, solver_budget, *planned);
+        fitting.place(solver, latest, solution.peak, *planned);
         if (fit.fits()) break;
       }
       if (*planned > fit.budget) {

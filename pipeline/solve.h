@@ -111,9 +111,10 @@ struct Fit {
 /// budget is lowered by the excess, by 0.5% at least, and it is called again, from the best schedule so far, then
 /// halfway between what fits and what does not; and again where the plan fits and there is time that it could have
 /// used. Each call has the whole work limit. What options.search.start is known to reach is never lost. Where the
-/// solver is `auto` and plans of a graph of 300 nodes or more exceed the budget, one call under a lower budget is
-/// followed by solvers::search_placed, which takes what is left of the limit. The problem must have a budget. The
-/// schedule is as the solver gave it: evaluate_again() checks it. After Ctrl-C, a long schedule is not planned.
+/// solver is `auto` and plans of a graph of 300 nodes or more exceed the budget, calls for a peak that is so much lower
+/// that its plan would fit are followed by solvers::search_placed, which takes what is left of the limit. The problem
+/// must have a budget. The schedule is as the solver gave it: evaluate_again() checks it. After Ctrl-C, a long schedule
+/// is not planned.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options);
 

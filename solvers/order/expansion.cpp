@@ -48,7 +48,7 @@ void Expander::add_forest(const InForest& forest, StepId from, StepId to) {
     const TreeBranch& branch = branches_[id];
     // A key with children begins where they end; without, at the source.
     StepId last = add_path(branch.children.empty() ? from : kOutside, branch.before);
-    if (branch.key.nodes != Ropes::kEmpty) {
+    if (branch.has_key) {
       const StepId key = add({branch.key.rise, branch.key.drop, 0}, branch.key.nodes);
       connect(last, key);
       if (branch.reads_source) connect(from, key);

@@ -29,7 +29,7 @@ Chain Linearizer::flat(BranchId root) {
     }
     visit.parts.push_back(std::move(branch.before));
     Chain chain = merge(std::move(visit.parts), ropes_);
-    if (branch.key.nodes != Ropes::kEmpty) append(chain, branch.key, ropes_);
+    if (branch.has_key) append(chain, branch.key, ropes_);
     append(chain, branch.rest, ropes_);
     stack.pop_back();
     if (stack.empty()) return chain;

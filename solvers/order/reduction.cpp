@@ -64,7 +64,7 @@ InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
     append(branch.rest, behind, ropes());
     return std::move(forest);
   }
-  TreeBranch branch{{}, key, std::move(behind), {}, forest.direct};
+  TreeBranch branch{{}, key, std::move(behind), {}, forest.direct, true};
   if (forest.direct) {
     branch.before = linearizer_.merge_branches(forest.branches);
   } else {

@@ -97,6 +97,30 @@ TEST_CASE("fit lowers the solver's budget by the excess of the plan, then gives 
   CHECK(found.rounds == 8);
 }
 
+TEST_CASE("where the plan is above the budget, a peak is aimed at that is lower by more than that, whatever it costs") {
+  // Named as the one solver whose schedules are placed; it claims to meet every budget, and plans need 300 bytes.
+  static std::vector<std::pair<std::int64_t, bool>> calls;
+  const solvers::SolverInfo placing = {"auto", "", "",
+                                       [](const core::Graph& graph, const solvers::SolveOptions& options) {
+                                         calls.emplace_back(options.budget.value_or(0), options.peak_alone);
+                                         solvers::Solution solution;
+                                         solution.status = solvers::Status::feasible;
+                                         solution.schedule = core::baseline_schedule(graph);
+                                         solution.peak = *options.budget;
+                                         return solution;
+                                       }};
+  core::GraphBuilder builder("kept");
+  for (int i = 0; i < 300; ++i) builder.add({.name = "n" + std::to_string(i), .size = 1, .keep = true});
+  const pipeline::Problem problem(builder.build(), "290");
+  solvers::SolveOptions search;
+  search.limit.work = 10'000;
+  CHECK_FALSE(pipeline::fit_to_budget(problem, problem, placing, {std::move(search), {.alignment = 1}}).fits());
+  REQUIRE(calls.size() > 3);
+  CHECK(calls[0] == std::pair<std::int64_t, bool>{290, false});
+  CHECK(calls[1] == std::pair<std::int64_t, bool>{278, true});
+  CHECK(calls[2] == std::pair<std::int64_t, bool>{266, true});
+}
+
 TEST_CASE("fit stops where the solver finds nothing") {
   const auto found = fit(280, kOptimist);
   CHECK_FALSE(found.plan);

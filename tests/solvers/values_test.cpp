@@ -72,6 +72,47 @@ TEST_CASE("order and exact find the least peak without recomputation where outpu
   CHECK(classes > 500);
 }
 
+/// Few nodes, each of which reads several outputs, often just those that another one reads: what they share is freed
+/// behind all of them by a step that runs no node.
+Graph outputs_read_alike(Random& random) {
+  core::GraphBuilder builder("read alike");
+  std::vector<core::OutputRef> made;
+  const std::int64_t nodes = random.between(4, 8);
+  for (core::NodeId v = 0; v < nodes; ++v) {
+    core::Node node{.name = "n" + std::to_string(v)};
+    for (const core::OutputRef& x : made) {
+      if (random.chance(45)) node.inputs.push_back(x);
+    }
+    const std::int64_t count = random.between(1, 2);
+    for (std::int64_t i = 0; i < count; ++i) {
+      node.outputs.push_back({.size = random.between(0, 2), .keep = random.chance(15)});
+      made.push_back({v, static_cast<std::int32_t>(i)});
+    }
+    builder.add(std::move(node));
+  }
+  return builder.build();
+}
+
+TEST_CASE("a step that only frees what several nodes read may be where paths meet") {
+  tests::for_each_seed(6000, [&](Random& random) {
+    const Graph graph = outputs_read_alike(random);
+    const std::int64_t least = reference::least_peak_without_recomputation(graph);
+    const Solution solution = find_solver("order").solve(graph, {});
+    REQUIRE(reference::peak(graph, solution.schedule) == least);
+    REQUIRE(solution.status == Status::optimal);
+  });
+  // n3 is on a path that ends where both outputs of n2 are freed.
+  core::GraphBuilder builder("meets at a release");
+  builder.add({.name = "n1"});
+  builder.add({.name = "n2", .outputs = {{.size = 1}, {.size = 1}}});
+  builder.add({.name = "n3", .inputs = {{1, 1}, {1, 0}}});
+  builder.add({.name = "n4", .inputs = {{1, 0}, {1, 1}}, .outputs = {{.size = 1, .keep = true}}});
+  builder.add({.name = "n5", .inputs = {{1, 1}, {0, 0}}, .outputs = {{.size = 0}, {.size = 2}}});
+  const Graph graph = builder.build();
+  const Solution solution = find_solver("order").solve(graph, {});
+  CHECK(reference::peak(graph, solution.schedule) == 4);
+}
+
 /// The peak of the aligned graph with what scratch claims beyond outputs that overwrite inputs taken back.
 std::int64_t most_of_plan(const Graph& graph, const Schedule& schedule, std::int64_t alignment) {
   const Graph aligned = core::align_sizes(graph, alignment);

@@ -512,6 +512,22 @@ def no_modes():
             yield
 
 
+def asked_by_tracer(frame):
+    """Whether that frame is of Dynamo, or of what makes fake tensors for it: they look at every tensor that is in reach."""
+    return frame.f_code.co_filename.startswith(_tracers())
+
+
+@functools.cache
+def _tracers():
+    root = pathlib.Path(torch.__file__).parent
+    return tuple(f"{root / part}{os.sep}" for part in ("_dynamo", "_subclasses"))
+
+
+def as_plain_tensors():
+    """Within, functions of torch take subclasses of tensors for plain ones."""
+    return torch._C.DisableTorchFunctionSubclass()
+
+
 def no_autocast():
     return torch._C._DisableAutocast()
 

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import sys
 import warnings
 
 import torch
@@ -17,6 +18,8 @@ from ._memory import bytes_of
 
 _SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # of the gradients in the rounds of updates that are compared
 _OWN = ("param_groups", "state", "step", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # of each optimizer
+_SETTINGS = ("optimizer: its settings (the learning rate, say) or its state were changed between backward() and its step, when "
+             "parameters had been updated already; change them before or after, or plan this step without optimizer=")
 
 
 class Update:
@@ -57,6 +60,29 @@ class Update:
         return call
 
 
+class Mark(torch.Tensor):
+    """The gradient of a parameter that was updated already: it is no number, and whoever asks for more than what kind of tensor
+    it is gets an error."""
+
+    _KIND = frozenset(
+        "shape size dim ndim ndimension numel nelement stride element_size itemsize nbytes dtype device get_device layout is_cpu "
+        "is_cuda is_sparse is_sparse_csr is_quantized is_meta is_nested is_mkldnn is_floating_point is_complex is_contiguous is_leaf "
+        "requires_grad grad_fn names _version __len__ __hash__".split())
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        if name == "__get__":
+            name = getattr(function.__self__, "__name__", "")
+        # Whoever traces code looks at every tensor in reach; the code that is traced is another matter.
+        if name not in cls._KIND and (torch.compiler.is_dynamo_compiling() or not _private.asked_by_tracer(sys._getframe(1))):
+            raise cairn.InputError(
+                f"optimizer: the gradient of a parameter was read or written ({name}) between backward() and the optimizer's step, "
+                "when the parameter had been updated already (clipping, a norm, a scaler, zeroing); plan this step without optimizer=")
+        with _private.as_plain_tensors():
+            return function(*args, **(kwargs or {}))
+
+
 class Owner:
     """The optimizer that has a parameter, the group, and the parameter's place in that."""
 
@@ -84,7 +110,7 @@ class Updates:
         self.tell = lambda text: warnings.warn(text, CairnWarning, stacklevel=2)
         self._active = False
         self._owners = {}  # id(parameter) -> Owner; of a parameter of two optimizers: None
-        self._updated = {}  # id(parameter) -> (parameter, mark, the parameter's version)
+        self._updated = {}  # id(parameter) -> (parameter, mark, the parameter's version, its state with versions)
         self._settings = {}  # id(group) -> (Owner, the group's settings when the first of its parameters was updated)
         self._marks = {}  # (dtype, device) -> (a scalar that is not a number, its version)
         self._hooks = {}  # id(optimizer) -> handle
@@ -130,8 +156,8 @@ class Updates:
                     if p.requires_grad and (p.dtype, p.device) not in self._marks:
                         scalar = torch.full((), torch.nan, dtype=p.dtype, device=p.device)
                         self._marks[p.dtype, p.device] = scalar, scalar._version
-        self._hooks = {id(o): o.register_step_pre_hook(self._before_step) for o in self.optimizers}
-        self._hooks[None] = register_optimizer_step_pre_hook(self._before_any_step)
+        self._hooks = {id(o): o.register_step_pre_hook(_private.left_alone(self._before_step)) for o in self.optimizers}
+        self._hooks[None] = register_optimizer_step_pre_hook(_private.left_alone(self._before_any_step))
         self._active = True
         return self
 
@@ -150,10 +176,6 @@ class Updates:
             raise cairn.InputError(
                 f"optimizer: step() of the optimizer was not called in this step, though {left} parameters are updated as soon as "
                 "their gradients are there (a scaler that skipped it? micro batches?); plan this step without optimizer=")
-        if issubclass(kind, RuntimeError) and "single memory location" in str(error):
-            raise cairn.InputError(
-                "optimizer: gradients were written between backward() and the optimizer's step (clipping, a scaler, zeroing), when "
-                f"{left} parameters had been updated already; plan this step without optimizer=") from error
         if issubclass(kind, RuntimeError) and "modified by an inplace operation" in str(error):
             raise cairn.InputError(
                 "optimizer: a parameter was updated when its gradient from one graph of this step was there, while another part of "
@@ -189,8 +211,9 @@ class Updates:
         with _private.no_autocast():
             _step(_alone(owner.optimizer, owner, parameter))
         torch.autograd.graph.increment_version(parameter)  # whoever has saved it must not read it now
-        parameter.grad = mark = self._marks[parameter.dtype, parameter.device][0].expand_as(parameter)
-        self._updated[id(parameter)] = parameter, mark, parameter._version
+        mark = self._marks[parameter.dtype, parameter.device][0].expand_as(parameter).as_subclass(Mark)
+        parameter.grad = mark
+        self._updated[id(parameter)] = parameter, mark, parameter._version, _with_versions(owner.optimizer, parameter)
         return None
 
     def _before_any_step(self, optimizer, args, kwargs):
@@ -209,7 +232,7 @@ class Updates:
                                    "optimizer=")
         mine = [p for p, *_ in self._updated.values() if (owner := self._owners.get(id(p))) and owner.optimizer is optimizer]
         for p in mine:
-            _, mark, updated = self._updated[id(p)]
+            _, mark, updated, state = self._updated[id(p)]
             scalar, version = self._marks[p.dtype, p.device]
             if p.grad is not mark or scalar._version != version or p._version != updated:
                 what = "value" if p._version != updated else "gradient"
@@ -217,12 +240,13 @@ class Updates:
                     f"optimizer: the {what} of a parameter of shape {list(p.shape)} was changed between backward() and the "
                     "optimizer's step (clipping, a scaler, another backward pass), when it had been updated already; plan this "
                     "step without optimizer=")
+            now = _with_versions(optimizer, p)
+            if len(now) != len(state) or not all(a is b and v == w for (a, v), (b, w) in zip(state, now)):
+                raise cairn.InputError(_SETTINGS)
         for owner, before in [known for known in self._settings.values() if known[0].optimizer is optimizer]:
             if not any(group is owner.group for group in optimizer.param_groups) or not _same(
                     before, _settings(owner.group, as_numbers=True)):
-                raise cairn.InputError(
-                    "optimizer: its settings (the learning rate, say) or its state were changed between backward() and its step, when "
-                    "parameters had been updated already; change them before or after, or plan this step without optimizer=")
+                raise cairn.InputError(_SETTINGS)
             del self._settings[id(owner.group)]
         if mine and not type(optimizer).__module__.startswith("torch.") and any(
                 torch.is_autocast_enabled(kind) for kind in {p.device.type for p in mine}):
@@ -287,6 +311,12 @@ def _settings(group, as_numbers=False):
         return value.tolist() if as_numbers and value.device.type == "cpu" else value.detach().clone()
 
     return {k: own(v) for k, v in group.items() if k not in ("params", "param_names")}
+
+
+def _with_versions(optimizer, parameter):
+    """What the optimizer keeps of a parameter, each with its version: whether somebody has written it shows."""
+    return [(leaf, leaf._version if isinstance(leaf, torch.Tensor) else None)
+            for leaf in pytree.tree_leaves(optimizer.state.get(parameter))]
 
 
 def _same(before, after):

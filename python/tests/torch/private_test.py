@@ -472,6 +472,19 @@ class Execution(unittest.TestCase):
         self.assertNotIsInstance(real, torch._subclasses.FakeTensor)
         self.assertTrue(torch.equal(state, torch.random.get_rng_state()))
 
+    def test_as_plain_tensors(self):
+        class Loud(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                raise AssertionError("asked")
+
+        loud = torch.ones(3).as_subclass(Loud)
+        with self.assertRaises(AssertionError):
+            torch.neg(loud)
+        with _private.as_plain_tensors():
+            self.assertEqual(loud.shape, (3,))
+            self.assertEqual(torch.neg(loud).sum().item(), -3)
+
     def test_generator_states(self):
         states = _private.generator_states()
         expected = torch.rand(3)

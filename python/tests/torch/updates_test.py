@@ -395,14 +395,61 @@ class Refused(unittest.TestCase):
     def test_clipping(self):
         for clip in (lambda m, _: torch.nn.utils.clip_grad_norm_(m.parameters(), 1.0),
                      lambda m, _: torch.nn.utils.clip_grad_value_(m.parameters(), 1.0)):
-            model = self.refused("were written between", self.body(clip))
+            model = self.refused("was read or written", self.body(clip))
             self.assertTrue(all(p.isfinite().all() for p in model.parameters()))
 
     def test_gradients_that_are_replaced(self):
         def halve(model, optimizer):
             model.key.weight.grad = model.key.weight.grad * 0.5
 
-        self.refused("was changed between", self.body(halve))
+        def replace(model, optimizer):
+            model.key.weight.grad = torch.ones_like(model.key.weight)
+
+        self.refused("was read or written", self.body(halve))
+        self.refused("was changed between", self.body(replace))
+
+    def test_gradients_that_are_looked_at(self):
+        """As none of them is a number, whatever is made of them would be silently wrong."""
+        looks = {
+            "norm": lambda model: torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm(),
+            "total norm": lambda model: torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None]),
+            "finite": lambda model: all(p.grad.isfinite().all() for p in model.parameters()),
+            "data": lambda model: [p.grad.data.clone() for p in model.parameters()],
+            "detach": lambda model: [p.grad.detach() for p in model.parameters()],
+            "item": lambda model: model.query.bias.grad[0].item(),
+            "numpy": lambda model: model.query.bias.grad.numpy(),
+            "foreach": lambda model: torch._foreach_norm([p.grad for p in model.parameters() if p.grad is not None]),
+            "list": lambda model: model.query.bias.grad.tolist(),
+            "printed": lambda model: repr(model.query.bias.grad),
+        }
+        for name, look in looks.items():
+            with self.subTest(name):
+                self.refused("was read or written", self.body(lambda model, optimizer, look=look: look(model)))
+
+    def test_what_kind_of_gradient_there_is_may_be_asked(self):
+        torch._dynamo.reset()
+        model, optimizer, loss_of, inputs = net(adam)
+        seen = []
+
+        def ask(model, optimizer):
+            seen.extend((p.grad.shape == p.shape, p.grad.dtype == p.dtype, p.grad.device == p.device, not p.grad.is_sparse,
+                         p.grad.numel() == p.numel()) for p in model.parameters() if p.grad is not None)
+
+        body = self.body(ask)
+        step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        step(*inputs)
+        self.assertTrue(seen and all(map(all, seen)))
+
+    def test_a_state_that_is_written_in_between(self):
+        def forget(model, optimizer):
+            optimizer.state[model.key.weight]["exp_avg"].zero_()
+
+        def replace(model, optimizer):
+            state = optimizer.state[model.key.weight]
+            state["exp_avg"] = state["exp_avg"].clone()
+
+        for change in (forget, replace):
+            self.refused("its state were changed", self.body(change))
 
     def test_clipping_in_hooks(self):
         """Of the optimizer, of all optimizers, and one that comes within the step."""
@@ -414,10 +461,10 @@ class Refused(unittest.TestCase):
             optimizer.register_step_pre_hook(clip)
             return model, optimizer, loss_of, inputs
 
-        self.refused("were written between", make=make)
+        self.refused("was read or written", make=make)
         hook = register_optimizer_step_pre_hook(clip)
         try:
-            self.refused("were written between")
+            self.refused("was read or written")
         finally:
             hook.remove()
         self.refused("hook within the step", self.body(lambda _, optimizer: optimizer.register_step_pre_hook(clip)))
@@ -439,7 +486,7 @@ class Refused(unittest.TestCase):
             scaler.update()
             return loss.detach()
 
-        self.refused("were written between|was changed|not called in this step", body)
+        self.refused("was read or written|was changed|not called in this step", body)
 
     def test_micro_batches(self):
         def body(model, optimizer, loss_of, inputs):
@@ -517,7 +564,7 @@ class Refused(unittest.TestCase):
                                 work_limit=WORK)
         step(*inputs)
         clip.append(1)
-        with self.assertRaisesRegex(cairn.InputError, "was changed"):  # a mark of one element can be written
+        with self.assertRaisesRegex(cairn.InputError, "was read or written"):
             step(*inputs)
         clip.clear()
         self.assertTrue(step(*inputs).isfinite())

@@ -23,6 +23,7 @@ struct TreeBranch {
   Chain rest;                      ///< behind the key
   std::vector<BranchId> children;  ///< that end at the key
   bool reads_source = false;       ///< the key reads the source; only branches without children do
+  bool has_key = false;            ///< else it is `before` alone; a key may run no node, but release
 };
 
 /// What an edge of the reduced graph stands for: everything between its source and its sink (Definition 7.3, without
