@@ -56,8 +56,15 @@ void require_writable(const std::string& path) {
 bool same_file(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
   if (a.empty() || b.empty() || a == kStandard || b == kStandard) return false;
-  std::error_code error;
-  const auto canonical = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path), error); };
+  const auto canonical = [](fs::path path) {
+    constexpr int kMostLinks = 40;  // as the system
+    std::error_code error;
+    path = fs::absolute(path);
+    // A link to a file that is not there yet is followed, too.
+    for (int links = 0; links < kMostLinks && fs::is_symlink(path, error) && !fs::exists(path, error); ++links)
+      path = path.parent_path() / fs::read_symlink(path, error);
+    return fs::weakly_canonical(path, error);
+  };
   return canonical(a) == canonical(b);
 }
 

@@ -235,12 +235,19 @@ std::function<void(const pipeline::CurveProgress&)> ProgressLine::of_curve(doubl
   };
 }
 
-std::string best_so_far(const pipeline::Problem& problem, std::int64_t peak, const std::string& output) {
-  const bool above = problem.budget && peak > *problem.budget;
-  const bool alike = above && pipeline::read_alike(peak, *problem.budget);
+std::string best_so_far(const pipeline::Task& task, const pipeline::Answer& answer, const std::string& output) {
+  const pipeline::Problem problem = pipeline::problem_of_failure(task, answer);
+  const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
+  // A plan that does not fit says more than a peak that does.
+  const bool by_plan = task.plans_fit() && problem.budget && peak <= *problem.budget && answer.plan &&
+                       answer.plan->bytes > *problem.budget;
+  const std::int64_t bytes = by_plan ? answer.plan->bytes : peak;
+  const bool above = problem.budget && bytes > *problem.budget;
+  const bool alike = above && pipeline::read_alike(bytes, *problem.budget);
   return pipeline::in_lines(
       {fmt::format(
-           "the best schedule so far has peak {}{}", baseline_share_text(problem, peak, true, alike),
+           "the best schedule so far {} {}{}", by_plan ? "is planned with" : "has peak",
+           baseline_share_text(problem, bytes, true, alike),
            above ? fmt::format(", above the budget of {}", baseline_share_text(problem, *problem.budget, false, alike))
                  : ""),
        pipeline::rounding_text(problem),

@@ -14,6 +14,7 @@
 #include "cairn/cli/command.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/pipeline/internal/json.h"
+#include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/pareto.h"
 #include "cairn/pipeline/problem.h"
 #include "cairn/pipeline/solve.h"
@@ -114,8 +115,8 @@ class ProgressLine {
   std::thread ticker_;
 };
 
-/// What an interrupted search leaves, in words: the peak of its best schedule, whether that is above the budget, and
-/// the file that it was written to, or how to get one.
-std::string best_so_far(const pipeline::Problem& problem, std::int64_t peak, const std::string& output);
+/// What an interrupted search leaves, in words: the peak of its best schedule, whether that or its plan is above the
+/// budget, and the file that it was written to, or how to get one.
+std::string best_so_far(const pipeline::Task& task, const pipeline::Answer& answer, const std::string& output);
 
 }  // namespace cairn::cli

@@ -123,12 +123,9 @@ Choice search_choice(const pipeline::Task& task, const core::Graph& given, const
   const core::Schedule& schedule = answer.found.solution.schedule;
   if (catch_interrupt()) {
     write_schedule(given, arguments, schedule, arguments.search.solver);
-    const pipeline::Problem& searched = task.searched();
-    const std::int64_t peak = core::evaluate(searched.graph, schedule).peak;
-    throw Failure(
-        kInterrupted,
-        "interrupted during the search, nothing was executed\n" + best_so_far(searched, peak, arguments.output),
-        describe(task.problem));
+    throw Failure(kInterrupted,
+                  "interrupted during the search, nothing was executed\n" + best_so_far(task, answer, arguments.output),
+                  describe(task.problem));
   }
   if (!answer.success) explain_no_answer(task, arguments, answer);
   auto decision =

@@ -101,16 +101,13 @@ int solve(const SolveArguments& arguments) {
   }
   write(task, arguments, answer);
 
-  const pipeline::Problem failed = pipeline::problem_of_failure(task, answer);
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
   options.limit = watch.rest();
   const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, solver, options);
   Json json = pipeline::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());
-  if (catch_interrupt()) {
-    const std::int64_t peak = core::evaluate(failed.graph, answer.found.solution.schedule).peak;
-    throw Failure(kInterrupted, "interrupted; " + best_so_far(failed, peak, arguments.output), std::move(json));
-  }
+  if (catch_interrupt())
+    throw Failure(kInterrupted, "interrupted; " + best_so_far(task, answer, arguments.output), std::move(json));
   if (!answer.success)
     throw failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only",
                      std::move(json));

@@ -69,9 +69,9 @@ class Backend {
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
 
   /// Throws MemoryError where an arena of that many bytes is known not to fit into memory beside the prepared graph's
-  /// resident tensors, as load() would.
-  virtual void require_memory(const core::Graph& graph, std::int64_t arena_bytes) {
-    static_cast<void>(graph), static_cast<void>(arena_bytes);
+  /// resident tensors, as load() would. `least_bytes`: what any arena of the graph needs.
+  virtual void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) {
+    static_cast<void>(graph), static_cast<void>(arena_bytes), static_cast<void>(least_bytes);
   }
   /// A prepared graph, its schedule and plan, ready to be executed: arena and resident tensors live as long as the
   /// executor, which may not outlive the backend nor what the request refers to. Throws MemoryError where they do not

@@ -41,9 +41,9 @@ class HostBackend : public Backend {
     return graph.with_scratch(std::move(scratch));
   }
 
-  void require_memory(const core::Graph& graph, std::int64_t arena_bytes) override {
+  void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) override {
     constexpr std::int64_t kOfSearch = std::int64_t{48} << 20;  // bytes that a search leaves taken: schedules, tables
-    runtime::require_host_memory(graph, arena_bytes, kOfSearch);
+    runtime::require_host_memory(graph, arena_bytes, kOfSearch, least_bytes);
   }
 
   std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) override {

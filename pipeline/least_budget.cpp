@@ -60,6 +60,8 @@ class LeastBudgetSearch {
       least_.stop = solvers::Stop::interrupted;
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
+    } else if (least_.stop == solvers::Stop::proved) {
+      least_.stop = solvers::Stop::ended;  // that was of peaks
     }
     least_.seconds = watch_.seconds();
     least_.work = watch_.work();

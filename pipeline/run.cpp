@@ -322,9 +322,10 @@ RunResult SideBySide::run(const Decision& decision) {
 }
 
 void require_memory(Backend& backend, const core::Graph& prepared, const Problem& rounded) {
-  backend.require_memory(prepared, rounded.plan_bound());
+  const std::int64_t least = rounded.plan_bound();
+  backend.require_memory(prepared, least, least);
   // The cheapest schedule takes what the budget leaves it, or what the baseline needs, where that is less.
-  if (rounded.budget) backend.require_memory(prepared, std::min(*rounded.budget, rounded.baseline.peak));
+  if (rounded.budget) backend.require_memory(prepared, std::min(*rounded.budget, rounded.baseline.peak), least);
 }
 
 RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options) {

@@ -177,7 +177,7 @@ class Fitting {
   /// schedules of so low a peak that their plans about fit; where none does, what secure() finds; and from there the
   /// search for schedule and plan together.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t peak, std::int64_t planned) {
-    std::vector<core::Schedule> starts{aim_lower(solver, first, peak, planned)};
+    std::vector<core::Schedule> starts{fit.fits() ? first : aim_lower(solver, first, peak, planned)};
     if (fit.fits() && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
     secure(solver);
     const bool fitted = fit.fits();
@@ -253,11 +253,15 @@ class Fitting {
     fit.plan = std::move(plan);
   }
 
-  /// Plans the solver's other schedules, the cheapest first, until one fits and is better than what fits already.
-  void offer_others(std::vector<core::Schedule> others) {
-    for (core::Schedule& schedule : others) {
+  /// Plans the solver's other schedules, the cheapest first, for that part of the time that is left, until one fits and
+  /// is better than what fits already. After Ctrl-C too, for a moment: one that fits is to be had then.
+  void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
+    constexpr double kMoment = 0.3;  // seconds
+    const double end =
+        watch_.seconds() + (watch_.interrupted() ? kMoment : share * std::max(0.0, watch_.rest().seconds));
+    for (core::Schedule schedule : others) {
       const core::Evaluation evaluation = core::evaluate(rounded_.graph, schedule);
-      if (watch_.expired_now() || (fit.fits() && evaluation.cost >= fit.solution.cost)) return;
+      if (watch_.seconds() >= end || (fit.fits() && evaluation.cost >= fit.solution.cost)) return;
       if (!tried_.insert(evaluation.cost).second || !evaluation.valid() ||
           evaluation.peak > fit.budget + rounded_.plan_slack)
         continue;
@@ -357,6 +361,7 @@ std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options) {
   constexpr double kWorthwhile = 0.05;  // of the time: less is not worth another call of the solver
+  constexpr double kShareOfOthers = 0.05;
   core::Stopwatch watch(options.search.limit);
   Fitting fitting(problem, rounded, options, watch);
   Fit& fit = fitting.fit;
@@ -425,13 +430,14 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       if (!planned) break;
       if (fit.rounds == 1) share = *planned > fit.budget ? options.share : options.later_share;
       latest = std::move(solution.schedule);
+      if (*planned > fit.budget) fitting.offer_others(solution.others, kShareOfOthers);
       if (*planned > fit.budget && !placed && may_place(solver, rounded.graph, search.scope, latest)) {
         placed = true;
         fitting.place(solver, latest, solution.peak, *planned);
         if (fit.fits()) break;
       }
       if (*planned > fit.budget) {
-        fitting.offer_others(std::move(solution.others));
+        fitting.offer_others(solution.others);
         high = solver_budget;
         solver_budget -= std::max(*planned - fit.budget, least_cut);
         const std::int64_t lowest = std::max(rounded.lower_bound, fit.solution.peak_bound.value);
@@ -469,6 +475,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   fit.solution.peak_bound.value = std::max<std::int64_t>(0, fit.solution.peak_bound.value - rounded.plan_slack);
   fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
   fit.solution.status = status;
+  if (watch.interrupted()) fit.solution.stop = solvers::Stop::interrupted;
   const bool proved = fit.fits() && fit.solution.cost == fit.solution.cost_bound.value;
   if (fit.fits()) fit.solution.status = proved ? solvers::Status::optimal : solvers::Status::feasible;
   if (proved) {

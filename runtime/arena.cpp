@@ -30,12 +30,19 @@ std::string budget_text(std::int64_t bytes) {
 void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view where) {
   const std::int64_t fitting = free - need.beside - need.slack;
   if (need.arena <= fitting) return;
-  throw core::MemoryError(
-      fmt::format("the step needs {} (arena {}, beside it {}, to be left free {}), but only {} are free {}; {}",
-                  core::format_bytes(need.arena + need.beside + need.slack), core::format_bytes(need.arena),
-                  core::format_bytes(need.beside), core::format_bytes(need.slack), core::format_bytes(free), where,
-                  fitting > 0 ? fmt::format("a budget of {} would fit", budget_text(fitting))
-                              : std::string("the resident tensors alone do not fit; take a smaller model or batch")));
+  const auto advice = [&] {
+    if (fitting <= 0)
+      return std::string("what lies beside the arena does not fit alone; take a smaller model or batch");
+    if (fitting < need.least) {
+      return fmt::format("no budget below {} can be met; take a smaller model or batch",
+                         core::format_bytes(need.least));
+    }
+    return fmt::format("a budget of {} would fit", budget_text(fitting));
+  };
+  throw core::MemoryError(fmt::format(
+      "the step needs {} (arena {}, beside it {}, to be left free {}), but only {} are free {}; {}",
+      core::format_bytes(need.arena + need.beside + need.slack), core::format_bytes(need.arena),
+      core::format_bytes(need.beside), core::format_bytes(need.slack), core::format_bytes(free), where, advice()));
 }
 
 std::int64_t host_slack(std::int64_t bytes) {

@@ -87,8 +87,9 @@ class Executor {
 std::int64_t kept_bytes(const core::Graph& graph);
 
 /// Throws MemoryError where an arena of that many bytes does not fit into memory beside the graph's resident tensors,
-/// copies of its outputs, and what the caller takes besides.
-void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes = 0);
+/// copies of its outputs, and what the caller takes besides. `least_bytes`: of any arena, where that is known.
+void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes = 0,
+                         std::int64_t least_bytes = 0);
 
 /// Runs programs on this machine's CPU, with core::thread_count() threads.
 /// Throws MemoryError when arena and residents do not fit into memory, InputError for a bad program.

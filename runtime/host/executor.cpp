@@ -260,11 +260,13 @@ std::int64_t kept_bytes(const core::Graph& graph) {
   return bytes;
 }
 
-void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes) {
+void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes,
+                         std::int64_t least_bytes) {
   // Whoever compares outputs copies them.
   MemoryNeed need{.arena = arena_bytes,
                   .beside = Residents::bytes_needed(graph.residents()) + kept_bytes(graph) + reserved_bytes};
   need.slack = host_slack(need.arena + need.beside);
+  need.least = least_bytes;
   require_memory(need, core::available_memory(), "here");
 }
 

@@ -11,6 +11,7 @@ struct MemoryNeed {
   std::int64_t arena = 0;
   std::int64_t beside = 0;  ///< residents, and whatever else the executor allocates
   std::int64_t slack = 0;   ///< to be left free for what nobody counts
+  std::int64_t least = 0;   ///< what any arena of this graph needs, where that is known
 };
 
 /// Throws MemoryError where `free` bytes `where` ("here", "on NVIDIA H100") are too few: what was asked, what is free,

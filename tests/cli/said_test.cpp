@@ -334,3 +334,15 @@ TEST_CASE("run says what memory lacks before it searches") {
     CHECK_FALSE(std::filesystem::exists(output));  // nothing was searched
   }
 }
+
+TEST_CASE("two outputs by way of links to one file that is not there yet are told") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", diamond_graph());
+  std::filesystem::create_symlink("s.json", folder / "l.json");
+  std::filesystem::create_symlink("l.json", folder / "again.json");
+  for (const char* link : {"l.json", "again.json"}) {
+    check_error(run_command({"solve", graph, "-o", folder / "s.json", "--plan", folder / link}), 2,
+                {"-o and --plan both write"});
+    CHECK_FALSE(std::filesystem::exists(folder / "s.json"));
+  }
+}

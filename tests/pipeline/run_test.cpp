@@ -40,8 +40,8 @@ class SmallHost : public pipeline::Backend {
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     return host_->prepare(graph, precision);
   }
-  void require_memory(const core::Graph& graph, std::int64_t arena_bytes) override {
-    host_->require_memory(graph, arena_bytes);
+  void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) override {
+    host_->require_memory(graph, arena_bytes, least_bytes);
     residents_ = graph.residents().size();
     if (arena_bytes > bytes_) throw core::MemoryError("the arena does not fit");
   }
@@ -105,7 +105,7 @@ TEST_CASE("what memory has no room for is known before any search") {
   CHECK_NOTHROW(pipeline::require_memory(larger, graph.prepared, most));
   SmallHost tiny(whole.plan_bound() - 1);
   CHECK_THROWS_AS(pipeline::require_memory(tiny, graph.prepared, none), core::MemoryError);
-  CHECK_THROWS_AS(host->require_memory(graph.prepared, std::int64_t{1} << 60), core::MemoryError);
+  CHECK_THROWS_AS(host->require_memory(graph.prepared, std::int64_t{1} << 60, 0), core::MemoryError);
 }
 
 TEST_CASE("where there is no memory for the baseline the schedule is executed alone, and nothing is said to be equal") {
