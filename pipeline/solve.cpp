@@ -173,14 +173,15 @@ class Fitting {
     fit.plan = fit.least->plan;
   }
 
-  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest:
-  /// schedules of so low a peak that their plans about fit; where none does, what secure() finds; and from there the
-  /// search for schedule and plan together.
+  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest: a
+  /// schedule of so low a peak that its plan fits, whatever it costs; if there is one, cheaper ones of about that peak,
+  /// else what secure() finds; and from there the search for schedule and plan together.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t peak, std::int64_t planned) {
     std::vector<core::Schedule> starts{fit.fits() ? first : aim_lower(solver, first, peak, planned)};
-    if (fit.fits() && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
+    if (fit.fits()) starts = {aim_cheaply(solver, first, peak, planned)};
     secure(solver);
     const bool fitted = fit.fits();
+    if (fitted && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
     search_placed(starts);
     if (!fitted && fit.fits() && !watch_.expired_now()) search_placed({fit.solution.schedule});
   }
@@ -198,9 +199,7 @@ class Fitting {
     for (int i = 0; i < kMostCalls && planned > fit.budget && !watch_.expired_now(); ++i) {
       search.budget = peak - static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
       search.limit = watch_.share(kShare);
-      solvers::Solution solution = solver.solve(rounded_.graph, search);
-      learn(solution, *search.budget);
-      ++fit.rounds;
+      solvers::Solution solution = call(solver, search);
       const bool met = meets(solution, search.budget);
       if (solution.peak > 0 && solution.peak < peak) {
         planned = offer(solution).value_or(0);
@@ -214,6 +213,39 @@ class Fitting {
       }
     }
     return lowest;
+  }
+
+  /// The cheapest schedule under a budget lower by what the plan of the first has too much, or by half of that; the
+  /// first where there is none.
+  core::Schedule aim_cheaply(const solvers::SolverInfo& solver, core::Schedule first, std::int64_t peak,
+                             std::int64_t planned) {
+    constexpr double kShare = 0.4, kMore = 1.1;
+    constexpr int kMostCalls = 2;
+    constexpr std::int64_t kClose = 50;
+    // Bounds are of use only under the budget itself.
+    double part = planned - fit.budget < fit.budget / kClose ? 0 : kMore;
+    for (int i = 0; i < kMostCalls && !watch_.expired_now(); ++i) {
+      solvers::SolveOptions search = options_.search;
+      search.budget = peak - static_cast<std::int64_t>(part * static_cast<double>(planned - fit.budget));
+      search.limit = watch_.share(kShare);
+      search.start = &first;
+      solvers::Solution solution = call(solver, search);
+      if (meets(solution, search.budget)) {
+        offer(solution);
+        return std::move(solution.schedule);
+      }
+      if (solution.peak > 0 && solution.peak <= fit.budget) first = std::move(solution.schedule);
+      part /= 2;
+    }
+    return first;
+  }
+
+  /// One more call of the solver.
+  solvers::Solution call(const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
+    solvers::Solution solution = solver.solve(rounded_.graph, search);
+    learn(solution, *search.budget);
+    ++fit.rounds;
+    return solution;
   }
 
   /// Schedule and plan together, for what is left of the time.
