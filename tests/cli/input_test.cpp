@@ -462,6 +462,14 @@ TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by ever
     INFO(words[0] << ": " << outcome.err);
     CHECK(outcome.code == 0);
   }
+  // As much as there may be.
+  const std::string most = folder.write("most.json", R"({"format":"cairn.graph","version":1,"nodes":[
+      {"name":"a","size":2305843009213693952,"inputs":[]},{"name":"b","size":2305843009213693952,"inputs":[0]}]})");
+  for (const char* command : {"info", "solve", "pareto"}) {
+    const Outcome outcome = run_command({command, most, "-t", "1s"});
+    INFO(command << ": " << outcome.err);
+    CHECK(outcome.code == 0);
+  }
 }
 
 }  // namespace cairn

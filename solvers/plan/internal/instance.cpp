@@ -111,7 +111,7 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
     if (block.fixed && *block.fixed % block.alignment != 0)
       fail(b, fmt::format("its fixed offset {} is no multiple of its alignment {}", *block.fixed, block.alignment));
     if (block.fixed) add(*block.fixed);
-    add(block.alignment);  // an offset may have to be rounded up
+    add(block.alignment - 1);  // an offset may have to be rounded up
     blocks.push_back(block);
   }
 
