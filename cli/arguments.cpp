@@ -59,13 +59,14 @@ bool same_file(const std::string& a, const std::string& b) {
   const auto canonical = [](fs::path path) {
     constexpr int kMostLinks = 40;  // as the system
     std::error_code error;
-    path = fs::absolute(path);
+    path = fs::absolute(path, error);
     // A link to a file that is not there yet is followed, too.
     for (int links = 0; links < kMostLinks && fs::is_symlink(path, error) && !fs::exists(path, error); ++links)
       path = path.parent_path() / fs::read_symlink(path, error);
     return fs::weakly_canonical(path, error);
   };
-  return canonical(a) == canonical(b);
+  const fs::path first = canonical(a);
+  return !first.empty() && first == canonical(b);
 }
 
 }  // namespace

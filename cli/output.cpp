@@ -238,9 +238,9 @@ std::function<void(const pipeline::CurveProgress&)> ProgressLine::of_curve(doubl
 std::string best_so_far(const pipeline::Task& task, const pipeline::Answer& answer, const std::string& output) {
   const pipeline::Problem problem = pipeline::problem_of_failure(task, answer);
   const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
-  // A plan that does not fit says more than a peak that does.
-  const bool by_plan = task.plans_fit() && problem.budget && peak <= *problem.budget && answer.plan &&
-                       answer.plan->bytes > *problem.budget;
+  // A plan that does not fit says more than a peak, and one that fits is what was asked for.
+  const bool by_plan = task.plans_fit() && problem.budget && answer.plan &&
+                       (answer.plan->bytes > *problem.budget) != (peak > *problem.budget);
   const std::int64_t bytes = by_plan ? answer.plan->bytes : peak;
   const bool above = problem.budget && bytes > *problem.budget;
   const bool alike = above && pipeline::read_alike(bytes, *problem.budget);

@@ -69,7 +69,8 @@ class Backend {
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
 
   /// Throws MemoryError where an arena of that many bytes is known not to fit into memory beside the prepared graph's
-  /// resident tensors, as load() would. `least_bytes`: what any arena of the graph needs.
+  /// resident tensors, as load() would, nor beside what a search leaves taken. `least_bytes`: what any arena of the
+  /// graph needs.
   virtual void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) {
     static_cast<void>(graph), static_cast<void>(arena_bytes), static_cast<void>(least_bytes);
   }

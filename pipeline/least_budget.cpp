@@ -61,7 +61,9 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      least_.stop = solvers::Stop::ended;  // that was of peaks
+      // That was of peaks.
+      const bool spent = watch_.expired_now() || rest().seconds < planning_.seconds() + searching_.seconds();
+      least_.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }
     least_.seconds = watch_.seconds();
     least_.work = watch_.work();

@@ -114,17 +114,18 @@ class Fitting {
   }
 
   Fit fit;
+  int counted_rounds() const { return fit.rounds - uncounted_; }
 
   /// Plans a schedule that meets the solver's budget, and keeps it if it is the best. Returns the plan's bytes; none
   /// where it is too long to be planned while people wait.
-  std::optional<std::int64_t> offer(solvers::Solution& solution) {
+  std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = 1e9) {
     constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
     if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
       if (!fit.plan) take(solution);
       return std::nullopt;
     }
     // Several may be needed, and none should take the time of a search.
-    const solvers::PlanOptions planning = this->planning(watch_.rest().seconds / 4);
+    const solvers::PlanOptions planning = this->planning(std::min(most_seconds, watch_.rest().seconds / 4));
     core::Plan plan;
     if (options_.search.scope.order == solvers::OrderRule::free) {
       auto [schedule, found] = solvers::plan_some_order(problem_.graph, solution.schedule, planning);
@@ -173,12 +174,13 @@ class Fitting {
     fit.plan = fit.least->plan;
   }
 
-  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest: a
-  /// schedule of so low a peak that its plan fits, whatever it costs; if there is one, cheaper ones of about that peak,
-  /// else what secure() finds; and from there the search for schedule and plan together.
+  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest. First
+  /// comes a schedule of so low a peak that its plan fits, whatever it costs. If there is one, a cheaper one of about
+  /// that peak is looked for, else secure() is asked. From what was found the search for schedule and plan together
+  /// begins.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t peak, std::int64_t planned) {
     std::vector<core::Schedule> starts{fit.fits() ? first : aim_lower(solver, first, peak, planned)};
-    if (fit.fits()) starts = {aim_cheaply(solver, first, peak, planned)};
+    if (fit.fits()) starts = {aim_cheaply(solver, first, planned)};
     secure(solver);
     const bool fitted = fit.fits();
     if (fitted && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
@@ -191,42 +193,45 @@ class Fitting {
   /// lowest begins anew.
   core::Schedule aim_lower(const solvers::SolverInfo& solver, core::Schedule lowest, std::int64_t peak,
                            std::int64_t planned) {
-    constexpr double kShare = 0.5, kMore = 1.2;
+    constexpr double kShare = 0.5, kShareOfAll = 0.6, kMore = 1.2;  // others need the rest
     constexpr int kMostCalls = 3;
+    const double end = watch_.seconds() + kShareOfAll * std::max(0.0, watch_.rest().seconds);
     solvers::SolveOptions search = options_.search;
     search.peak_alone = true;
     search.start = &lowest;
-    for (int i = 0; i < kMostCalls && planned > fit.budget && !watch_.expired_now(); ++i) {
-      search.budget = peak - static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
+    for (int i = 0; i < kMostCalls && planned > fit.budget && !watch_.interrupted() && watch_.seconds() < end; ++i) {
+      const std::int64_t target = peak - static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
+      search.budget = std::max({target, rounded_.lower_bound, fit.solution.peak_bound.value});
+      if (*search.budget >= peak) break;
       search.limit = watch_.share(kShare);
+      search.limit.seconds = std::min(search.limit.seconds, end - watch_.seconds());
       solvers::Solution solution = call(solver, search);
       const bool met = meets(solution, search.budget);
-      if (solution.peak > 0 && solution.peak < peak) {
-        planned = offer(solution).value_or(0);
+      const bool lower = solution.peak > 0 && solution.peak < peak;
+      if (lower) {
         peak = solution.peak;
+        planned = offer(solution).value_or(0);
         lowest = std::move(solution.schedule);
       }
       if (!met && solution.timed_out) break;
-      if (!met) {
-        ++search.seed;
-        search.start = options_.search.start;
-      }
+      if (!met) ++search.seed;
+      search.start = lower ? &lowest : options_.search.start;
     }
     return lowest;
   }
 
-  /// The cheapest schedule under a budget lower by what the plan of the first has too much, or by half of that; the
-  /// first where there is none.
-  core::Schedule aim_cheaply(const solvers::SolverInfo& solver, core::Schedule first, std::int64_t peak,
-                             std::int64_t planned) {
+  /// The cheapest schedule under a budget that is lower by what the plan of the first has too much, or by half of that.
+  /// Where there is none, the lowest that was met, or the first.
+  core::Schedule aim_cheaply(const solvers::SolverInfo& solver, core::Schedule first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
-    constexpr int kMostCalls = 2;
     constexpr std::int64_t kClose = 50;
-    // Bounds are of use only under the budget itself.
-    double part = planned - fit.budget < fit.budget / kClose ? 0 : kMore;
-    for (int i = 0; i < kMostCalls && !watch_.expired_now(); ++i) {
+    // Bounds are of use only under the budget itself, which is tried once where the plan needs hardly more.
+    const bool close = planned - fit.budget < fit.budget / kClose;
+    double part = close ? 0 : kMore;
+    for (int left = close ? 1 : 2; left > 0 && !watch_.expired_now(); --left) {
       solvers::SolveOptions search = options_.search;
-      search.budget = peak - static_cast<std::int64_t>(part * static_cast<double>(planned - fit.budget));
+      search.budget = fit.budget + rounded_.plan_slack -
+                      static_cast<std::int64_t>(part * static_cast<double>(planned - fit.budget));
       search.limit = watch_.share(kShare);
       search.start = &first;
       solvers::Solution solution = call(solver, search);
@@ -240,11 +245,12 @@ class Fitting {
     return first;
   }
 
-  /// One more call of the solver.
+  /// One more call of the solver, which does not count for FitOptions::max_rounds.
   solvers::Solution call(const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
     solvers::Solution solution = solver.solve(rounded_.graph, search);
     learn(solution, *search.budget);
     ++fit.rounds;
+    ++uncounted_;
     return solution;
   }
 
@@ -291,17 +297,17 @@ class Fitting {
     constexpr double kMoment = 0.3;  // seconds
     const double end =
         watch_.seconds() + (watch_.interrupted() ? kMoment : share * std::max(0.0, watch_.rest().seconds));
-    for (core::Schedule schedule : others) {
+    for (const core::Schedule& schedule : others) {
       const core::Evaluation evaluation = core::evaluate(rounded_.graph, schedule);
       if (watch_.seconds() >= end || (fit.fits() && evaluation.cost >= fit.solution.cost)) return;
       if (!tried_.insert(evaluation.cost).second || !evaluation.valid() ||
           evaluation.peak > fit.budget + rounded_.plan_slack)
         continue;
       solvers::Solution other;
-      other.schedule = std::move(schedule);
+      other.schedule = schedule;
       other.peak = evaluation.peak;
       other.cost = evaluation.cost;
-      offer(other);
+      offer(other, end - watch_.seconds());
     }
   }
 
@@ -346,6 +352,7 @@ class Fitting {
   const FitOptions& options_;
   core::Stopwatch& watch_;
   std::set<std::int64_t> tried_;  // costs of others
+  int uncounted_ = 0;
 };
 
 /// Whether schedule and plan are searched together from there: what was asked for is the best there is, not what one
@@ -425,7 +432,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
     // On large graphs a plan alone takes longer.
     const double plan = fit.plan ? 4e-5 * problem.graph.node_count() : 0;
     const double least = std::max(kWorthwhile * options.search.limit.seconds, plan) + overrun.seconds();
-    return fit.rounds < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= least;
+    return fitting.counted_rounds() < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= least;
   };
   while (goes_on() && !watch.interrupted()) {
     if (fit.rounds > 0) {
@@ -507,7 +514,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   fit.solution.peak_bound.value = std::max<std::int64_t>(0, fit.solution.peak_bound.value - rounded.plan_slack);
   fit.solution.tradeoffs = not_beaten(std::move(fit.solution.tradeoffs));
   fit.solution.status = status;
-  if (watch.interrupted()) fit.solution.stop = solvers::Stop::interrupted;
+  if (watch.interrupted() && status != solvers::Status::infeasible) fit.solution.stop = solvers::Stop::interrupted;
   const bool proved = fit.fits() && fit.solution.cost == fit.solution.cost_bound.value;
   if (fit.fits()) fit.solution.status = proved ? solvers::Status::optimal : solvers::Status::feasible;
   if (proved) {

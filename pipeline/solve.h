@@ -81,8 +81,9 @@ struct FitOptions {
   double share = 0.5, later_share = 0.5;
   /// Of the wall time, for a first call that tells whether plans will fit; 0: none.
   double first_share = 0;
-  /// Where nothing fits after a first call: what part of the time that is left find_least_budget may take at most, for
-  /// the work that least_budget_work says, so that what it promised elsewhere is kept here; 0: it is not asked.
+  /// Where nothing fits after a first call, nor after those that aim at lower peaks: what part of the time that is left
+  /// find_least_budget may take at most, for the work that least_budget_work says, so that what it promised elsewhere
+  /// is kept here, if there is time; 0: it is not asked.
   double secure_share = 0;
 };
 
@@ -112,9 +113,9 @@ struct Fit {
 /// halfway between what fits and what does not; and again where the plan fits and there is time that it could have
 /// used. Each call has the whole work limit. What options.search.start is known to reach is never lost. Where the
 /// solver is `auto` and plans of a graph of 300 nodes or more exceed the budget, calls for a peak that is so much lower
-/// that its plan would fit are followed by solvers::search_placed, which takes what is left of the limit. The problem
-/// must have a budget. The schedule is as the solver gave it: evaluate_again() checks it. After Ctrl-C, a long schedule
-/// is not planned.
+/// that its plan would fit, or of about that peak and cheap, are followed by solvers::search_placed, which takes what
+/// is left of the limit; max_rounds does not count them. The problem must have a budget. The schedule is as the solver
+/// gave it: evaluate_again() checks it. After Ctrl-C, a long schedule is not planned.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options);
 

@@ -429,7 +429,8 @@ std::string answer_table(const Task& task, std::string_view solver, const Answer
     planned += fmt::format("; {:.1f}% above the budget, which is on the peak alone",
                            increase_pct(answer.plan->bytes, *problem.budget));
   rows.push_back({"planned", planned});
-  const std::int64_t bound = task.plans_fit() ? task.rounded.plan_bound() : problem.lower_bound;
+  const std::int64_t bound =
+      task.plans_fit() ? std::max(task.rounded.plan_bound(), solution.peak_bound.value) : problem.lower_bound;
   rows.push_back({"lower bound", bytes_text(bound) + scope_text(solution.scope)});
   rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, found.cost),
                                       increase_pct(found.cost, problem.baseline.cost))});

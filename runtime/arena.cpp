@@ -33,7 +33,7 @@ void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view 
   const auto advice = [&] {
     if (fitting <= 0)
       return std::string("what lies beside the arena does not fit alone; take a smaller model or batch");
-    if (fitting < need.least) {
+    if (fitting < need.least || (fitting >= kMiB && fitting / kMiB * kMiB < need.least)) {
       return fmt::format("no budget below {} can be met; take a smaller model or batch",
                          core::format_bytes(need.least));
     }

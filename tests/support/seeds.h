@@ -16,7 +16,8 @@ void for_each_seed(std::uint64_t seeds, const Body& body) {
     char* end = nullptr;
     first = std::strtoull(text, &end, 10);
     REQUIRE(*end == ':');
-    seeds = std::strtoull(end + 1, nullptr, 10);
+    seeds = std::strtoull(end + 1, &end, 10);
+    REQUIRE((*end == '\0' && seeds > 0));
   }
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     CAPTURE(seed);

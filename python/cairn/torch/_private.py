@@ -514,13 +514,18 @@ def no_modes():
 
 def asked_by_tracer(frame):
     """Whether that frame is of Dynamo, or of what makes fake tensors for it: they look at every tensor that is in reach."""
-    return frame.f_code.co_filename.startswith(_tracers())
+    tracers, between = _tracers()
+    while frame is not None and frame.f_code.co_filename in between:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(tracers)
 
 
 @functools.cache
 def _tracers():
+    """Folders of theirs, and files whose functions ask on behalf of others."""
     root = pathlib.Path(torch.__file__).parent
-    return tuple(f"{root / part}{os.sep}" for part in ("_dynamo", "_subclasses"))
+    return (tuple(f"{root / part}{os.sep}" for part in ("_dynamo", "_subclasses")),
+            tuple(str(root / part) for part in ("_tensor.py", "overrides.py", "functional.py")))
 
 
 def as_plain_tensors():

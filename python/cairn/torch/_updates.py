@@ -62,7 +62,7 @@ class Update:
 
 class Mark(torch.Tensor):
     """The gradient of a parameter that was updated already: it is no number, and whoever asks for more than what kind of tensor
-    it is gets an error."""
+    it is gets an error. Code in C++ does not ask."""
 
     _KIND = frozenset(
         "shape size dim ndim ndimension numel nelement stride element_size itemsize nbytes dtype device get_device layout is_cpu "
@@ -176,6 +176,10 @@ class Updates:
             raise cairn.InputError(
                 f"optimizer: step() of the optimizer was not called in this step, though {left} parameters are updated as soon as "
                 "their gradients are there (a scaler that skipped it? micro batches?); plan this step without optimizer=")
+        if issubclass(kind, RuntimeError) and "single memory location" in str(error):  # autograd itself adds to a gradient
+            raise cairn.InputError(
+                f"optimizer: a second backward pass added to gradients when {left} parameters had been updated already; plan this "
+                "step without optimizer=") from error
         if issubclass(kind, RuntimeError) and "modified by an inplace operation" in str(error):
             raise cairn.InputError(
                 "optimizer: a parameter was updated when its gradient from one graph of this step was there, while another part of "
@@ -316,7 +320,7 @@ def _settings(group, as_numbers=False):
 def _with_versions(optimizer, parameter):
     """What the optimizer keeps of a parameter, each with its version: whether somebody has written it shows."""
     return [(leaf, leaf._version if isinstance(leaf, torch.Tensor) else None)
-            for leaf in pytree.tree_leaves(optimizer.state.get(parameter))]
+            for leaf in pytree.tree_leaves(optimizer.state.get(parameter) or {})]
 
 
 def _same(before, after):

@@ -472,6 +472,25 @@ class Execution(unittest.TestCase):
         self.assertNotIsInstance(real, torch._subclasses.FakeTensor)
         self.assertTrue(torch.equal(state, torch.random.get_rng_state()))
 
+    def test_asked_by_tracer(self):
+        asked = []
+
+        class Asked(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                asked.append(_private.asked_by_tracer(sys._getframe(1)))
+                with _private.as_plain_tensors():
+                    return function(*args, **(kwargs or {}))
+
+        tensor = torch.ones(3).as_subclass(Asked)
+        tensor.norm(), torch.neg(tensor), torch.functional.norm(tensor)
+        self.assertTrue(asked)
+        self.assertFalse(any(asked))
+        asked.clear()
+        torch._subclasses.FakeTensorMode().from_tensor(tensor)
+        self.assertTrue(asked)
+        self.assertTrue(all(asked))
+
     def test_as_plain_tensors(self):
         class Loud(torch.Tensor):
             @classmethod

@@ -247,9 +247,7 @@ class Updated(unittest.TestCase):
         def body(models, optimizer, _, inputs):
             losses = []
             for model in models:
-                torch._dynamo.graph_break()
                 losses.append(model(*inputs).square().mean())
-            torch._dynamo.graph_break()
             losses[0].backward()
             optimizer.step()
             optimizer.zero_grad()
@@ -440,6 +438,20 @@ class Refused(unittest.TestCase):
         step(*inputs)
         self.assertTrue(seen and all(map(all, seen)))
 
+    def test_a_backward_pass_of_something_else(self):
+        def decay(model, optimizer):
+            with torch.enable_grad():
+                (model.key.weight * 2).sum().backward()
+
+        self.refused("second backward pass|second gradient|was changed", self.body(torch.compiler.disable(decay)))
+
+    def test_a_state_that_is_looked_at(self):
+        torch._dynamo.reset()
+        model, optimizer, loss_of, inputs = net(lambda model: torch.optim.SGD(model.parameters(), lr=1e-2))
+        body = self.body(lambda model, optimizer: [optimizer.state[p] for p in model.parameters()])
+        step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        self.assertTrue(step(*inputs).isfinite())
+
     def test_a_state_that_is_written_in_between(self):
         def forget(model, optimizer):
             optimizer.state[model.key.weight]["exp_avg"].zero_()
@@ -528,7 +540,6 @@ class Refused(unittest.TestCase):
     def test_parts_that_share_a_parameter(self):
         def body(model, optimizer, loss_of, inputs):
             hidden = model(inputs[0])
-            torch._dynamo.graph_break()
             loss = model(hidden).square().mean()
             loss.backward()
             optimizer.step()
