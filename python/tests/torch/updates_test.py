@@ -247,7 +247,9 @@ class Updated(unittest.TestCase):
         def body(models, optimizer, _, inputs):
             losses = []
             for model in models:
+                torch._dynamo.graph_break()
                 losses.append(model(*inputs).square().mean())
+            torch._dynamo.graph_break()
             losses[0].backward()
             optimizer.step()
             optimizer.zero_grad()
@@ -540,6 +542,7 @@ class Refused(unittest.TestCase):
     def test_parts_that_share_a_parameter(self):
         def body(model, optimizer, loss_of, inputs):
             hidden = model(inputs[0])
+            torch._dynamo.graph_break()
             loss = model(hidden).square().mean()
             loss.backward()
             optimizer.step()
