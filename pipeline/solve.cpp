@@ -193,9 +193,9 @@ class Fitting {
   /// lowest begins anew.
   core::Schedule aim_lower(const solvers::SolverInfo& solver, core::Schedule lowest, std::int64_t peak,
                            std::int64_t planned) {
-    constexpr double kShare = 0.5, kShareOfAll = 0.6, kMore = 1.2;  // others need the rest
+    constexpr double kShare = 0.6, kMore = 1.2;  // others need the rest
     constexpr int kMostCalls = 3;
-    const double end = watch_.seconds() + kShareOfAll * std::max(0.0, watch_.rest().seconds);
+    const double end = watch_.seconds() + kShare * std::max(0.0, watch_.rest().seconds);
     solvers::SolveOptions search = options_.search;
     search.peak_alone = true;
     search.start = &lowest;
@@ -203,7 +203,7 @@ class Fitting {
       const std::int64_t target = peak - static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
       search.budget = std::max({target, rounded_.lower_bound, fit.solution.peak_bound.value});
       if (*search.budget >= peak) break;
-      search.limit = watch_.share(kShare);
+      search.limit = watch_.rest();
       search.limit.seconds = std::min(search.limit.seconds, end - watch_.seconds());
       solvers::Solution solution = call(solver, search);
       const bool met = meets(solution, search.budget);
