@@ -61,9 +61,7 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      // That was of peaks.
-      const bool spent = watch_.expired_now() || rest().seconds < planning_.seconds() + searching_.seconds();
-      least_.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
+      least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;  // that was of peaks
     }
     least_.seconds = watch_.seconds();
     least_.work = watch_.work();
@@ -78,10 +76,9 @@ class LeastBudgetSearch {
     return rest;
   }
 
-  bool done() {
-    return least_.proved() || least_.bytes <= options_.enough || watch_.expired_now() ||
-           rest().seconds < planning_.seconds() + searching_.seconds();
-  }
+  /// Whether no time is left for one more call and its plan.
+  bool spent() { return watch_.expired_now() || rest().seconds < planning_.seconds() + searching_.seconds(); }
+  bool done() { return least_.proved() || least_.bytes <= options_.enough || spent(); }
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {

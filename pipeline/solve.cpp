@@ -114,11 +114,10 @@ class Fitting {
   }
 
   Fit fit;
-  int counted_rounds() const { return fit.rounds - uncounted_; }
 
   /// Plans a schedule that meets the solver's budget, and keeps it if it is the best. Returns the plan's bytes; none
   /// where it is too long to be planned while people wait.
-  std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = 1e9) {
+  std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = core::Limit().seconds) {
     constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
     if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
       if (!fit.plan) take(solution);
@@ -250,7 +249,6 @@ class Fitting {
     solvers::Solution solution = solver.solve(rounded_.graph, search);
     learn(solution, *search.budget);
     ++fit.rounds;
-    ++uncounted_;
     return solution;
   }
 
@@ -352,7 +350,6 @@ class Fitting {
   const FitOptions& options_;
   core::Stopwatch& watch_;
   std::set<std::int64_t> tried_;  // costs of others
-  int uncounted_ = 0;
 };
 
 /// Whether schedule and plan are searched together from there: what was asked for is the best there is, not what one
@@ -427,18 +424,20 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   if (lowered) share = share_for_search(problem.graph, options.search.limit.seconds);
   core::Schedule latest;
   solvers::Status status = solvers::Status::not_found;
+  int round = 0;
   const auto goes_on = [&] {
-    if (fit.rounds == 0) return true;
+    if (round == 0) return true;
     // On large graphs a plan alone takes longer.
     const double plan = fit.plan ? 4e-5 * problem.graph.node_count() : 0;
     const double least = std::max(kWorthwhile * options.search.limit.seconds, plan) + overrun.seconds();
-    return fitting.counted_rounds() < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= least;
+    return round < options.max_rounds && solver_budget > 0 && watch.rest().seconds >= least;
   };
   while (goes_on() && !watch.interrupted()) {
     if (fit.rounds > 0) {
       fitting.secure(solver);
       if (watch.rest().seconds < overrun.seconds()) break;
     }
+    ++round;
     ++fit.rounds;
     search.budget = solver_budget;
     search.limit.seconds = overrun.before(watch.rest()).seconds * share;
@@ -469,9 +468,9 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       if (!planned) break;
       if (fit.rounds == 1) share = *planned > fit.budget ? options.share : options.later_share;
       latest = std::move(solution.schedule);
-      if (*planned > fit.budget) fitting.offer_others(solution.others, kShareOfOthers);
       if (*planned > fit.budget && !placed && may_place(solver, rounded.graph, search.scope, latest)) {
         placed = true;
+        fitting.offer_others(solution.others, kShareOfOthers);
         fitting.place(solver, latest, solution.peak, *planned);
         if (fit.fits()) break;
       }

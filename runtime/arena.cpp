@@ -21,23 +21,21 @@ namespace {
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
 /// A budget that somebody can type: whole MiB, rounded down.
-std::string budget_text(std::int64_t bytes) {
-  return bytes >= kMiB ? core::format_bytes(bytes / kMiB * kMiB) : fmt::format("{} bytes", bytes);
-}
+std::int64_t typed_budget(std::int64_t bytes) { return bytes >= kMiB ? bytes / kMiB * kMiB : bytes; }
 
 }  // namespace
 
 void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view where) {
   const std::int64_t fitting = free - need.beside - need.slack;
   if (need.arena <= fitting) return;
-  const auto advice = [&] {
-    if (fitting <= 0)
-      return std::string("what lies beside the arena does not fit alone; take a smaller model or batch");
-    if (fitting < need.least || (fitting >= kMiB && fitting / kMiB * kMiB < need.least)) {
+  const auto advice = [&]() -> std::string {
+    if (fitting <= 0) return "what lies beside the arena does not fit alone; take a smaller model or batch";
+    const std::int64_t budget = typed_budget(fitting);
+    if (budget < need.least)
       return fmt::format("no budget below {} can be met; take a smaller model or batch",
                          core::format_bytes(need.least));
-    }
-    return fmt::format("a budget of {} would fit", budget_text(fitting));
+    return fmt::format("a budget of {} would fit",
+                       budget >= kMiB ? core::format_bytes(budget) : fmt::format("{} bytes", budget));
   };
   throw core::MemoryError(fmt::format(
       "the step needs {} (arena {}, beside it {}, to be left free {}), but only {} are free {}; {}",
