@@ -1,13 +1,15 @@
 #include <algorithm>
-#include <atomic>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <thread>
+#include <vector>
 
 #include "cairn/core/threads.h"
 #include "cairn/solvers/plan/internal/exact.h"
+#include "cairn/solvers/plan/internal/portfolio.h"
+#include "cairn/solvers/plan/internal/time_beam.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace cairn::solvers {
@@ -15,67 +17,14 @@ namespace {
 
 using plan::Search;
 using plan::Sections;
+using plan::TimeBeam;
 using plan::Verdict;
 
 constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;            // for the exact search; 16 bytes each
 constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;  // likewise: it nests as deep as there are blocks
+constexpr std::int64_t kQuickWork = 5'000'000;                         // comparisons, of the first plans
+constexpr std::int64_t kCapacity = 8;                                  // efforts of the exact search, of a beam's one
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
-constexpr std::int64_t kUnit = 3;  // a unit of the search takes as long as so many comparisons
-
-struct Answer {
-  Verdict verdict = Verdict::unknown;
-  std::vector<std::int64_t> offsets;  ///< of Sections::movable
-};
-
-/// Several searches side by side, as if in lockstep by their work: the first that knows says it, and of several the one
-/// that comes first. So the answer does not depend on how many threads there are or how fast they run, unless the time
-/// ends it.
-class Portfolio {
- public:
-  Portfolio(const Sections& sections, std::int64_t capacity, int strategies, int threads)
-      : threads_(std::min(threads, strategies)) {
-    for (int s = 0; s < strategies; ++s) searches_.emplace_back(sections, capacity, s);
-  }
-
-  /// For about `work` units more of each search.
-  Answer run(std::int64_t work, core::Stopwatch& watch) {
-    const std::int64_t begin = searches_.front().work();
-    std::atomic<std::int64_t> most = begin + work;
-    std::vector<Verdict> verdicts(searches_.size(), Verdict::unknown);
-    std::atomic<std::size_t> next = 0;
-    const auto take = [&] {
-      for (std::size_t s = next++; s < searches_.size(); s = next++) {
-        verdicts[s] = searches_[s].run(begin + work - searches_[s].work(), most, watch);
-        if (verdicts[s] == Verdict::unknown) continue;
-        std::int64_t least = most;
-        while (searches_[s].work() < least && !most.compare_exchange_weak(least, searches_[s].work())) {
-        }
-      }
-    };
-    std::vector<std::thread> helpers;
-    for (int t = 1; t < threads_; ++t) helpers.emplace_back(take);
-    take();
-    for (std::thread& helper : helpers) helper.join();
-
-    Answer answer;
-    std::int64_t done = begin + work;
-    for (std::size_t s = 0; s < searches_.size(); ++s) {
-      const bool first =
-          verdicts[s] != Verdict::unknown && (answer.verdict == Verdict::unknown || searches_[s].work() < done);
-      if (!first) continue;
-      done = searches_[s].work();
-      answer.verdict = verdicts[s];
-      if (answer.verdict == Verdict::fits) answer.offsets = searches_[s].offsets();
-    }
-    watch.charge((done - begin) * kUnit * static_cast<std::int64_t>(searches_.size()));
-    return answer;
-  }
-
- private:
-  std::vector<Search> searches_;
-  int threads_;
-};
-
 /// All offsets of a plan whose blocks lie on one another are multiples of it.
 std::int64_t granularity(const plan::Instance& instance) {
   std::int64_t unit = 0;
@@ -91,25 +40,29 @@ std::int64_t granularity(const plan::Instance& instance) {
 class Finder {
  public:
   Finder(const PlanProblem& problem, const PlanOptions& options)
-      : options_(options), instance_(problem, options), watch_(options.limit) {
+      : options_(options),
+        instance_(problem, options),
+        watch_(options.limit),
+        threads_(options.threads > 0 ? options.threads : core::thread_count()) {
     std::int64_t movable = 0;
     for (const plan::Block& block : instance_.blocks) movable += !block.fixed;
     searchable_ = movable <= kMostBlocks && static_cast<std::int64_t>(instance_.rectangles.size()) <= kMostRectangles;
+    beams_ = TimeBeam::Problem::make(instance_);
     PlanOptions quick = options;
-    constexpr std::int64_t kQuickWork = 5'000'000;
-    if (searchable_) quick.limit.work = std::min(options.limit.work / 8, kQuickWork);
+    if (searchable_) {
+      quick.limit.work = std::min(options.limit.work / 8, kQuickWork);
+    } else if (beams_) {
+      quick.limit = watch_.share(0.5);
+    }
     best_ = greedy_plan(problem, quick);
     watch_.charge(best_.work);
   }
 
   PlanSolution find() && {
-    if (searchable_ && best_.status != Status::optimal && best_.status != Status::infeasible && !enough() &&
-        !watch_.expired_now()) {
-      sections_.emplace(instance_, kMostCovers);
-      if (sections_->count >= 0) {
-        improve();
-        best_.timed_out = best_.plan.bytes > best_.lower_bound && !enough();
-      }
+    if (best_.status != Status::infeasible && !done()) {
+      if (searchable_) sections_.emplace(instance_, kMostCovers);
+      if (sections_ && sections_->count < 0) sections_.reset();
+      improve();
     }
     best_.work = watch_.work();
     const std::int64_t bytes = best_.plan.bytes;
@@ -123,32 +76,94 @@ class Finder {
   }
 
  private:
-  bool enough() const { return options_.capacity && best_.plan.bytes <= *options_.capacity; }
+  bool done() { return best_.plan.bytes <= floor() || watch_.expired_now(); }
+  /// Bytes below which no plan is looked for.
+  std::int64_t floor() const { return std::max(best_.lower_bound, options_.capacity.value_or(0)); }
+  int searchers() const { return options_.limit.counts_work() ? 2 : std::clamp(threads_, 2, 8); }
 
-  /// Looks for offsets below `capacity`, with at most `work` of what is left of the limit.
-  Verdict fit(std::int64_t capacity, std::int64_t work) {
-    const bool everywhere_alike = options_.limit.work < kEndless;
-    const int threads = options_.threads > 0 ? options_.threads : core::thread_count();
-    const int strategies = everywhere_alike ? 2 : std::clamp(threads, 2, 8);
-    core::Limit limit = watch_.rest();
-    limit.work = std::min(limit.work, work);
-    core::Stopwatch watch(limit);
-    Portfolio portfolio(*sections_, capacity, strategies, threads);
-    Answer answer;
-    for (std::int64_t part = 10'000'000; answer.verdict == Verdict::unknown && !watch.expired_now(); part += part / 2) {
-      const std::int64_t rest = watch.rest().work / kUnit / strategies;
-      if (rest <= 0) break;
-      answer = portfolio.run(std::min(part, rest), watch);
+  /// Beams over time and the exact search in turn, with efforts that double.
+  void improve() {
+    constexpr std::int64_t kFirst = 2'000'000;
+    constexpr int kEnough = 8;  // rounds of beams alone, where nothing else ends them
+    const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
+    std::int64_t effort = kFirst, before = -1;
+    for (int round = 0; !done() && watch_.work() > before; ++round) {
+      before = watch_.work();
+      sweep(effort);
+      if (done()) break;
+      if (sections_) {
+        search(effort);
+      } else if (!beams_ || (!limited && round == kEnough)) {
+        return;
+      }
+      if (effort < kEndless / 8) effort *= 2;
     }
-    watch_.charge(watch.work());
-    if (answer.verdict == Verdict::fits) take(answer.offsets);
-    return answer.verdict;
+    best_.timed_out = best_.plan.bytes > floor();
   }
 
-  void take(const std::vector<std::int64_t>& offsets) {
+  /// Lower and lower plans by beams over time, each of at most this effort, until two in turn have failed.
+  void sweep(std::int64_t effort) {
+    constexpr std::int64_t kStep = 8, kSmaller = 4;  // the part of what is above the least by which the next is lower
+    if (!beams_) return;
+    const auto above = [&] { return best_.plan.bytes - std::max(floor(), beams_->load); };
+    std::int64_t part = kStep;
+    for (int failed = 0; failed < 2 && above() > 0 && !watch_.expired_now();) {
+      const std::int64_t capacity = best_.plan.bytes - std::max<std::int64_t>(1, above() / part);
+      plan::Portfolio<TimeBeam> beams(*beams_, capacity, beams_begun_, searchers(), threads_);
+      beams_begun_ += searchers();
+      const auto answer = beams.run(affordable(effort), watch_);
+      if (answer.verdict == Verdict::fits) {
+        take(answer.offsets);
+      } else {
+        ++failed;
+        part *= kSmaller;
+      }
+    }
+  }
+
+  /// Of each searcher, under what is left of the limit.
+  std::int64_t affordable(std::int64_t effort) const {
+    return std::min(effort, watch_.rest().work / plan::kComparisonsOfUnit / searchers());
+  }
+
+  /// The exact search, at the capacity or at heights between the bound and the best plan.
+  void search(std::int64_t effort) {
+    if (options_.capacity) {
+      if (!at_capacity_) at_capacity_.emplace(*sections_, *options_.capacity, 0, searchers(), threads_);
+      const auto answer = at_capacity_->run(affordable(kCapacity * effort), watch_);
+      if (answer.verdict == Verdict::fits) take_movable(answer.offsets);
+      if (answer.verdict == Verdict::impossible)
+        best_.lower_bound = std::max(best_.lower_bound, *options_.capacity + 1);
+      return;
+    }
+    // At the bound first, where the answer most often lies; then nearer and nearer to the best plan. Where the bound
+    // is shown to be too low it rises in steps that double.
+    constexpr double kLevels[] = {0, 0.125, 0.25, 0.5, 0.75, 1};
+    const std::int64_t unit = granularity(instance_);
+    best_.lower_bound = (best_.lower_bound + unit - 1) / unit * unit;
+    std::int64_t step = 0;
+    for (std::size_t level = 0; level < std::size(kLevels) && !done();) {
+      // A plan that follows hints need not be as high as one whose blocks lie on one another.
+      const std::int64_t room = (best_.plan.bytes - 1) / unit * unit - best_.lower_bound;
+      const auto above = static_cast<std::int64_t>(kLevels[level] * static_cast<double>(room));
+      const std::int64_t capacity = best_.lower_bound + std::min(room, std::max(step, above) / unit * unit);
+      plan::Portfolio<Search> portfolio(*sections_, capacity, 0, searchers(), threads_);
+      const auto answer = portfolio.run(affordable(level == 0 ? 4 * effort : effort), watch_);
+      if (answer.verdict == Verdict::fits) take_movable(answer.offsets);
+      step = answer.verdict == Verdict::impossible ? std::max(2 * step, unit) : 0;
+      if (answer.verdict == Verdict::impossible) best_.lower_bound = capacity + unit;
+      if (answer.verdict == Verdict::unknown) ++level;
+    }
+  }
+
+  void take_movable(const std::vector<std::int64_t>& offsets) {
     std::vector<std::int64_t> of_block(instance_.blocks.size(), 0);
     for (std::size_t b = 0; b < of_block.size(); ++b) of_block[b] = instance_.blocks[b].fixed.value_or(0);
     for (std::size_t i = 0; i < offsets.size(); ++i) of_block[sections_->movable[i]] = offsets[i];
+    take(of_block);
+  }
+
+  void take(const std::vector<std::int64_t>& of_block) {
     std::int64_t height = 0;
     for (const plan::Block& block : instance_.blocks) {
       const std::int64_t offset = of_block[&block - instance_.blocks.data()];
@@ -159,40 +174,15 @@ class Finder {
       best_.plan.buffers[b].offset = of_block[instance_.block_of[b]];
   }
 
-  void improve() {
-    if (options_.capacity) {
-      if (fit(*options_.capacity, kEndless) == Verdict::impossible)
-        best_.lower_bound = std::max(best_.lower_bound, *options_.capacity + 1);
-      return;
-    }
-    // At the bound, where the answer most often lies; then nearer and nearer to the best plan; and again with twice the
-    // effort. Where the bound is shown to be too low it rises in steps that double.
-    constexpr double kLevels[] = {0, 0.125, 0.25, 0.5, 0.75, 1};
-    const std::int64_t unit = granularity(instance_);
-    best_.lower_bound = (best_.lower_bound + unit - 1) / unit * unit;
-    std::int64_t effort = 15'000'000, step = 0, before = -1;
-    std::size_t level = 0;
-    while (best_.plan.bytes > best_.lower_bound && !watch_.expired_now() && watch_.work() > before) {
-      before = watch_.work();
-      // A plan that follows hints need not be as high as one whose blocks lie on one another.
-      const std::int64_t room = (best_.plan.bytes - 1) / unit * unit - best_.lower_bound;
-      const auto above = static_cast<std::int64_t>(kLevels[level] * static_cast<double>(room));
-      const std::int64_t capacity = best_.lower_bound + std::min(room, std::max(step, above) / unit * unit);
-      const Verdict verdict = fit(capacity, level == 0 ? 4 * effort : effort);
-      step = verdict == Verdict::impossible ? std::max(2 * step, unit) : 0;
-      if (verdict == Verdict::impossible) best_.lower_bound = capacity + unit;
-      if (verdict != Verdict::unknown) continue;
-      if (++level < std::size(kLevels)) continue;
-      level = 0;
-      if (effort < kEndless / 8) effort *= 2;
-    }
-  }
-
   const PlanOptions& options_;
   plan::Instance instance_;
   core::Stopwatch watch_;
+  const int threads_;
   bool searchable_ = false;
-  std::optional<Sections> sections_;
+  std::optional<Sections> sections_;                    ///< for the exact search
+  std::optional<plan::Portfolio<Search>> at_capacity_;  ///< goes on from round to round
+  std::optional<TimeBeam::Problem> beams_;
+  int beams_begun_ = 0;
   PlanSolution best_;
 };
 

@@ -9,11 +9,9 @@
 #include "cairn/core/limit.h"
 #include "cairn/core/random.h"
 #include "cairn/solvers/plan/internal/sections.h"
+#include "cairn/solvers/plan/internal/verdict.h"
 
 namespace cairn::solvers::plan {
-
-/// Whether blocks fit below a capacity.
-enum class Verdict : std::uint8_t { fits, impossible, unknown };
 
 /// A depth-first search for offsets below a capacity, complete in the end.
 ///

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "cairn/core/limit.h"
+#include "cairn/solvers/plan/internal/verdict.h"
+
+namespace cairn::solvers::plan {
+
+constexpr std::int64_t kComparisonsOfUnit = 3;  ///< a unit of a search takes as long as so many comparisons of buffers
+
+/// Several searches side by side, as if in lockstep by their work: the first that knows says it, and of several the one
+/// that comes first. So the answer does not depend on how many threads there are or how fast they run, unless the time
+/// ends it. A Searcher is one as Search (exact.h) and TimeBeam are.
+template <class Searcher>
+class Portfolio {
+ public:
+  struct Answer {
+    Verdict verdict = Verdict::unknown;
+    std::vector<std::int64_t> offsets;  ///< of the searcher; where it fits
+  };
+
+  /// Searchers of the numbers first, first + 1, .. of one problem and capacity.
+  template <class Problem>
+  Portfolio(const Problem& problem, std::int64_t capacity, int first, int searchers, int threads)
+      : threads_(std::min(threads, searchers)) {
+    for (int s = 0; s < searchers; ++s) searches_.emplace_back(problem, capacity, first + s);
+  }
+
+  /// For about `work` units more of each search.
+  Answer run(std::int64_t work, core::Stopwatch& watch) {
+    const std::int64_t begin = searches_.front().work();
+    std::atomic<std::int64_t> most = begin + work;
+    std::vector<Verdict> verdicts(searches_.size(), Verdict::unknown);
+    std::atomic<std::size_t> next = 0;
+    const auto take = [&] {
+      for (std::size_t s = next++; s < searches_.size(); s = next++) {
+        verdicts[s] = searches_[s].run(begin + work - searches_[s].work(), most, watch);
+        if (verdicts[s] == Verdict::unknown) continue;
+        std::int64_t least = most;
+        while (searches_[s].work() < least && !most.compare_exchange_weak(least, searches_[s].work())) {
+        }
+      }
+    };
+    std::vector<std::thread> helpers;
+    for (int t = 1; t < threads_; ++t) helpers.emplace_back(take);
+    take();
+    for (std::thread& helper : helpers) helper.join();
+
+    Answer answer;
+    std::int64_t done = begin + work;
+    for (std::size_t s = 0; s < searches_.size(); ++s) {
+      const bool first =
+          verdicts[s] != Verdict::unknown && (answer.verdict == Verdict::unknown || searches_[s].work() < done);
+      if (!first) continue;
+      done = searches_[s].work();
+      answer.verdict = verdicts[s];
+      if (answer.verdict == Verdict::fits) answer.offsets = searches_[s].offsets();
+    }
+    watch.charge((done - begin) * kComparisonsOfUnit * static_cast<std::int64_t>(searches_.size()));
+    return answer;
+  }
+
+ private:
+  std::deque<Searcher> searches_;
+  int threads_;
+};
+
+}  // namespace cairn::solvers::plan

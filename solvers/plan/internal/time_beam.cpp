@@ -1,0 +1,247 @@
+#include "cairn/solvers/plan/internal/time_beam.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "cairn/core/plan.h"
+
+namespace cairn::solvers::plan {
+namespace {
+
+constexpr std::size_t kSpacing = 10;             // items from snapshot to snapshot
+constexpr std::size_t kMostSnapshots = 64;       // that are kept: further back the search does not go
+constexpr double kSnapshotBytes = 64 << 20;      // in memory, about
+constexpr int kPatience = 150;                   // attempts at one place after which the beam is twice as wide
+constexpr std::int64_t kNarrow = 8, kWide = 64;  // states
+constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+std::optional<TimeBeam::Problem> TimeBeam::Problem::make(const Instance& instance) {
+  Problem problem;
+  problem.blocks = instance.blocks.size();
+  problem.forbidden = instance.forbidden;
+  std::vector<std::int64_t> loads(static_cast<std::size_t>(instance.steps) + 2, 0);
+  double sizes = 0, lives = 0;
+  for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
+    const Block& block = instance.blocks[b];
+    if (block.fixed) return std::nullopt;
+    Item item{static_cast<std::int32_t>(b), instance.begin(block)->first, (instance.end(block) - 1)->last + 1, 0,
+              block.alignment};
+    for (const Rectangle& rectangle : instance.of(block)) item.size = std::max(item.size, rectangle.size);
+    if (item.size == 0) continue;
+    loads[item.first] += item.size;
+    loads[item.end] -= item.size;
+    sizes += static_cast<double>(item.size);
+    lives += static_cast<double>(item.end - item.first);
+    problem.items.push_back(item);
+  }
+  for (std::size_t t = 1; t < loads.size(); ++t) loads[t] += loads[t - 1];
+  problem.load = *std::max_element(loads.begin(), loads.end());
+  problem.mean_size = sizes / static_cast<double>(std::max<std::size_t>(problem.items.size(), 1));
+  problem.mean_live = lives / static_cast<double>(loads.size());
+  std::sort(problem.items.begin(), problem.items.end(), [](const Item& a, const Item& b) {
+    return std::tuple(a.first, b.end, a.block) < std::tuple(b.first, a.end, b.block);
+  });
+  constexpr double kDecay[kTables] = {0.1, 0.05, 0.2, 0.4};  // of the load, over which the weight falls to 1 / e
+  for (std::size_t k = 0; k < kTables; ++k) {
+    std::vector<double>& before = problem.weights_before[k];
+    before.assign(1, 0);
+    for (const std::int64_t load : loads) {
+      const auto below =
+          static_cast<double>(problem.load - load) / static_cast<double>(std::max<std::int64_t>(problem.load, 1));
+      before.push_back(before.back() + std::exp(-below / kDecay[k]));
+    }
+  }
+  return problem;
+}
+
+TimeBeam::TimeBeam(const Problem& problem, std::int64_t capacity, int seed)
+    : problem_(problem), capacity_(capacity), random_(static_cast<std::uint64_t>(seed) + 1) {
+  small_hole_ = 0.6 * problem.mean_size;
+  State empty;
+  const double forever = problem.weights_before[table_].back();
+  for (const core::AddressRange& range : problem.forbidden) {
+    if (range.lower < capacity)
+      empty.live.push_back({range.lower, std::min(range.upper, capacity), kForever, forever, -1});
+  }
+  states_.push_back(std::move(empty));
+  alive_ = 1;
+  if (problem.load > capacity) attempts_ = kMostAttempts + 1;
+}
+
+std::uint64_t TimeBeam::hash_of(std::int32_t item, std::int64_t offset) const {
+  return core::Random(static_cast<std::uint64_t>(offset) * 0x2545f4914f6cdd1dULL + static_cast<std::uint64_t>(item))
+      .next();
+}
+
+/// Weight, from now on, of the borders between free and used bytes where two neighbours have so large a hole between
+/// them: none while both live and it is closed, one after one has gone, two along a hole, fewer along a small one.
+double TimeBeam::border(double below, double above, std::int64_t hole, double now) const {
+  const double open = std::min(1.0, static_cast<double>(hole) / small_hole_);
+  return std::abs(below - above) + 2 * open * (std::min(below, above) - now);
+}
+
+/// Takes away what has ended, and weighs the holes.
+void TimeBeam::settle(State& state, std::int64_t now) const {
+  const std::vector<double>& before = problem_.weights_before[table_];
+  const double weight_now = before[now], forever = before.back();
+  std::size_t kept = 0;
+  std::int64_t top = 0;
+  double below = forever, holes = 0;
+  for (const Live& one : state.live) {
+    if (one.end <= now) {
+      state.hash -= hash_of(one.item, one.offset);
+      continue;
+    }
+    holes += border(below, one.until, one.offset - top, weight_now);
+    top = one.top;
+    below = one.until;
+    state.live[kept++] = one;
+  }
+  state.live.resize(kept);
+  state.holes = holes + border(below, forever, capacity_ - top, weight_now);
+}
+
+/// All places of the item in a state.
+void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::Item& item) {
+  const std::vector<double>& before = problem_.weights_before[table_];
+  const double now = before[item.first], forever = before.back(), until = before[item.end];
+  const std::int32_t number = static_cast<std::int32_t>(&item - problem_.items.data());
+  std::int64_t top = 0;
+  double below = forever;
+  for (std::size_t i = 0; i <= state.live.size(); ++i) {
+    const bool last = i == state.live.size();
+    const std::int64_t bottom = last ? capacity_ : state.live[i].offset;
+    const double above = last ? forever : state.live[i].until;
+    if (bottom - top >= item.size) {
+      const double without = state.holes - border(below, above, bottom - top, now);
+      const auto add = [&](std::int64_t offset) {
+        const double holes =
+            without + border(below, until, offset - top, now) + border(until, above, bottom - offset - item.size, now);
+        children_.push_back({noise_ > 0 ? holes + noise_ * random_.uniform() : holes,
+                             state.hash + hash_of(number, offset), parent, static_cast<std::int32_t>(i), offset});
+      };
+      const std::int64_t lowest = core::align_up(top, item.alignment);
+      const std::int64_t highest = (bottom - item.size) / item.alignment * item.alignment;
+      if (lowest <= highest) add(lowest);
+      if (lowest < highest) add(highest);
+    }
+    if (last) break;
+    top = state.live[i].top;
+    below = above;
+  }
+}
+
+/// The best children, of which none are alike, are the next states.
+void TimeBeam::select(const Problem::Item& item, std::int32_t number) {
+  const auto width = static_cast<std::size_t>(std::min(kWide, kNarrow << std::min(attempts_ / kPatience, 8)));
+  const auto better = [](const Child& a, const Child& b) {
+    return std::tuple(a.holes, a.parent, a.position, a.offset) < std::tuple(b.holes, b.parent, b.position, b.offset);
+  };
+  const std::size_t looked_at = std::min(children_.size(), 2 * width);
+  std::partial_sort(children_.begin(), children_.begin() + static_cast<std::ptrdiff_t>(looked_at), children_.end(),
+                    better);
+  const double until = problem_.weights_before[table_][item.end];
+  seen_.clear();
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < looked_at && count < width; ++i) {
+    const Child& child = children_[i];
+    if (std::find(seen_.begin(), seen_.end(), child.hash) != seen_.end()) continue;
+    seen_.push_back(child.hash);
+    if (next_states_.size() == count) next_states_.emplace_back();
+    State& state = next_states_[count++];
+    state = states_[child.parent];
+    state.live.insert(state.live.begin() + child.position,
+                      {child.offset, child.offset + item.size, item.end, until, number});
+    state.hash = child.hash;
+    placed_.push_back({state.last, number, child.offset});
+    state.last = static_cast<std::int32_t>(placed_.size()) - 1;
+  }
+  std::swap(states_, next_states_);
+  alive_ = count;
+}
+
+void TimeBeam::remember() {
+  const double state_bytes = (problem_.mean_live + 1) * sizeof(Live) * static_cast<double>(alive_);
+  const auto most =
+      static_cast<std::size_t>(std::clamp(kSnapshotBytes / state_bytes, 4.0, static_cast<double>(kMostSnapshots)));
+  snapshots_.push_back(
+      {next_, placed_.size(), {states_.begin(), states_.begin() + static_cast<std::ptrdiff_t>(alive_)}});
+  while (snapshots_.size() > most) snapshots_.pop_front();
+}
+
+/// Some items back, from where they are placed in another way.
+void TimeBeam::go_back() {
+  constexpr double kNear = 2, kFar = 40;  // snapshots
+  if (next_ > furthest_) {
+    furthest_ = next_;
+    attempts_ = 0;
+  }
+  ++attempts_;
+  const double most = std::min(kFar, kNear + 0.5 * attempts_);
+  const auto back = 1 + static_cast<std::size_t>(random_.uniform() * most);
+  for (std::size_t i = 0; i < back && snapshots_.size() > 1; ++i) snapshots_.pop_back();
+  const Snapshot& snapshot = snapshots_.back();
+  next_ = snapshot.next;
+  placed_.resize(snapshot.placed);
+  alive_ = snapshot.states.size();
+  if (states_.size() < alive_) states_.resize(alive_);
+  std::copy(snapshot.states.begin(), snapshot.states.end(), states_.begin());
+  choose_weights();
+}
+
+void TimeBeam::choose_weights() {
+  constexpr double kSmallest = 0.2, kExact = 0.3, kNoise = 0.3;
+  table_ = static_cast<std::size_t>(random_.uniform() * Problem::kTables);
+  small_hole_ = (kSmallest + random_.uniform()) * problem_.mean_size;
+  const std::vector<double>& before = problem_.weights_before[table_];
+  // In weights of a mean life.
+  const double life = before.back() * problem_.mean_live / static_cast<double>(problem_.items.size());
+  const double part = random_.uniform();
+  noise_ = random_.uniform() < kExact ? 0 : kNoise * part * part * life;
+  for (std::size_t i = 0; i < alive_; ++i) {
+    for (Live& one : states_[i].live) one.until = one.item < 0 ? before.back() : before[one.end];
+  }
+}
+
+Verdict TimeBeam::run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch) {
+  constexpr std::int64_t kBetweenChecks = 100'000;
+  const std::int64_t end = work_ + work;
+  std::int64_t next_check = work_;
+  while (next_ < problem_.items.size()) {
+    if (stuck() || work_ >= end || work_ > most) return Verdict::unknown;
+    if (work_ >= next_check) {
+      if (watch.passed()) return Verdict::unknown;
+      next_check = work_ + kBetweenChecks;
+    }
+    const Problem::Item& item = problem_.items[next_];
+    if (next_ % kSpacing == 0 && (snapshots_.empty() || snapshots_.back().next < next_)) remember();
+    children_.clear();
+    for (std::size_t i = 0; i < alive_; ++i) {
+      settle(states_[i], item.first);
+      branch(states_[i], static_cast<std::int32_t>(i), item);
+      work_ += 10 + static_cast<std::int64_t>(states_[i].live.size()) / 2;
+    }
+    work_ += static_cast<std::int64_t>(children_.size());
+    if (children_.empty()) {
+      go_back();
+      continue;
+    }
+    select(item, static_cast<std::int32_t>(next_));
+    ++next_;
+  }
+  return Verdict::fits;
+}
+
+std::vector<std::int64_t> TimeBeam::offsets() const {
+  std::vector<std::int64_t> offsets(problem_.blocks, 0);
+  for (std::int32_t p = states_.front().last; p >= 0; p = placed_[p].before)
+    offsets[problem_.items[placed_[p].item].block] = placed_[p].offset;
+  return offsets;
+}
+
+}  // namespace cairn::solvers::plan

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cairn::solvers::plan {
+
+/// Whether blocks fit below a capacity.
+enum class Verdict : std::uint8_t { fits, impossible, unknown };
+
+}  // namespace cairn::solvers::plan
