@@ -289,7 +289,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
   if (!answer.success) {
     const LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}, .peak_only = peak_only};
     least = least_known(task.problem, task.rounded, solver, answer.least, options);
-    if (!peak_only && answer.plan) learn(found, answer.plan);
+    if (peak_only ? !found.steps.empty() : answer.plan.has_value()) learn(found, answer.plan);
     return least;
   }
   least.bound = {peak_only ? task.problem.lower_bound : task.rounded.plan_bound(), solvers::kAnySchedule};

@@ -111,6 +111,7 @@ class Fitting {
   Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
       : problem_(problem), rounded_(rounded), options_(options), watch_(watch) {
     fit.budget = problem.budget.value();
+    plan_work_ = options.plan.limit.work;
   }
 
   Fit fit;
@@ -147,6 +148,15 @@ class Fitting {
     return bytes;
   }
 
+  solvers::Solution evaluated(const core::Schedule& schedule) const {
+    const core::Evaluation evaluation = core::evaluate(rounded_.graph, schedule);
+    solvers::Solution solution;
+    solution.schedule = schedule;
+    solution.peak = evaluation.peak;
+    solution.cost = evaluation.cost;
+    return solution;
+  }
+
   /// Once: looks for something that fits by find_least_budget. It is kept for the end: searches that begin there, with
   /// a schedule as low as it is dear, find worse ones than those that come from above.
   void secure(const solvers::SolverInfo& solver) {
@@ -164,27 +174,26 @@ class Fitting {
   /// What secure() found, if nothing else fits and its plan is lower.
   void take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->bytes >= fit.plan->bytes)) return;
-    const core::Evaluation evaluation = core::evaluate(rounded_.graph, fit.least->schedule);
-    solvers::Solution secured;
-    secured.schedule = fit.least->schedule;
-    secured.peak = evaluation.peak;
-    secured.cost = evaluation.cost;
-    take(secured);
+    take(evaluated(fit.least->schedule));
     fit.plan = fit.least->plan;
   }
 
   /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest. First
-  /// comes a schedule of so low a peak that its plan fits, whatever it costs. If there is one, a cheaper one of about
-  /// that peak is looked for, else secure() is asked. From what was found the search for schedule and plan together
-  /// begins.
+  /// comes a schedule of so low a peak that its plan fits, whatever it costs; if there is one, a cheaper one of about
+  /// that peak is looked for. From what was found the search for schedule and plan together begins. Where that finds
+  /// nothing, secure() is asked, and the search goes on from what it says.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t peak, std::int64_t planned) {
-    std::vector<core::Schedule> starts{fit.fits() ? first : aim_lower(solver, first, peak, planned)};
-    if (fit.fits()) starts = {aim_cheaply(solver, first, planned)};
-    secure(solver);
-    const bool fitted = fit.fits();
-    if (fitted && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
+    constexpr std::int64_t kCareful = 3;  // times the work of other plans: few are made, and all depends on them
+    plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
+    core::Schedule lowest = fit.fits() ? first : aim_lower(solver, first, peak, planned);
+    if (fit.fits()) lowest = aim_cheaply(solver, first, planned);
+    std::vector<core::Schedule> starts{std::move(lowest)};
+    if (fit.fits() && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
     search_placed(starts);
-    if (!fitted && fit.fits() && !watch_.expired_now()) search_placed({fit.solution.schedule});
+    if (fit.fits()) return;
+    secure(solver);
+    take_secured();
+    if (fit.fits() && !watch_.expired_now()) search_placed({fit.solution.schedule});
   }
 
   /// The lowest schedule of a few calls, each for a peak that is lower than the lowest so far by more than what the
@@ -192,14 +201,15 @@ class Fitting {
   /// lowest begins anew.
   core::Schedule aim_lower(const solvers::SolverInfo& solver, core::Schedule lowest, std::int64_t peak,
                            std::int64_t planned) {
-    constexpr double kShare = 0.6, kMore = 1.2;  // others need the rest
-    constexpr int kMostCalls = 3;
+    constexpr double kShare = 0.55;  // others need the rest
+    constexpr double kMore = 1.2;    // times what a peak is above the budget: its plan is the higher of the two
+    constexpr int kMostCalls = 6;
     const double end = watch_.seconds() + kShare * std::max(0.0, watch_.rest().seconds);
     solvers::SolveOptions search = options_.search;
     search.peak_alone = true;
     search.start = &lowest;
     for (int i = 0; i < kMostCalls && planned > fit.budget && !watch_.interrupted() && watch_.seconds() < end; ++i) {
-      const std::int64_t target = peak - static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
+      const auto target = peak - static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
       search.budget = std::max({target, rounded_.lower_bound, fit.solution.peak_bound.value});
       if (*search.budget >= peak) break;
       search.limit = watch_.rest();
@@ -279,13 +289,8 @@ class Fitting {
                                              : solvers::Stop::stagnated;
     if (!found || (fit.fits() && found->cost >= fit.solution.cost)) return;
     if (!solvers::can_be_planned(problem_.graph, found->schedule)) return;
-    const core::Evaluation evaluation = core::evaluate(rounded_.graph, found->schedule);
-    solvers::Solution solution;
-    solution.schedule = found->schedule;
-    solution.peak = evaluation.peak;
-    solution.cost = evaluation.cost;
     core::Plan plan = plan_of(problem_.graph, *found, planning(watch_.rest().seconds));
-    take(solution);
+    take(evaluated(found->schedule));
     fit.plan = std::move(plan);
   }
 
@@ -301,10 +306,7 @@ class Fitting {
       if (!tried_.insert(evaluation.cost).second || !evaluation.valid() ||
           evaluation.peak > fit.budget + rounded_.plan_slack)
         continue;
-      solvers::Solution other;
-      other.schedule = schedule;
-      other.peak = evaluation.peak;
-      other.cost = evaluation.cost;
+      solvers::Solution other = evaluated(schedule);
       offer(other, end - watch_.seconds());
     }
   }
@@ -340,6 +342,7 @@ class Fitting {
     solvers::PlanOptions planning = options_.plan;
     planning.guard_bytes = 0;
     planning.capacity = fit.budget;
+    planning.limit.work = plan_work_;
     planning.limit.stop = options_.search.limit.stop;
     planning.limit.seconds = std::min(planning.limit.seconds, std::max(0.0, seconds));
     return planning;
@@ -349,6 +352,7 @@ class Fitting {
   const Problem& rounded_;
   const FitOptions& options_;
   core::Stopwatch& watch_;
+  std::int64_t plan_work_ = 0;    // of a plan
   std::set<std::int64_t> tried_;  // costs of others
 };
 
@@ -405,12 +409,8 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
   const std::int64_t peak_budget = fit.budget + rounded.plan_slack;
   solvers::SolveOptions search = options.search;
   if (search.start != nullptr) {
-    const core::Evaluation start = core::evaluate(rounded.graph, *search.start);
-    solvers::Solution known;
-    known.schedule = *search.start;
-    known.peak = start.peak;
-    known.cost = start.cost;
-    if (start.peak <= peak_budget) fitting.offer(known);
+    solvers::Solution known = fitting.evaluated(*search.start);
+    if (known.peak <= peak_budget) fitting.offer(known);
   }
   // Of peaks; above it no plan fits.
   const std::int64_t least_cut = std::max(fit.budget / 200, options.plan.alignment);

@@ -23,7 +23,7 @@ using plan::Verdict;
 constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;            // for the exact search; 16 bytes each
 constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;  // likewise: it nests as deep as there are blocks
 constexpr std::int64_t kQuickWork = 5'000'000;                         // comparisons, of the first plans
-constexpr std::int64_t kCapacity = 8;                                  // efforts of the exact search, of a beam's one
+constexpr std::int64_t kCapacity = 4;                                  // efforts of the exact search, of a beam's one
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
 /// All offsets of a plan whose blocks lie on one another are multiples of it.
 std::int64_t granularity(const plan::Instance& instance) {
@@ -76,7 +76,11 @@ class Finder {
   }
 
  private:
-  bool done() { return best_.plan.bytes <= floor() || watch_.expired_now(); }
+  /// Nothing lower is asked for, none can fit, or the limit is spent.
+  bool done() {
+    const bool impossible = options_.capacity && best_.lower_bound > *options_.capacity;
+    return impossible || best_.plan.bytes <= floor() || watch_.expired_now();
+  }
   /// Bytes below which no plan is looked for.
   std::int64_t floor() const { return std::max(best_.lower_bound, options_.capacity.value_or(0)); }
   int searchers() const { return options_.limit.counts_work() ? 2 : std::clamp(threads_, 2, 8); }
@@ -85,14 +89,20 @@ class Finder {
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
     constexpr int kEnough = 8;  // rounds of beams alone, where nothing else ends them
+    // Where the exact search has brought nothing it gets less.
+    constexpr int kFewFruitless = 2;
+    constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
     std::int64_t effort = kFirst, before = -1;
+    int fruitless = beams_ ? 0 : std::numeric_limits<int>::min();  // rounds in turn of the exact search
     for (int round = 0; !done() && watch_.work() > before; ++round) {
       before = watch_.work();
       sweep(effort);
       if (done()) break;
       if (sections_) {
-        search(effort);
+        const std::pair known(best_.plan.bytes, best_.lower_bound);
+        search(fruitless >= kFewFruitless ? effort / kLess : effort);
+        fruitless = known == std::pair(best_.plan.bytes, best_.lower_bound) ? fruitless + 1 : 0;
       } else if (!beams_ || (!limited && round == kEnough)) {
         return;
       }
@@ -103,12 +113,16 @@ class Finder {
 
   /// Lower and lower plans by beams over time, each of at most this effort, until two in turn have failed.
   void sweep(std::int64_t effort) {
-    constexpr std::int64_t kStep = 8, kSmaller = 4;  // the part of what is above the least by which the next is lower
+    constexpr std::int64_t kPasses = 4;  // none is given up sooner
+    // By how much the next is lower: a part of what is above the least, or of all; less after a failure.
+    constexpr std::int64_t kPart = 8, kPartOfAll = 150, kSmaller = 4;
     if (!beams_) return;
+    effort = std::max(effort, kPasses * beams_->pass_work());
     const auto above = [&] { return best_.plan.bytes - std::max(floor(), beams_->load); };
-    std::int64_t part = kStep;
+    std::int64_t smaller = 1;
     for (int failed = 0; failed < 2 && above() > 0 && !watch_.expired_now();) {
-      const std::int64_t capacity = best_.plan.bytes - std::max<std::int64_t>(1, above() / part);
+      const std::int64_t step = std::max(above() / kPart, best_.plan.bytes / kPartOfAll) / smaller;
+      const std::int64_t capacity = best_.plan.bytes - std::clamp<std::int64_t>(step, 1, above());
       plan::Portfolio<TimeBeam> beams(*beams_, capacity, beams_begun_, searchers(), threads_);
       beams_begun_ += searchers();
       const auto answer = beams.run(affordable(effort), watch_);
@@ -116,7 +130,7 @@ class Finder {
         take(answer.offsets);
       } else {
         ++failed;
-        part *= kSmaller;
+        smaller *= kSmaller;
       }
     }
   }

@@ -44,7 +44,7 @@ struct PlanOptions {
   /// Work is counted in comparisons of buffers; the default is about a second's worth. The first greedy plan is always
   /// made whole, whatever the limit.
   core::Limit limit{.work = 600'000'000};
-  int threads = 0;  ///< of the exact search; 0: as many as the machine has. No answer within a work limit depends on it
+  int threads = 0;  ///< of the searches; 0: as many as the machine has. No answer within a work limit depends on it
 };
 
 /// A plan and what is known of it. The plan is always whole, if higher than the capacity where status is infeasible or
@@ -65,8 +65,9 @@ struct PlanSolution {
 /// over 2^62, or fixed offsets that overlap or are forbidden.
 PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
-/// The least plan, or one that fits: greedy_plan first and, where that misses the bound and the capacity, an exact
-/// search (internal/exact.h) for what is left of the limit. Throws as greedy_plan.
+/// The least plan, or one that fits: greedy_plan first and, where that misses the bound and the capacity, beams over
+/// time (internal/time_beam.h) and an exact search (internal/exact.h) in turn for what is left of the limit. Throws as
+/// greedy_plan.
 PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
 /// Buffers that cannot fit into a capacity together.

@@ -47,6 +47,8 @@ class Island {
     annealer_.set_enough(goal.enough);
     running_ = false;
     polish_left_ = 0;
+    mending_ = false;
+    if (!cost) runs_ = 0;  // a lower peak is most often near
   }
   /// Another island's best.
   void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
@@ -104,25 +106,39 @@ class Island {
   }
 
   void end_run() {
+    constexpr std::int64_t kMendingWindows = 20;
     running_ = false;
-    ++ended_runs_;
+    polish_left_ = 0;
     if (annealer_.fits()) {
       polished_ = annealer_.best();
-      polished_cost_ = annealer_.best_cost();
       if (recomputes_) polish_left_ = 8 + static_cast<std::int64_t>(polished_.size()) / 16;
     } else if (!fits()) {
-      best_ = annealer_.current();
+      best_ = polished_ = annealer_.current();
+      if (recomputes_) polish_left_ = kMendingWindows;
     }
+    mending_ = polish_left_ > 0 && !annealer_.fits();
+    if (!mending_) ++ended_runs_;
   }
 
   void polish(core::Stopwatch& watch) {
     --polish_left_;
-    if (!windows_->improve(polished_, watch)) return;
-    polished_cost_ = 0;
-    for (const NodeId v : polished_) polished_cost_ += graph_.cost(v);
-    if (polished_cost_ >= best_cost_) return;
+    if (windows_->improve(polished_, watch)) take_polished();
+    if (mending_ && polish_left_ == 0) {
+      mending_ = false;
+      ++ended_runs_;
+    }
+  }
+  void take_polished() {
+    if (mending_) {  // it is above the budget at a few steps; where these are gone it is the first that fits
+      best_ = polished_;
+      if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
+      polish_left_ = 0;
+    }
+    std::int64_t cost = 0;
+    for (const NodeId v : polished_) cost += graph_.cost(v);
+    if (cost >= best_cost_) return;
     best_ = polished_;
-    best_cost_ = polished_cost_;
+    best_cost_ = cost;
   }
 
   const core::Graph& graph_;
@@ -138,8 +154,8 @@ class Island {
   bool running_ = false;
   int runs_ = 0, ended_runs_ = 0;
   std::int64_t polish_left_ = 0;  ///< windows
+  bool mending_ = false;          ///< they are to bring what the run left above the budget below it
   std::vector<NodeId> polished_;
-  std::int64_t polished_cost_ = 0;
 };
 
 class Search {
@@ -275,14 +291,15 @@ class Search {
     const bool low_enough =
         options_.budget ? incumbent_.within_budget() : incumbent_.peak() <= incumbent_.lower_bound();
     lowering_ = lowering_ && !low_enough && !lowered_enough();
+    const std::int64_t budget_before = goal_.budget;
     std::optional<std::int64_t> cost;
     if (lowering_) {
       const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
       // No small steps where the budget is near.
-      if (options_.budget) lower = std::max(lower, incumbent_.peak() / 200);
-      // On large graphs a run takes most of the limit: straight to a budget that is not far.
-      if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 8 * 7 < *options_.budget)
+      if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
+      // On large graphs a run takes most of the limit: straight to a budget that is near.
+      if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 25 * 24 < *options_.budget)
         lower = incumbent_.peak();
       goal_ = {std::max(incumbent_.peak() - lower, options_.budget.value_or(0)),
                options_.budget ? kAnyCost - 1 : options_.max_cost.value_or(kAnyCost - 1)};
@@ -290,9 +307,12 @@ class Search {
       goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
       if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();
     }
+    // What is on its way to the same peak goes on.
+    const bool again = lowering_ && goal_.budget == budget_before && incumbent_.peak() == aimed_peak_;
+    aimed_peak_ = incumbent_.peak();
     aimed_runs_ = 0;
     for (const auto& island : islands_) {
-      island->aim(goal_, incumbent_.schedule().steps, cost);
+      if (!again) island->aim(goal_, incumbent_.schedule().steps, cost);
       aimed_runs_ = std::max(aimed_runs_, island->ended_runs());
     }
   }
@@ -315,9 +335,10 @@ class Search {
   const core::Limit limit_;
   std::vector<std::unique_ptr<Island>> islands_;
   Goal goal_;
-  bool lowering_ = false;  ///< the goal is a lower peak
-  double step_ = 0.02;     ///< by this part of what is above the lower bound
-  int aimed_runs_ = 0;     ///< that had ended when the goal was set
+  bool lowering_ = false;         ///< the goal is a lower peak
+  double step_ = 0.02;            ///< by this part of what is above the lower bound
+  int aimed_runs_ = 0;            ///< that had ended when the goal was set
+  std::int64_t aimed_peak_ = -1;  ///< the incumbent's, then
 
   double improved_seconds_ = 0, started_seconds_ = watch_.seconds();
   std::int64_t improved_work_ = 0, improved_moves_ = 0, started_work_ = watch_.work();

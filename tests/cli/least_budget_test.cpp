@@ -119,6 +119,9 @@ TEST_CASE("where nothing was found it says why the search ended, and what would 
   run_json({"generate", "random-layered", "--nodes", "200", "-o", layered});
   const auto limited = run_command({"solve", layered, "--budget", "62%", "--work-limit", "1"});
   if (limited.code == 4) check_error(limited, 4, {"the search ended by the limit", "or --time-limit"});
+  // What was met on the way is known, too.
+  const Json peak = run_json({"solve", layered, "--budget", "62%", "--work-limit", "300", "--peak-only"}, 4);
+  CHECK(peak["least_feasible_bytes"].get<std::int64_t>() <= peak["peak_bytes"].get<std::int64_t>());
 }
 
 TEST_CASE("info bounds the cost within a budget") {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -9,6 +10,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/plan.h"
+#include "cairn/solvers/plan/internal/time_beam.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/plan_cases.h"
@@ -301,6 +303,70 @@ TEST_CASE("under any limit a plan keeps every rule, its bound holds, and the ans
     REQUIRE(again.lower_bound == found.lower_bound);
     REQUIRE(again.status == found.status);
     REQUIRE(again.work == found.work);
+  });
+}
+
+TEST_CASE("a beam over time keeps every rule, in pieces as at once, and fits nothing that cannot be") {
+  constexpr std::int64_t kWork = 100'000;
+  int fitting = 0, fixed = 0;
+  tests::for_each_seed(10000, [&](Random& random) {
+    PlanCase test = tests::random_plan_case(random, 9);
+    const std::optional<std::int64_t> least = ExhaustiveSearch(test.problem, test.options).least();
+    if (!least) return;
+    const plan::Instance instance(test.problem, test.options);
+    const bool any_fixed = std::any_of(instance.blocks.begin(), instance.blocks.end(),
+                                       [](const plan::Block& block) { return block.fixed.has_value(); });
+    const auto problem = plan::TimeBeam::Problem::make(instance);
+    REQUIRE(problem.has_value() == !any_fixed);
+    fixed += any_fixed;
+    if (any_fixed) return;
+    const std::int64_t capacity = std::max<std::int64_t>(0, *least + random.between(-1, 3));
+    const std::atomic<std::int64_t> most = kWork;
+    const core::Stopwatch watch({});
+    const int seed = static_cast<int>(random.below(4));
+    plan::TimeBeam beam(*problem, capacity, seed), pieces(*problem, capacity, seed);
+    const plan::Verdict verdict = beam.run(kWork, most, watch);
+    REQUIRE(verdict != plan::Verdict::impossible);
+    REQUIRE((verdict == plan::Verdict::fits || beam.stuck() || beam.work() >= kWork));
+    plan::Verdict later = plan::Verdict::unknown;
+    while (later == plan::Verdict::unknown && !pieces.stuck() && pieces.work() < kWork)
+      later = pieces.run(1 + random.below(300), most, watch);
+    REQUIRE(later == verdict);
+    if (verdict == plan::Verdict::unknown) return;
+    ++fitting;
+    REQUIRE(pieces.offsets() == beam.offsets());
+    REQUIRE(capacity >= *least);
+    core::Plan plan{0, 0, test.options.alignment, test.problem.buffers};
+    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+      core::Buffer& buffer = plan.buffers[i];
+      buffer.size = round_up(buffer.size, test.options.alignment);
+      buffer.offset = beam.offsets()[instance.block_of[i]];
+      plan.bytes = std::max(plan.bytes, buffer.offset + bytes_at(test.problem, test.options, i, buffer.first));
+    }
+    REQUIRE(fault(test.problem, test.options, plan) == "");
+    REQUIRE(plan.bytes <= capacity);
+  });
+  CHECK(fitting > 2000);
+  CHECK(fixed > 1000);
+}
+
+TEST_CASE("buffers of all sizes and lifetimes are planned lower than greedy orders have them") {
+  tests::for_each_seed(3, [](Random& random) {
+    PlanProblem problem;
+    constexpr std::int64_t kSteps = 800;
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      core::Buffer buffer;
+      buffer.first = step;
+      buffer.last = step + random.between(0, 150);
+      buffer.size = random.between(1, 4'000'000);
+      problem.buffers.push_back(buffer);
+    }
+    PlanOptions options;
+    options.limit.work = 100'000'000;
+    const std::int64_t greedy = greedy_plan(problem, options).plan.bytes;
+    const PlanSolution found = find_plan(problem, options);
+    REQUIRE(found.plan.bytes >= found.lower_bound);
+    CHECK(static_cast<double>(found.plan.bytes) < 0.98 * static_cast<double>(greedy));
   });
 }
 

@@ -18,6 +18,9 @@ constexpr int kPatience = 150;                   // attempts at one place after 
 constexpr std::int64_t kNarrow = 8, kWide = 64;  // states
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
+/// Units of a state with so many blocks; its children come on top.
+std::int64_t work_of(std::size_t live) { return 10 + static_cast<std::int64_t>(live) / 2; }
+
 }  // namespace
 
 std::optional<TimeBeam::Problem> TimeBeam::Problem::make(const Instance& instance) {
@@ -46,7 +49,7 @@ std::optional<TimeBeam::Problem> TimeBeam::Problem::make(const Instance& instanc
   std::sort(problem.items.begin(), problem.items.end(), [](const Item& a, const Item& b) {
     return std::tuple(a.first, b.end, a.block) < std::tuple(b.first, a.end, b.block);
   });
-  constexpr double kDecay[kTables] = {0.1, 0.05, 0.2, 0.4};  // of the load, over which the weight falls to 1 / e
+  constexpr double kDecay[kTables] = {0.1, 0.03, 0.06, 0.15};  // of the load, over which the weight falls to 1 / e
   for (std::size_t k = 0; k < kTables; ++k) {
     std::vector<double>& before = problem.weights_before[k];
     before.assign(1, 0);
@@ -57,6 +60,10 @@ std::optional<TimeBeam::Problem> TimeBeam::Problem::make(const Instance& instanc
     }
   }
   return problem;
+}
+
+std::int64_t TimeBeam::Problem::pass_work() const {
+  return static_cast<std::int64_t>(items.size()) * kNarrow * 2 * work_of(static_cast<std::size_t>(mean_live));
 }
 
 TimeBeam::TimeBeam(const Problem& problem, std::int64_t capacity, int seed)
@@ -176,13 +183,13 @@ void TimeBeam::remember() {
 
 /// Some items back, from where they are placed in another way.
 void TimeBeam::go_back() {
-  constexpr double kNear = 2, kFar = 40;  // snapshots
+  constexpr double kNear = 2, kFar = 40, kFarther = 0.1;  // snapshots; an attempt
   if (next_ > furthest_) {
     furthest_ = next_;
     attempts_ = 0;
   }
   ++attempts_;
-  const double most = std::min(kFar, kNear + 0.5 * attempts_);
+  const double most = std::min(kFar, kNear + kFarther * attempts_);
   const auto back = 1 + static_cast<std::size_t>(random_.uniform() * most);
   for (std::size_t i = 0; i < back && snapshots_.size() > 1; ++i) snapshots_.pop_back();
   const Snapshot& snapshot = snapshots_.back();
@@ -195,14 +202,13 @@ void TimeBeam::go_back() {
 }
 
 void TimeBeam::choose_weights() {
-  constexpr double kSmallest = 0.2, kExact = 0.3, kNoise = 0.3;
+  constexpr double kSmallest = 0.2, kExact = 0.1, kNoise = 8;
   table_ = static_cast<std::size_t>(random_.uniform() * Problem::kTables);
   small_hole_ = (kSmallest + random_.uniform()) * problem_.mean_size;
   const std::vector<double>& before = problem_.weights_before[table_];
   // In weights of a mean life.
   const double life = before.back() * problem_.mean_live / static_cast<double>(problem_.items.size());
-  const double part = random_.uniform();
-  noise_ = random_.uniform() < kExact ? 0 : kNoise * part * part * life;
+  noise_ = random_.uniform() < kExact ? 0 : kNoise * random_.uniform() * life;
   for (std::size_t i = 0; i < alive_; ++i) {
     for (Live& one : states_[i].live) one.until = one.item < 0 ? before.back() : before[one.end];
   }
@@ -224,7 +230,7 @@ Verdict TimeBeam::run(std::int64_t work, const std::atomic<std::int64_t>& most, 
     for (std::size_t i = 0; i < alive_; ++i) {
       settle(states_[i], item.first);
       branch(states_[i], static_cast<std::int32_t>(i), item);
-      work_ += 10 + static_cast<std::int64_t>(states_[i].live.size()) / 2;
+      work_ += work_of(states_[i].live.size());
     }
     work_ += static_cast<std::int64_t>(children_.size());
     if (children_.empty()) {

@@ -39,6 +39,8 @@ class TimeBeam {
     double mean_live = 0;                         ///< items at once
     std::vector<double> weights_before[kTables];  ///< of all steps before a step; tables differ in how loads count
 
+    /// Units of work that all items take once, with a narrow beam.
+    std::int64_t pass_work() const;
     /// None where a block is fixed, as then what comes later is not free.
     static std::optional<Problem> make(const Instance& instance);
   };
