@@ -93,11 +93,14 @@ class Finder {
     constexpr int kFewFruitless = 2;
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
+    // Small problems the exact search mostly solves at once.
+    constexpr std::size_t kSmall = 200;  // blocks
+    const bool at_once = sections_ && instance_.blocks.size() <= kSmall;
     std::int64_t effort = kFirst, before = -1;
     int fruitless = beams_ ? 0 : std::numeric_limits<int>::min();  // rounds in turn of the exact search
     for (int round = 0; !done() && watch_.work() > before; ++round) {
       before = watch_.work();
-      sweep(effort);
+      if (round > 0 || !at_once) sweep(effort);
       if (done()) break;
       if (sections_) {
         const std::pair known(best_.plan.bytes, best_.lower_bound);

@@ -356,7 +356,7 @@ class Reports(unittest.TestCase):
         page.drag("memory", 0.02, 0.1)
         before = page.range()
         page.pick(f"#lives [data-step='{first}']")
-        for _ in range(20):  # what is under the mouse comes before what is marked, and where that is comes late to a busy browser
+        for _ in range(200):  # what is under the mouse comes before what is marked, and where that is comes late to a busy browser
             page.mouse("mouseMoved", 2, 2)
             page.settle()
             step = int(page.find("#step-card").get_attribute("data-step"))

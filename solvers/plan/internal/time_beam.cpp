@@ -24,6 +24,9 @@ std::int64_t work_of(std::size_t live) { return 10 + static_cast<std::int64_t>(l
 }  // namespace
 
 std::optional<TimeBeam::Problem> TimeBeam::Problem::make(const Instance& instance) {
+  constexpr std::size_t kMostItems = 20'000;
+  constexpr std::int64_t kMostSteps = 1'000'000;
+  if (instance.blocks.size() > kMostItems || instance.steps > kMostSteps) return std::nullopt;
   Problem problem;
   problem.blocks = instance.blocks.size();
   problem.forbidden = instance.forbidden;
@@ -77,7 +80,9 @@ TimeBeam::TimeBeam(const Problem& problem, std::int64_t capacity, int seed)
   }
   states_.push_back(std::move(empty));
   alive_ = 1;
-  if (problem.load > capacity) attempts_ = kMostAttempts + 1;
+  constexpr std::size_t kMostAttempts = 1200, kAttemptsOfItem = 20;
+  most_attempts_ = static_cast<int>(std::min(kMostAttempts, kAttemptsOfItem * problem.items.size()));
+  if (problem.load > capacity) attempts_ = most_attempts_ + 1;
 }
 
 std::uint64_t TimeBeam::hash_of(std::int32_t item, std::int64_t offset) const {

@@ -41,7 +41,8 @@ class TimeBeam {
 
     /// Units of work that all items take once, with a narrow beam.
     std::int64_t pass_work() const;
-    /// None where a block is fixed, as then what comes later is not free.
+    /// None where a block is fixed, as then what comes later is not free, or where there are so many blocks or steps
+    /// that tables and the way back would take more than some 100 MB.
     static std::optional<Problem> make(const Instance& instance);
   };
 
@@ -56,11 +57,9 @@ class TimeBeam {
   /// Of Instance::blocks; where it fits.
   std::vector<std::int64_t> offsets() const;
   /// It has tried so often at one place that it is given up.
-  bool stuck() const { return attempts_ > kMostAttempts; }
+  bool stuck() const { return attempts_ > most_attempts_; }
 
  private:
-  static constexpr int kMostAttempts = 1200;
-
   /// A block that lives, or a forbidden range, between neighbours.
   struct Live {
     std::int64_t offset = 0, top = 0, end = 0;
@@ -107,8 +106,8 @@ class TimeBeam {
   std::vector<std::uint64_t> seen_;
   std::vector<Placed> placed_;
   std::deque<Snapshot> snapshots_;
-  std::size_t next_ = 0, furthest_ = 0;  ///< item to be placed; and the last that no placement was found for
-  int attempts_ = 0;                     ///< since `furthest_` was reached
+  std::size_t next_ = 0, furthest_ = 0;   ///< item to be placed; and the last that no placement was found for
+  int attempts_ = 0, most_attempts_ = 0;  ///< since `furthest_` was reached
   std::size_t table_ = 0;
   double small_hole_ = 0, noise_ = 0;  ///< bytes below which a hole counts less; weight
   std::int64_t work_ = 0;
