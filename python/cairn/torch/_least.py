@@ -22,11 +22,13 @@ class Least:
         self.steps = None
         self.peak = graph.baseline.peak
         self.lower_bound = 0
+        self._searched = None
         self.offer(graph.input_order)
         stored = _cache.load(self.name)
         if isinstance(stored, dict) and is_schedule(graph, stored.get("steps")):
             self.offer(stored["steps"])
-        self._stored = self.peak
+            self._searched = stored.get("searched")  # with which limits
+        self._stored = (self.peak, self._searched)
 
     def offer(self, steps, lower_bound=None):
         """Takes a schedule where it is better than what is known. Returns (its steps, in time; their peak)."""
@@ -42,13 +44,18 @@ class Least:
         return self.peak <= self.lower_bound
 
     def save(self):
-        if self.peak < self._stored:
-            _cache.store(self.name, {"steps": self.steps})
-            self._stored = self.peak
+        now = (self.peak, self._searched)
+        if now != self._stored:
+            _cache.store(self.name, {"steps": self.steps, "searched": self._searched})
+            self._stored = now
 
     def search(self, limits):
         """Searches the least peak: at first in one search, then by budgets below what that found, until none is met. A search
-        for a budget reaches peaks that one without does not."""
+        for a budget reaches peaks that one without does not. It is done once with the same limits, so that an error names what
+        "min" reaches."""
+        given = [limits.time_limit, limits.work_limit]
+        if self._searched == given:
+            return
         begin = time.monotonic()
         until = begin + (_SHARES["search"] + _SHARES["tries"]) * limits.time_limit
         self.offer_answer("min", limits.part(_SHARES["search"]))
@@ -67,6 +74,7 @@ class Least:
         rest = 1 - (time.monotonic() - begin) / limits.time_limit
         if limits.work_limit is None and rest > 0 and not self.is_baseline:
             self.offer_answer(self.peak, limits.part(rest), start=self.steps)
+        self._searched = given
         self.save()
 
     def _descend(self, met, more):
