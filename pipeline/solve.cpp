@@ -149,7 +149,9 @@ class Fitting {
   }
 
   solvers::Solution evaluated(const core::Schedule& schedule) const {
-    const core::Evaluation evaluation = core::evaluate(rounded_.graph, schedule);
+    return evaluated(schedule, core::evaluate(rounded_.graph, schedule));
+  }
+  static solvers::Solution evaluated(const core::Schedule& schedule, const core::Evaluation& evaluation) {
     solvers::Solution solution;
     solution.schedule = schedule;
     solution.peak = evaluation.peak;
@@ -202,7 +204,7 @@ class Fitting {
   core::Schedule aim_lower(const solvers::SolverInfo& solver, core::Schedule lowest, std::int64_t peak,
                            std::int64_t planned) {
     constexpr double kShare = 0.55;  // others need the rest
-    constexpr double kMore = 1.2;    // times what a peak is above the budget: its plan is the higher of the two
+    constexpr double kMore = 1.2;    // times what the plan has too much, as a plan falls by less than its peak
     constexpr int kMostCalls = 6;
     const double end = watch_.seconds() + kShare * std::max(0.0, watch_.rest().seconds);
     solvers::SolveOptions search = options_.search;
@@ -306,7 +308,7 @@ class Fitting {
       if (!tried_.insert(evaluation.cost).second || !evaluation.valid() ||
           evaluation.peak > fit.budget + rounded_.plan_slack)
         continue;
-      solvers::Solution other = evaluated(schedule);
+      solvers::Solution other = evaluated(schedule, evaluation);
       offer(other, end - watch_.seconds());
     }
   }

@@ -47,11 +47,10 @@ class Finder {
     std::int64_t movable = 0;
     for (const plan::Block& block : instance_.blocks) movable += !block.fixed;
     searchable_ = movable <= kMostBlocks && static_cast<std::int64_t>(instance_.rectangles.size()) <= kMostRectangles;
-    beams_ = TimeBeam::Problem::make(instance_);
     PlanOptions quick = options;
     if (searchable_) {
       quick.limit.work = std::min(options.limit.work / 8, kQuickWork);
-    } else if (beams_) {
+    } else if (TimeBeam::takes(instance_)) {
       quick.limit = watch_.share(0.5);
     }
     best_ = greedy_plan(problem, quick);
@@ -62,6 +61,7 @@ class Finder {
     if (best_.status != Status::infeasible && !done()) {
       if (searchable_) sections_.emplace(instance_, kMostCovers);
       if (sections_ && sections_->count < 0) sections_.reset();
+      if (TimeBeam::takes(instance_)) beams_.emplace(instance_);
       improve();
     }
     best_.work = watch_.work();
@@ -89,7 +89,7 @@ class Finder {
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
     constexpr int kEnough = 8;  // rounds of beams alone, where nothing else ends them
-    // Where the exact search has brought nothing it gets less.
+    // Where the exact search has brought nothing, and beams are there, it gets less.
     constexpr int kFewFruitless = 2;
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
@@ -97,14 +97,14 @@ class Finder {
     constexpr std::size_t kSmall = 200;  // blocks
     const bool at_once = sections_ && instance_.blocks.size() <= kSmall;
     std::int64_t effort = kFirst, before = -1;
-    int fruitless = beams_ ? 0 : std::numeric_limits<int>::min();  // rounds in turn of the exact search
+    int fruitless = 0;  // rounds in turn of the exact search
     for (int round = 0; !done() && watch_.work() > before; ++round) {
       before = watch_.work();
       if (round > 0 || !at_once) sweep(effort);
       if (done()) break;
       if (sections_) {
         const std::pair known(best_.plan.bytes, best_.lower_bound);
-        search(fruitless >= kFewFruitless ? effort / kLess : effort);
+        search(beams_ && fruitless >= kFewFruitless ? effort / kLess : effort);
         fruitless = known == std::pair(best_.plan.bytes, best_.lower_bound) ? fruitless + 1 : 0;
       } else if (!beams_ || (!limited && round == kEnough)) {
         return;

@@ -363,12 +363,12 @@ std::pair<std::size_t, std::size_t> WindowSearch::pick() {
   std::size_t step = below(total);
   const double kind = random_.uniform();
   constexpr double kAbove = 0.9;
-  const auto is_above = [&](std::int64_t bytes) { return bytes > budget_; };
-  const auto above = static_cast<std::size_t>(std::count_if(during_.begin(), during_.end(), is_above));
-  if (above > 0 && kind < kAbove) {
-    auto one = std::find_if(during_.begin(), during_.end(), is_above);
-    for (std::size_t left = below(above); left > 0; --left) one = std::find_if(one + 1, during_.end(), is_above);
-    step = static_cast<std::size_t>(one - during_.begin());
+  std::vector<std::size_t> above;
+  for (std::size_t i = 0; i < total; ++i) {
+    if (during_[i] > budget_) above.push_back(i);
+  }
+  if (!above.empty() && kind < kAbove) {
+    step = above[below(above.size())];
   } else if (kind < 0.6 && !recomputed_.empty()) {
     step = static_cast<std::size_t>(recomputed_[below(recomputed_.size())]);
   } else if (kind < 0.8) {

@@ -316,15 +316,15 @@ TEST_CASE("a beam over time keeps every rule, in pieces as at once, and fits not
     const plan::Instance instance(test.problem, test.options);
     const bool any_fixed = std::any_of(instance.blocks.begin(), instance.blocks.end(),
                                        [](const plan::Block& block) { return block.fixed.has_value(); });
-    const auto problem = plan::TimeBeam::Problem::make(instance);
-    REQUIRE(problem.has_value() == !any_fixed);
+    REQUIRE(plan::TimeBeam::takes(instance) == !any_fixed);
     fixed += any_fixed;
     if (any_fixed) return;
+    const plan::TimeBeam::Problem problem(instance);
     const std::int64_t capacity = std::max<std::int64_t>(0, *least + random.between(-1, 3));
     const std::atomic<std::int64_t> most = kWork;
     const core::Stopwatch watch({});
     const int seed = static_cast<int>(random.below(4));
-    plan::TimeBeam beam(*problem, capacity, seed), pieces(*problem, capacity, seed);
+    plan::TimeBeam beam(problem, capacity, seed), pieces(problem, capacity, seed);
     const plan::Verdict verdict = beam.run(kWork, most, watch);
     REQUIRE(verdict != plan::Verdict::impossible);
     REQUIRE((verdict == plan::Verdict::fits || beam.stuck() || beam.work() >= kWork));

@@ -23,18 +23,19 @@ std::int64_t work_of(std::size_t live) { return 10 + static_cast<std::int64_t>(l
 
 }  // namespace
 
-std::optional<TimeBeam::Problem> TimeBeam::Problem::make(const Instance& instance) {
-  constexpr std::size_t kMostItems = 20'000;
+bool TimeBeam::takes(const Instance& instance) {
+  constexpr std::size_t kMostBlocks = 20'000;
   constexpr std::int64_t kMostSteps = 1'000'000;
-  if (instance.blocks.size() > kMostItems || instance.steps > kMostSteps) return std::nullopt;
-  Problem problem;
-  problem.blocks = instance.blocks.size();
-  problem.forbidden = instance.forbidden;
+  return instance.blocks.size() <= kMostBlocks && instance.steps <= kMostSteps &&
+         std::none_of(instance.blocks.begin(), instance.blocks.end(),
+                      [](const Block& block) { return block.fixed.has_value(); });
+}
+
+TimeBeam::Problem::Problem(const Instance& instance) : forbidden(instance.forbidden), blocks(instance.blocks.size()) {
   std::vector<std::int64_t> loads(static_cast<std::size_t>(instance.steps) + 2, 0);
   double sizes = 0, lives = 0;
   for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
     const Block& block = instance.blocks[b];
-    if (block.fixed) return std::nullopt;
     Item item{static_cast<std::int32_t>(b), instance.begin(block)->first, (instance.end(block) - 1)->last + 1, 0,
               block.alignment};
     for (const Rectangle& rectangle : instance.of(block)) item.size = std::max(item.size, rectangle.size);
@@ -43,26 +44,24 @@ std::optional<TimeBeam::Problem> TimeBeam::Problem::make(const Instance& instanc
     loads[item.end] -= item.size;
     sizes += static_cast<double>(item.size);
     lives += static_cast<double>(item.end - item.first);
-    problem.items.push_back(item);
+    items.push_back(item);
   }
   for (std::size_t t = 1; t < loads.size(); ++t) loads[t] += loads[t - 1];
-  problem.load = *std::max_element(loads.begin(), loads.end());
-  problem.mean_size = sizes / static_cast<double>(std::max<std::size_t>(problem.items.size(), 1));
-  problem.mean_live = lives / static_cast<double>(loads.size());
-  std::sort(problem.items.begin(), problem.items.end(), [](const Item& a, const Item& b) {
+  load = *std::max_element(loads.begin(), loads.end());
+  mean_size = sizes / static_cast<double>(std::max<std::size_t>(items.size(), 1));
+  mean_live = lives / static_cast<double>(loads.size());
+  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
     return std::tuple(a.first, b.end, a.block) < std::tuple(b.first, a.end, b.block);
   });
   constexpr double kDecay[kTables] = {0.1, 0.03, 0.06, 0.15};  // of the load, over which the weight falls to 1 / e
   for (std::size_t k = 0; k < kTables; ++k) {
-    std::vector<double>& before = problem.weights_before[k];
+    std::vector<double>& before = weights_before[k];
     before.assign(1, 0);
-    for (const std::int64_t load : loads) {
-      const auto below =
-          static_cast<double>(problem.load - load) / static_cast<double>(std::max<std::int64_t>(problem.load, 1));
+    for (const std::int64_t bytes : loads) {
+      const auto below = static_cast<double>(load - bytes) / static_cast<double>(std::max<std::int64_t>(load, 1));
       before.push_back(before.back() + std::exp(-below / kDecay[k]));
     }
   }
-  return problem;
 }
 
 std::int64_t TimeBeam::Problem::pass_work() const {
@@ -71,7 +70,8 @@ std::int64_t TimeBeam::Problem::pass_work() const {
 
 TimeBeam::TimeBeam(const Problem& problem, std::int64_t capacity, int seed)
     : problem_(problem), capacity_(capacity), random_(static_cast<std::uint64_t>(seed) + 1) {
-  small_hole_ = 0.6 * problem.mean_size;
+  constexpr double kFirstSmall = 0.6;  // of a mean size
+  small_hole_ = kFirstSmall * problem.mean_size;
   State empty;
   const double forever = problem.weights_before[table_].back();
   for (const core::AddressRange& range : problem.forbidden) {

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <vector>
 
 #include "cairn/core/limit.h"
@@ -34,17 +33,21 @@ class TimeBeam {
     std::vector<Item> items;  ///< by first step
     std::vector<core::AddressRange> forbidden;
     std::size_t blocks = 0;
-    std::int64_t load = 0;                        ///< bytes, the most of all items at once
-    double mean_size = 0;                         ///< bytes
-    double mean_live = 0;                         ///< items at once
-    std::vector<double> weights_before[kTables];  ///< of all steps before a step; tables differ in how loads count
+    std::int64_t load = 0;  ///< bytes, the most of all items at once
+    double mean_size = 0;   ///< bytes
+    double mean_live = 0;   ///< items at once
+    /// Of all steps before a step. Tables differ in how loads count.
+    std::array<std::vector<double>, kTables> weights_before;
 
+    /// Of an instance that is taken. O(b log b + steps).
+    explicit Problem(const Instance& instance);
     /// Units of work that all items take once, with a narrow beam.
     std::int64_t pass_work() const;
-    /// None where a block is fixed, as then what comes later is not free, or where there are so many blocks or steps
-    /// that tables and the way back would take more than some 100 MB.
-    static std::optional<Problem> make(const Instance& instance);
   };
+
+  /// Not where a block is fixed, as then what comes later is not free, or where there are so many blocks or steps that
+  /// tables and the way back would take more than some 100 MB.
+  static bool takes(const Instance& instance);
 
   /// The problem must outlive it. Searches of other seeds go other ways.
   TimeBeam(const Problem& problem, std::int64_t capacity, int seed);
@@ -87,7 +90,6 @@ class TimeBeam {
     std::vector<State> states;
   };
 
-  void start();
   void choose_weights();
   double border(double below, double above, std::int64_t hole, double now) const;
   void settle(State& state, std::int64_t now) const;
