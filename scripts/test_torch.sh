@@ -3,7 +3,7 @@
 # scripts/test.sh because torch is 5 GB to download. The last line is the count; where torch cannot be had, all are skipped.
 #   scripts/test_torch.sh [--full | --few] [--install] [--torch VERSION] [--env FOLDER] [TEST...]
 #     --full      200 random modules rather than 24
-#     --few       4 random modules, and only the files without which nothing else works
+#     --few       4 random modules, and only the files without which nothing else works, less their slowest tests
 #     --install   make the virtual environment, and test nothing
 #     --torch     2.9.1, say; the newest unless given
 #     --env       the virtual environment: made where it is not there, used as it is where it has torch; default
@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
     --full) export CAIRN_TORCH_MODELS=200 ;;
     --few)
       export CAIRN_TORCH_MODELS=4
-      few='private_test memory_test silent_test backend_test share_test compile_test step_test random_test'
+      few=--few
       ;;
     --install) install_only=1 ;;
     --torch | --env)
@@ -94,6 +94,5 @@ fi
 "$python" -c 'import cairn.torch' 2>"$log" || { cat "$log"; fail "cairn.torch does not import"; }
 
 export CAIRN_CACHE="$work/cache" PYTHONDONTWRITEBYTECODE=1
-# shellcheck disable=SC2086  # a list of words
-[ $# -gt 0 ] || set -- $few
+[ $# -gt 0 ] || set -- ${few:+"$few"}
 "$python" python/tests/torch/run.py "$@"

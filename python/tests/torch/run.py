@@ -1,6 +1,8 @@
 """Runs the tests of this folder, and prints as the last line how many passed.
 
-usage: run.py [NAME...]      names as `python -m unittest` takes them, backend_test.Budgets; absent: all
+usage: run.py [--few | NAME...]      names as `python -m unittest` takes them, backend_test.Budgets; absent: all
+
+--few runs the files without which nothing else works, and of those only the tests that take a few seconds each.
 
 Whole files, when there are several, are a process each, one for each core at a time, on one thread.
 """
@@ -15,6 +17,37 @@ import unittest
 
 HERE = pathlib.Path(__file__).parent
 LONGEST = ["backend_test", "updates_test", "silent_test", "step_test", "random_test"]  # which begin first
+FEW = ["backend_test", "compile_test", "memory_test", "private_test", "random_test", "share_test", "silent_test",
+       "step_test"]
+# Tests of those files that take 8 to 80 s each, because they compile one model for many settings. Each has a shorter
+# relative among the others; all of them together take longer than all the rest.
+LEFT_OUT_OF_FEW = """
+    backend_test.BadInput.test_a_budget_that_cannot_be_met_says_which_can
+    backend_test.BadInput.test_numbers_of_numpy_and_torch_are_numbers
+    backend_test.Budgets.test_a_plan_for_any_size_holds_up_to_its_own
+    backend_test.Budgets.test_autocast
+    backend_test.Budgets.test_dynamic_shapes
+    compile_test.Terminal.test_errors_are_short
+    compile_test.Terminal.test_nothing_of_our_own_measuring
+    private_test.Measuring.test_quiet_allocator
+    private_test.Measuring.test_quiet_profiler
+    share_test.LeastPeaks.test_budgets_below_the_least_are_not_met
+    share_test.LeastPeaks.test_damaged_files_of_what_is_known
+    silent_test.InputsThatAreWritten.test_a_result_that_is_written_is_an_error
+    silent_test.InputsThatAreWritten.test_an_input_at_an_odd_address
+    silent_test.InputsThatAreWritten.test_an_input_that_is_written_after_the_forward_pass_is_an_error
+    silent_test.InputsThatAreWritten.test_inputs_that_are_said_to_change
+    silent_test.InputsThatAreWritten.test_noise_like_what_hooks_give_back_laid_out_in_another_way
+    silent_test.KernelsAsTheyWereChosen.test_batch_norm_of_16_bits_with_statistics_of_32
+    silent_test.KernelsAsTheyWereChosen.test_batch_norm_of_what_the_forward_pass_writes_then
+    silent_test.LayoutsOfKernels.test_layouts_that_are_not_measured
+    silent_test.LayoutsOfKernels.test_masks_of_dropout_after_copysign
+    silent_test.LayoutsOfKernels.test_noise_like_what_is_laid_out_otherwise
+    silent_test.WhatDrawsOrActs.test_custom_operations_that_log
+    silent_test.WhatDrawsOrActs.test_dropout_inside_of_cond
+    step_test.Steps.test_a_larger_batch_is_planned_anew
+    step_test.Steps.test_numbers
+""".split()
 COUNT = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n")
 
 
@@ -39,6 +72,12 @@ class Result(unittest.TextTestResult):
         self.failed.add(test.id())
 
 
+def each(tests):
+    """The single tests of a suite."""
+    for test in tests:
+        yield from each(test) if isinstance(test, unittest.TestSuite) else [test]
+
+
 def run_here(names):
     """(passed, failed, skipped) of these tests, in this process."""
     sys.path.insert(0, str(HERE))
@@ -46,6 +85,8 @@ def run_here(names):
     import torch
     torch.set_num_threads(min(2, torch.get_num_threads()))
     tests = unittest.defaultTestLoader.loadTestsFromNames(names)
+    if os.environ.get("CAIRN_TORCH_FEW"):
+        tests = unittest.TestSuite(test for test in each(tests) if test.id() not in LEFT_OUT_OF_FEW)
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(tests)
     skipped = len({test.id() for test, _ in result.skipped} - result.failed)
     for test, reason in result.skipped:
@@ -72,6 +113,10 @@ def run_files(names):
 if __name__ == "__main__":
     files = {file.stem for file in HERE.glob("*_test.py")}
     given = sys.argv[1:] or files
+    if given == ["--few"]:
+        given = FEW
+        os.environ["CAIRN_TORCH_FEW"] = "1"
+        print(f"Left to a run without --few: {len(LEFT_OUT_OF_FEW)} tests, and {len(files) - len(FEW)} files")
     passed, failed, skipped = run_files(given) if len(given) > 1 and files.issuperset(given) else run_here(given)
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     sys.exit(0 if passed > 0 and not failed else 1)
