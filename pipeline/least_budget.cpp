@@ -138,15 +138,23 @@ class LeastBudgetSearch {
     least_.solver = by;
   }
 
-  /// On some graphs one long search gets lower than steps from budget to budget.
+  /// On some graphs one long search gets lower than steps from budget to budget. A cheaper schedule of the lowest peak
+  /// follows, as it often has a lower plan, and then a longer plan of the lowest peak's schedule.
   void call_long() {
-    if (options_.long_share == 0 || ended_ || least_.proved() || least_.bytes <= options_.enough ||
-        watch_.interrupted())
-      return;
-    core::Limit limit = options_.search.limit;
-    limit.seconds = planning_.before(watch_.rest()).seconds;
+    constexpr double kPeaks = 0.45, kCheaper = 0.3;  // of what is left
+    constexpr std::int64_t kPlanning = 2'000'000'000;  // in the unit of plans: some seconds
+    if (options_.long_share == 0 || least_.proved() || least_.bytes <= options_.enough || watch_.interrupted()) return;
     reserved_ = 0;
-    if (limit.seconds > 0) solve_within(std::nullopt, limit, true);
+    const auto part = [&](double share) {
+      core::Limit limit = options_.search.limit;
+      limit.seconds = share * planning_.before(watch_.rest()).seconds;
+      return limit;
+    };
+    if (core::Limit limit = part(kPeaks); !ended_ && limit.seconds > 0) solve_within(std::nullopt, limit, true);
+    if (options_.peak_only || least_.bytes <= lowest_.first) return;
+    if (core::Limit limit = part(kCheaper); !ended_ && limit.seconds > 0 && !watch_.interrupted())
+      solve_within(lowest_peak_, limit, false, &latest_);
+    if (!watch_.interrupted()) plan_lowest(kPlanning);
   }
 
   core::Limit limit_of(std::int64_t part) const {
@@ -228,9 +236,13 @@ class LeastBudgetSearch {
   /// Where a quick plan of the lowest peak's schedule needs more than that: a longer one.
   void plan_again(std::int64_t part) {
     constexpr std::int64_t kWorkOfPart = 400;  // in the unit of plans, about as long as the call
-    if (options_.peak_only || done() || least_.bytes <= lowest_.first) return;
+    if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
+  }
+
+  void plan_lowest(std::int64_t work) {
+    if (least_.bytes <= lowest_.first) return;
     solvers::PlanOptions options = planning();
-    options.limit.work = std::min(options_.plan.limit.work, kWorkOfPart * part);
+    options.limit.work = std::min(options_.plan.limit.work, work);
     solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, least_.lowest), options);
     LeastBudget one;
     one.bytes = planned.plan.bytes;
