@@ -33,8 +33,6 @@ struct LeastBudget {
   bool proved() const { return bytes <= bound.value; }
 };
 
-constexpr double kLongShare = 0.5;  ///< LeastBudgetOptions::long_share where the least is all that is asked
-
 struct LeastBudgetOptions {
   solvers::SolveOptions search;  ///< its budget and max_cost are not read
   solvers::PlanOptions plan;     ///< guards come beside the budget
