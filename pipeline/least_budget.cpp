@@ -141,7 +141,7 @@ class LeastBudgetSearch {
   /// On some graphs one long search gets lower than steps from budget to budget. A cheaper schedule of the lowest peak
   /// follows, as it often has a lower plan, and then a longer plan of the lowest peak's schedule.
   void call_long() {
-    constexpr double kPeaks = 0.45, kCheaper = 0.3;  // of what is left
+    constexpr double kPeaks = 0.45, kCheaper = 0.3;    // of what is left
     constexpr std::int64_t kPlanning = 2'000'000'000;  // in the unit of plans: some seconds
     if (options_.long_share == 0 || least_.proved() || least_.bytes <= options_.enough || watch_.interrupted()) return;
     reserved_ = 0;

@@ -38,8 +38,8 @@ struct LeastBudgetOptions {
   solvers::PlanOptions plan;     ///< guards come beside the budget
   bool peak_only = false;        ///< budgets are on peaks, nothing is planned
   std::int64_t enough = 0;       ///< bytes: a schedule that needs no more ends the search
-  /// Of the time, for one long call without a budget in the end; of a limit of work it has the whole. Not where others
-  /// are to find the same again.
+  /// Of the time, for what comes in the end: one long call without a budget, one for a cheaper schedule of the lowest
+  /// peak, and a longer plan; of a limit of work each call has the whole. Not where others are to find the same again.
   double long_share = 0;
 };
 

@@ -1,3 +1,5 @@
+#include <atomic>
+
 #include "cairn/pipeline/solve.h"
 #include "cairn/tests/catch.h"
 
@@ -78,6 +80,24 @@ TEST_CASE("where the best schedule's plan does not fit another one of the solver
   // It goes on below the budget, where the solver may have something cheaper that fits.
   CHECK(asked.size() > 1);
   CHECK(asked[1] < 55);
+}
+
+TEST_CASE("after Ctrl-C another schedule of the solver's whose plan fits is still taken") {
+  static std::atomic<bool> stop;
+  stop = false;
+  const solvers::SolverInfo stopped = {"optimist", "", "",
+                                       [](const core::Graph& graph, const solvers::SolveOptions& options) {
+                                         stop = true;
+                                         return optimist_with_another(graph, options);
+                                       }};
+  solvers::SolveOptions search;
+  search.limit.stop = &stop;
+  const pipeline::Problem problem(diamond(), "55");
+  const pipeline::Fit found = pipeline::fit_to_budget(problem, problem, stopped, {std::move(search), {.alignment = 1}});
+  REQUIRE(found.fits());
+  CHECK(found.plan->bytes == 50);
+  CHECK(found.rounds == 1);
+  CHECK(found.solution.stop == solvers::Stop::interrupted);
 }
 
 TEST_CASE("fit takes the first plan that fits") {
