@@ -239,6 +239,7 @@ class LeastBudgetSearch {
     if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
   }
 
+  /// Plans the lowest peak's schedule, in its own order, where that peak is below what is known.
   void plan_lowest(std::int64_t work) {
     if (least_.bytes <= lowest_.first) return;
     solvers::PlanOptions options = planning();

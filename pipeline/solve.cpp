@@ -164,7 +164,7 @@ class Fitting {
   void secure(const solvers::SolverInfo& solver) {
     if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return;
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
-    options.plan.limit = {};                      // as others ask it: it sets limits of its own
+    options.plan.limit = {};  // it limits its plans itself; cut shorter, they would not be those that info promised
     if (!options.search.limit.counts_work()) {    // of those each call has the whole
       constexpr std::int64_t kLeast = 1'200'000;  // that of three seconds
       options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));

@@ -2,7 +2,7 @@
 
 usage: run.py [--few | NAME...]      names as `python -m unittest` takes them, backend_test.Budgets; absent: all
 
---few runs the files without which nothing else works, and of those only the tests that take a few seconds each.
+--few runs the files without which nothing else works, less their slowest tests.
 
 Whole files, when there are several, are a process each, one for each core at a time, on one thread.
 """
@@ -19,8 +19,8 @@ HERE = pathlib.Path(__file__).parent
 LONGEST = ["backend_test", "updates_test", "silent_test", "step_test", "random_test"]  # which begin first
 FEW = ["backend_test", "compile_test", "memory_test", "private_test", "random_test", "share_test", "silent_test",
        "step_test"]
-# Tests of those files that take 8 to 80 s each, because they compile one model for many settings. Each has a shorter
-# relative among the others; all of them together take longer than all the rest.
+# Tests of those files that take 8 to 80 s each, mostly because they compile one model for many settings. Together they
+# take longer than all the rest. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
     backend_test.BadInput.test_a_budget_that_cannot_be_met_says_which_can
     backend_test.BadInput.test_numbers_of_numpy_and_torch_are_numbers
