@@ -12,7 +12,6 @@ namespace cairn::pipeline {
 namespace {
 
 constexpr double kShareOfLeast = 0.4;   ///< of the limit under a budget, at most, for the least budget
-constexpr double kShareAlone = 0.7;     ///< without a budget: solve has a little more for the same search
 constexpr double kShareOfBound = 0.25;  ///< of the limit under a budget, for the bound on the cost
 
 BudgetVerdict verdict_of(const Problem& problem, LeastBudget by, solvers::Bound bound) {
@@ -145,7 +144,7 @@ Info find_info(Task& task, const solvers::SolverInfo& solver, const solvers::Sol
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions asked{.search = search, .plan = {.alignment = task.alignment}};
   // What fits is found by the same way again, if this is not the end of it.
-  asked.search.limit.seconds *= problem.budget ? kShareOfLeast : kShareAlone;
+  asked.search.limit.seconds *= problem.budget ? kShareOfLeast : kLeastBudgetShare;
   asked.search.limit.work = least_work;
   Info info{find_least_budget(problem, task.rounded, solver, asked), {}};
   if (info.least.bound.scope == solvers::kAnySchedule) {

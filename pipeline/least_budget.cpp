@@ -26,7 +26,6 @@ class LeastBudgetSearch {
         solver_(solver),
         options_(options),
         watch_(options.search.limit) {
-    if (std::isfinite(options.search.limit.seconds)) reserved_ = options.long_share * options.search.limit.seconds;
     least_.bound.value = options.peak_only ? rounded_.lower_bound : rounded_.plan_bound();
     least_.bound.scope = solvers::kAnySchedule;
   }
@@ -34,7 +33,8 @@ class LeastBudgetSearch {
   /// The calls are the same under every limit, which only says after how many it ends.
   LeastBudget run() {
     constexpr std::int64_t kFirst = 100'000;
-    constexpr int kLonger = 6, kBarren = 2;  // of rounds of which the last ones brought nothing
+    constexpr int kGrowth = 3, kBarrenGrowth = 6;  // of the part from round to round; where these brought nothing
+    constexpr int kBarren = 2;                     // rounds in a row
     constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
     constexpr double kMostPlanning = 0.1;  // of the time; where it suffices, plans end sooner
     const double begun = watch_.seconds();
@@ -43,19 +43,21 @@ class LeastBudgetSearch {
     if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
     // The first call is what there is of it; none of the others is cut.
     call(std::nullopt, kFirst);
+    plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
     for (std::int64_t part = kFirst; !done() && idle_ < (ended_ || endless ? kMostIdle : kAnyIdle);) {
       const std::int64_t bytes = least_.bytes, peak = lowest_peak_;
+      search_anew(part);
       lower(part);
       cheapen(part);
       plan_again(part);
       place(part);
-      part *= barren_ > kBarren ? kLonger : 2;
+      part *= barren_ > kBarren ? kBarrenGrowth : kGrowth;
       if (!may_call(part)) break;
       if (!ended_) call(std::nullopt, part);
+      plan_met();
       idle_ = least_.bytes < bytes || lowest_peak_ < peak ? 0 : idle_ + 1;
     }
-    call_long();
     if (watch_.interrupted()) {
       least_.stop = solvers::Stop::interrupted;
     } else if (least_.proved()) {
@@ -69,15 +71,8 @@ class LeastBudgetSearch {
   }
 
  private:
-  /// What is left for calls, the long one in the end left out.
-  core::Limit rest() const {
-    core::Limit rest = watch_.rest();
-    if (reserved_ > 0) rest.seconds -= reserved_;
-    return rest;
-  }
-
   /// Whether no time is left for one more call and its plan.
-  bool spent() { return watch_.expired_now() || rest().seconds < planning_.seconds() + searching_.seconds(); }
+  bool spent() { return watch_.expired_now() || watch_.rest().seconds < planning_.seconds() + searching_.seconds(); }
   bool done() { return least_.proved() || least_.bytes <= options_.enough || spent(); }
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
@@ -121,11 +116,26 @@ class LeastBudgetSearch {
     keep(std::move(one), std::move(schedule), by);
   }
 
-  /// Where its plan may be lower than what is known, and it was not planned yet.
-  void offer_new(core::Schedule schedule) {
-    const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
-    const bool may_be_lower = found.valid() && found.peak - rounded_.plan_slack < least_.bytes;
-    if (may_be_lower && met_.emplace(found.peak, found.cost).second) offer(std::move(schedule), solver_.name);
+  /// Plans the lowest of the schedules that were met since the last time, where that may be lower than what is known.
+  void plan_met() {
+    constexpr int kMost = 2;  // a plan takes as long as a short call
+    std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
+    for (core::Schedule& schedule : met_) {
+      const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
+      if (found.valid()) lowest.emplace_back(found, &schedule);
+    }
+    std::stable_sort(lowest.begin(), lowest.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first.peak, a.first.cost) < std::pair(b.first.peak, b.first.cost);
+    });
+    int planned = 0;
+    for (auto& [found, schedule] : lowest) {
+      if (planned == kMost || found.peak - rounded_.plan_slack >= least_.bytes || least_.bytes <= options_.enough)
+        break;
+      if (!planned_.emplace(found.peak, found.cost).second) continue;
+      offer(std::move(*schedule), solver_.name);
+      ++planned;
+    }
+    met_.clear();
   }
 
   void keep(LeastBudget one, core::Schedule schedule, std::string_view by) {
@@ -138,27 +148,21 @@ class LeastBudgetSearch {
     least_.solver = by;
   }
 
-  /// On some graphs one long search gets lower than steps from budget to budget. A cheaper schedule of the lowest peak
-  /// follows, as it often has a lower plan, and then a longer plan of the lowest peak's schedule.
-  void call_long() {
-    constexpr double kPeaks = 0.45, kCheaper = 0.3;    // of what is left
-    constexpr std::int64_t kPlanning = 2'000'000'000;  // in the unit of plans: some seconds
-    if (options_.long_share == 0 || least_.proved() || least_.bytes <= options_.enough || watch_.interrupted()) return;
-    reserved_ = 0;
-    const auto part = [&](double share) {
-      core::Limit limit = options_.search.limit;
-      limit.seconds = share * planning_.before(watch_.rest()).seconds;
-      return limit;
-    };
-    if (core::Limit limit = part(kPeaks); !ended_ && limit.seconds > 0) solve_within(std::nullopt, limit, true);
-    if (options_.peak_only || least_.bytes <= lowest_.first) return;
-    if (core::Limit limit = part(kCheaper); !ended_ && limit.seconds > 0 && !watch_.interrupted())
-      solve_within(lowest_peak_, limit, false, &latest_);
-    if (!watch_.interrupted()) plan_lowest(kPlanning);
+  /// Where budgets below the lowest peak bring nothing: a long call without a budget, from nothing and with a seed of
+  /// its own. Where that gets lower, a cheaper schedule of the same peak follows, as it often has a lower plan.
+  void search_anew(std::int64_t part) {
+    constexpr std::int64_t kLong = 20, kCheaper = 5;  // times the part
+    if (ended_ || barren_ == 0 || !may_call(part)) return;
+    const std::int64_t before = lowest_peak_;
+    ++anew_;
+    solve_within(std::nullopt, limit_of(kLong * part), true);
+    if (lowest_peak_ < before && !ended_ && may_call(part) && !options_.peak_only)
+      solve_within(lowest_peak_, limit_of(kCheaper * part), false, &latest_);
+    plan_met();
   }
 
   core::Limit limit_of(std::int64_t part) const {
-    core::Limit limit = searching_.before(planning_.before(rest()));
+    core::Limit limit = searching_.before(planning_.before(watch_.rest()));
     limit.work = std::min(limit.work, part);
     return limit;
   }
@@ -177,6 +181,7 @@ class LeastBudgetSearch {
     search.peak_alone = peak_alone;
     search.limit = limit;
     search.start = start;
+    if (start == nullptr) search.seed += anew_;  // the same one would lead to the same schedules
     const double begun = watch_.seconds();
     solvers::Solution found = solver_.solve(rounded_.graph, search);
     searching_.learn(search.limit, watch_.seconds() - begun);
@@ -196,8 +201,8 @@ class LeastBudgetSearch {
       lowest_peak_ = found.peak;
       latest_ = found.schedule;
     }
-    offer_new(std::move(found.schedule));
-    for (core::Schedule& other : found.others) offer_new(std::move(other));
+    met_.push_back(std::move(found.schedule));
+    std::move(found.others.begin(), found.others.end(), std::back_inserter(met_));
     ended_ = proved_all || (!budget && found.stop == solvers::Stop::ended);
     return budget && peak <= *budget;
   }
@@ -220,6 +225,7 @@ class LeastBudgetSearch {
         --left;
       }
     }
+    plan_met();
     barren_ = lowest_peak_ < before ? 0 : barren_ + 1;
   }
 
@@ -231,6 +237,7 @@ class LeastBudgetSearch {
     if (options_.peak_only || above <= lowest_peak_ / kClose || !may_call(part)) return;
     between_ = !between_;
     call(lowest_peak_ + (between_ ? above / 2 : 0), part, false);
+    plan_met();
   }
 
   /// Where a quick plan of the lowest peak's schedule needs more than that: a longer one.
@@ -291,16 +298,17 @@ class LeastBudgetSearch {
   const solvers::SolverInfo& solver_;
   const LeastBudgetOptions& options_;
   core::Stopwatch watch_;
-  double reserved_ = 0;  ///< seconds, for the long call
+  std::uint64_t anew_ = 0;  ///< calls from nothing
   Overrun planning_, searching_;
 
   LeastBudget least_;
-  bool any_ = false;                                     ///< in least_
-  std::pair<std::int64_t, std::int64_t> lowest_;         ///< peak and cost of least_.lowest
-  std::set<std::pair<std::int64_t, std::int64_t>> met_;  ///< peak and cost of what was planned
-  core::Schedule latest_;                                ///< the solver's lowest
-  std::int64_t lowest_peak_ = 0;                         ///< its peak, with sizes rounded up
-  core::Schedule latest_planned_;                        ///< the same, in the order that was planned
+  bool any_ = false;                                         ///< in least_
+  std::pair<std::int64_t, std::int64_t> lowest_;             ///< peak and cost of least_.lowest
+  std::vector<core::Schedule> met_;                          ///< since the last plan
+  std::set<std::pair<std::int64_t, std::int64_t>> planned_;  ///< peak and cost of what was planned
+  core::Schedule latest_;                                    ///< the solver's lowest
+  std::int64_t lowest_peak_ = 0;                             ///< its peak, with sizes rounded up
+  core::Schedule latest_planned_;                            ///< the same, in the order that was planned
   std::optional<core::Plan> latest_plan_;
 
   bool ended_ = false;    ///< the solver has nothing left to try without a budget
@@ -313,7 +321,7 @@ class LeastBudgetSearch {
 
 std::int64_t least_budget_work(const core::Limit& limit) {
   if (limit.counts_work() || !std::isfinite(limit.seconds)) return limit.work;
-  constexpr double kWorkPerSecond = 2.4e6;  // two cores do it in a third to one second
+  constexpr double kWorkPerSecond = 4.8e6;  // two cores do it in one to three seconds
   // What passed before the search began must not change the answer.
   const double seconds = limit.seconds >= 2 ? std::round(limit.seconds) : std::round(limit.seconds * 5) / 5;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorkPerSecond * std::max(seconds, 0.1)));

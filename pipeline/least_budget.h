@@ -38,9 +38,6 @@ struct LeastBudgetOptions {
   solvers::PlanOptions plan;     ///< guards come beside the budget
   bool peak_only = false;        ///< budgets are on peaks, nothing is planned
   std::int64_t enough = 0;       ///< bytes: a schedule that needs no more ends the search
-  /// Of the time, for what comes in the end: one long call without a budget, one for a cheaper schedule of the lowest
-  /// peak, and a longer plan; of a limit of work each call has the whole. Not where others are to find the same again.
-  double long_share = 0;
 };
 
 /// The least budget that some schedule meets, by rounds each twice as long as the one before: a call of the solver
@@ -64,6 +61,10 @@ std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem
 /// where that is above the budget and not proved least, what it says of all solvers, together within the limit.
 LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                         std::optional<LeastBudget> known, const LeastBudgetOptions& options);
+
+/// What part of the time of a whole command find_least_budget has, so that `solve` has a little more for the same
+/// search under the budget that it found (FitOptions::secure_share).
+constexpr double kLeastBudgetShare = 0.85;
 
 /// The work that a limit means for it where the answer is to be the same again: its work, or what a slow machine does
 /// in its seconds; without either, kAnyWork. The seconds end it on still slower ones.

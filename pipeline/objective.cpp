@@ -97,11 +97,9 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
 
 /// The least budget, and the cheapest schedule within it.
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  constexpr double kShare = 0.85, kLongShare = 0.5;  // of the time, the rest is for a cheaper schedule; and of that
   const core::Stopwatch watch(search.limit);
-  LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}, .long_share = kLongShare};
-  options.search.limit.work = least_budget_work(search.limit);
-  options.search.limit.seconds *= kShare;
+  LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
+  options.search.limit.seconds *= kLeastBudgetShare;  // the rest is for a cheaper schedule
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = true;

@@ -93,7 +93,7 @@ FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solve
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);
   const int rounds = search.limit.counts_work() ? 6 : 16;  // each of the whole work, or of a part of the time
-  const double secure_share = search.limit.counts_work() ? 1 : 0.8;
+  const double secure_share = search.limit.counts_work() ? 1 : 0.92;
   return {.search = std::move(search),
           .plan = std::move(plan),
           .max_rounds = rounds,
@@ -166,7 +166,7 @@ class Fitting {
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
     options.plan.limit = {};  // it limits its plans itself; cut shorter, they would not be those that info promised
     if (!options.search.limit.counts_work()) {    // of those each call has the whole
-      constexpr std::int64_t kLeast = 1'200'000;  // that of three seconds
+      constexpr std::int64_t kLeast = 1'200'000;  // that of a quarter of a second
       options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
     }
     options.search.limit.seconds = watch_.rest().seconds * options_.secure_share;

@@ -88,6 +88,7 @@ LeastBudget least_budget(const core::Graph& graph, bool peak_only, std::int64_t 
                          const SearchArguments& search, nb::handle start, nb::object progress) {
   pipeline::LeastBudgetOptions options{.search = search.options(), .peak_only = peak_only};
   options.search.limit.work = pipeline::least_budget_work(options.search.limit);
+  options.search.limit.seconds *= pipeline::kLeastBudgetShare;
   options.plan.alignment = given_alignment > 0 ? given_alignment : pipeline::default_alignment(graph);
   const std::optional<core::Schedule> first = start_of(graph, start, options.search.scope);
   options.search.start = first ? &*first : nullptr;

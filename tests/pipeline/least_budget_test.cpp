@@ -117,22 +117,6 @@ TEST_CASE("the lowest schedule is of the least peak that was met") {
   });
 }
 
-TEST_CASE("a long search in the end, a cheaper schedule and a longer plan never raise the least budget") {
-  tests::for_each_seed(20, [&](tests::Random& random) {
-    tests::RandomGraphOptions shape = tests::any_graph(random);
-    shape.max_nodes = 60;
-    const core::Graph graph = tests::random_graph(random, shape);
-    const pipeline::Problem problem(graph);
-    pipeline::LeastBudgetOptions options{.search = work(200'000), .plan = {.alignment = 1}};
-    const pipeline::LeastBudget without = pipeline::find_least_budget(problem, problem, all_solvers(), options);
-    options.long_share = 0.5;
-    const pipeline::LeastBudget with = pipeline::find_least_budget(problem, problem, all_solvers(), options);
-    check_witness(graph, with);
-    CHECK(with.bytes <= without.bytes);
-    CHECK(with.lowest.length() > 0);
-  });
-}
-
 TEST_CASE("what is enough ends the search for the least budget, and no sooner") {
   const core::Graph graph = models::build_model("unet", {.values = {{"image", 16}, {"width", 2}, {"depth", 2}}});
   const pipeline::LeastBudget least = least_of(graph, 256, work(2'000'000));
