@@ -32,7 +32,7 @@ class LeastBudgetSearch {
 
   /// The calls are the same under every limit, which only says after how many it ends.
   LeastBudget run() {
-    constexpr std::int64_t kFirst = 100'000;
+    constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
     constexpr int kGrowth = 3, kBarrenGrowth = 6;  // of the part from round to round; where these brought nothing
     constexpr int kBarren = 2;                     // rounds in a row
     constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
@@ -41,11 +41,12 @@ class LeastBudgetSearch {
     offer(core::baseline_schedule(problem_.graph), "none");
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
+    const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
     // The first call is what there is of it; none of the others is cut.
-    call(std::nullopt, kFirst);
+    call(std::nullopt, first);
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
-    for (std::int64_t part = kFirst; !done() && idle_ < (ended_ || endless ? kMostIdle : kAnyIdle);) {
+    for (std::int64_t part = first; !done() && idle_ < (ended_ || endless ? kMostIdle : kAnyIdle);) {
       const std::int64_t bytes = least_.bytes, peak = lowest_peak_;
       search_anew(part);
       lower(part);
@@ -167,10 +168,9 @@ class LeastBudgetSearch {
     return limit;
   }
 
-  /// Of the solver, from the lowest schedule where there is no budget or its peak is the budget. Whether it met that.
+  /// Calls the solver from the schedule of the lowest peak. Whether it met the budget.
   bool call(std::optional<std::int64_t> budget, std::int64_t part, bool peak_alone = true) {
-    const bool from_lowest = !latest_.steps.empty() && (!budget || *budget == lowest_peak_);
-    return solve_within(budget, limit_of(part), peak_alone, from_lowest ? &latest_ : options_.search.start);
+    return solve_within(budget, limit_of(part), peak_alone, latest_.steps.empty() ? options_.search.start : &latest_);
   }
 
   bool solve_within(std::optional<std::int64_t> budget, const core::Limit& limit, bool peak_alone,
@@ -208,18 +208,24 @@ class LeastBudgetSearch {
   }
 
   /// Under budgets below the lowest peak, further and further where they are met, else nearer. Where a round of that
-  /// brought nothing, the next one is a single try.
+  /// brought nothing, the next one is a single try. On large graphs, where most of a short call's time is its
+  /// beginning, one long call takes the place of several.
   void lower(std::int64_t part) {
-    constexpr double kFirstStep = 0.8, kGrowth = 1.5;
+    constexpr double kGrowth = 1.5;
     constexpr int kMisses = 4;
+    constexpr core::NodeId kLarge = 2000;
+    constexpr std::int64_t kLonger = 5;
+    const bool large = rounded_.graph.node_count() >= kLarge;
+    const double first_step = large ? 0.15 : 0.8;
+    if (large) part *= kLonger;
     const std::int64_t before = lowest_peak_;
-    double step = kFirstStep / static_cast<double>(1 << (barren_ % kMisses));
-    for (int left = barren_ > 0 ? 1 : kMisses; left > 0 && !ended_ && may_call(part);) {
+    double step = first_step / static_cast<double>(1 << (barren_ % kMisses));
+    for (int left = barren_ > 0 || large ? 1 : kMisses; left > 0 && !ended_ && may_call(part);) {
       const std::int64_t gap = lowest_peak_ - least_.bound.value;
       if (gap <= 0) break;
       const auto below = static_cast<std::int64_t>(step * static_cast<double>(gap));
       if (call(lowest_peak_ - std::max<std::int64_t>(1, below), part)) {
-        step = std::min(kGrowth * step, kFirstStep);
+        step = std::min(kGrowth * step, first_step);
       } else {
         step /= 2;
         --left;

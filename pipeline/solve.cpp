@@ -174,85 +174,53 @@ class Fitting {
     fit.solution.work += fit.least->work;
   }
 
-  /// What secure() found, if nothing else fits and its plan is lower.
-  void take_secured() {
-    if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->bytes >= fit.plan->bytes)) return;
+  /// What secure() found, if nothing else fits and its plan is lower. Whether that fits.
+  bool take_secured() {
+    if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->bytes >= fit.plan->bytes)) return false;
     take(evaluated(fit.least->schedule));
     fit.plan = fit.least->plan;
+    return fit.fits();
   }
 
-  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest. First
-  /// comes a schedule of so low a peak that its plan fits, whatever it costs; if there is one, a cheaper one of about
-  /// that peak is looked for. From what was found the search for schedule and plan together begins. Where that finds
-  /// nothing, secure() is asked, and the search goes on from what it says.
-  void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t peak, std::int64_t planned) {
+  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest: what
+  /// secure() finds, whatever it costs, then a cheaper schedule of about that peak. The search for schedule and plan
+  /// together begins from both.
+  void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr std::int64_t kCareful = 3;  // times the work of other plans: few are made, and all depends on them
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
-    core::Schedule lowest = fit.fits() ? first : aim_lower(solver, first, peak, planned);
-    if (fit.fits()) lowest = aim_cheaply(solver, first, planned);
-    std::vector<core::Schedule> starts{std::move(lowest)};
-    if (fit.fits() && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
-    search_placed(starts);
-    if (fit.fits()) return;
     secure(solver);
     take_secured();
-    if (fit.fits() && !watch_.expired_now()) search_placed({fit.solution.schedule});
-  }
-
-  /// The lowest schedule of a few calls, each for a peak that is lower than the lowest so far by more than what the
-  /// plan of that has too much. Costs do not count yet, and no bound is sought beside. What gets nowhere from the
-  /// lowest begins anew.
-  core::Schedule aim_lower(const solvers::SolverInfo& solver, core::Schedule lowest, std::int64_t peak,
-                           std::int64_t planned) {
-    constexpr double kShare = 0.55;  // others need the rest
-    constexpr double kMore = 1.2;    // times what the plan has too much, as a plan falls by less than its peak
-    constexpr int kMostCalls = 6;
-    const double end = watch_.seconds() + kShare * std::max(0.0, watch_.rest().seconds);
-    solvers::SolveOptions search = options_.search;
-    search.peak_alone = true;
-    search.start = &lowest;
-    for (int i = 0; i < kMostCalls && planned > fit.budget && !watch_.interrupted() && watch_.seconds() < end; ++i) {
-      const auto target = peak - static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
-      search.budget = std::max({target, rounded_.lower_bound, fit.solution.peak_bound.value});
-      if (*search.budget >= peak) break;
-      search.limit = watch_.rest();
-      search.limit.seconds = std::min(search.limit.seconds, end - watch_.seconds());
-      solvers::Solution solution = call(solver, search);
-      const bool met = meets(solution, search.budget);
-      const bool lower = solution.peak > 0 && solution.peak < peak;
-      if (lower) {
-        peak = solution.peak;
-        planned = offer(solution).value_or(0);
-        lowest = std::move(solution.schedule);
-      }
-      if (!met && solution.timed_out) break;
-      if (!met) ++search.seed;
-      search.start = lower ? &lowest : options_.search.start;
+    std::vector<core::Schedule> starts;
+    if (fit.fits()) {
+      starts.push_back(aim_cheaply(solver, first, planned));
+    } else {
+      starts.push_back(fit.least ? fit.least->lowest : first);
     }
-    return lowest;
+    if (fit.fits() && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
+    search_placed(starts);
   }
 
-  /// The cheapest schedule under a budget that is lower by what the plan of the first has too much, or by half of that.
-  /// Where there is none, the lowest that was met, or the first.
-  core::Schedule aim_cheaply(const solvers::SolverInfo& solver, core::Schedule first, std::int64_t planned) {
+  /// A cheaper schedule than what fits, where the plan of the first has that much too much: under a budget that is
+  /// lower by as much, but not below what fits, first from above, then from what fits. Where there is none, the first.
+  core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
     constexpr std::int64_t kClose = 50;
     // Bounds are of use only under the budget itself, which is tried once where the plan needs hardly more.
     const bool close = planned - fit.budget < fit.budget / kClose;
-    double part = close ? 0 : kMore;
-    for (int left = close ? 1 : 2; left > 0 && !watch_.expired_now(); --left) {
-      solvers::SolveOptions search = options_.search;
-      search.budget = fit.budget + rounded_.plan_slack -
-                      static_cast<std::int64_t>(part * static_cast<double>(planned - fit.budget));
+    const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
+    const core::Schedule fits = fit.solution.schedule;
+    solvers::SolveOptions search = options_.search;
+    search.budget = fit.budget + rounded_.plan_slack;
+    if (!close) search.budget = std::max(*search.budget - more, fit.solution.peak);
+    for (const core::Schedule* start : {&first, &fits}) {
       search.limit = watch_.share(kShare);
-      search.start = &first;
+      search.start = start;
       solvers::Solution solution = call(solver, search);
       if (meets(solution, search.budget)) {
         offer(solution);
         return std::move(solution.schedule);
       }
-      if (solution.peak > 0 && solution.peak <= fit.budget) first = std::move(solution.schedule);
-      part /= 2;
+      if (close || watch_.expired_now()) break;
     }
     return first;
   }
@@ -462,7 +430,9 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
         continue;
       }
       if (solution.status == solvers::Status::infeasible && !high) break;
-      if (!high && !more_time) break;
+      // What found nothing from above goes on from what fits.
+      const bool from_secured = fit.rounds > 1 && fitting.take_secured();
+      if (!high && !more_time && !from_secured) break;
       if (probing) share = options.share;
       if (high) unmet = std::max(unmet, solver_budget);
       latest = std::move(solution.schedule);
@@ -474,7 +444,7 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
       if (*planned > fit.budget && !placed && may_place(solver, rounded.graph, search.scope, latest)) {
         placed = true;
         fitting.offer_others(solution.others, kShareOfOthers);
-        fitting.place(solver, latest, solution.peak, *planned);
+        fitting.place(solver, latest, *planned);
         if (fit.fits()) break;
       }
       if (*planned > fit.budget) {
