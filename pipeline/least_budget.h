@@ -40,11 +40,11 @@ struct LeastBudgetOptions {
   std::int64_t enough = 0;       ///< bytes: a schedule that needs no more ends the search
 };
 
-/// The least budget that some schedule meets, by rounds each three times as long as the one before: a call of the solver
-/// without a budget; calls under budgets that are below the lowest peak by a step, which grows while they are met and
-/// shrinks where not, as a search for a budget gets lower than one without; and, where plans need more than peaks,
-/// schedule and plan together under budgets between the two (solvers::search_placed). The lowest schedules that are met
-/// on the way are planned. `rounded`: problem.rounded_up(options.plan.alignment).
+/// The least budget that some schedule meets, by rounds each three times as long as the one before: a call of the
+/// solver without a budget; calls under budgets that are below the lowest peak by a step, which grows while they are
+/// met and shrinks where not, as a search for a budget gets lower than one without; and, where plans need more than
+/// peaks, schedule and plan together under budgets between the two (solvers::search_placed). The lowest schedules that
+/// are met on the way are planned. `rounded`: problem.rounded_up(options.plan.alignment).
 ///
 /// What is tried does not depend on the limits, which only say after which call it ends: the answer is the same when it
 /// is asked for again with the same limit of work, no worse with a larger one, and `enough` ends the same search
