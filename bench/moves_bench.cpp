@@ -10,8 +10,8 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/random.h"
 #include "cairn/models/random_graphs.h"
-#include "cairn/solvers/remat/internal/annealer.h"
-#include "cairn/solvers/remat/internal/population.h"
+#include "cairn/solvers/remat/anneal/annealer.h"
+#include "cairn/solvers/remat/anneal/population.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "cairn/models/random_graphs.h"
 #include "cairn/models/registry.h"
 #include "cairn/solvers/remat/baselines.h"
-#include "cairn/solvers/remat/internal/partition.h"
+#include "cairn/solvers/remat/hiremate/partition.h"
 #include "cairn/solvers/remat/tw_remat.h"
 
 namespace {

@@ -9,8 +9,8 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 #include "cairn/models/random_graphs.h"
-#include "cairn/solvers/remat/internal/refine.h"
-#include "cairn/solvers/remat/internal/window.h"
+#include "cairn/solvers/remat/exact/window.h"
+#include "cairn/solvers/remat/repair/refine.h"
 
 namespace {
 

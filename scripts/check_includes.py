@@ -30,9 +30,20 @@ RULE = {
     "solvers/engines": "core",
     "solvers/order/device": "core core/machine sim sim/device",
     "solvers/order": "core core/machine sim solvers/common solvers/order/device",
-    "solvers/remat": "core core/machine sim solvers/common solvers/engines solvers/decomposition",
+    "solvers/remat": "core solvers/common",
+    "solvers/remat/baselines": "core solvers/common solvers/remat",
+    "solvers/remat/repair": "core solvers/common",
+    "solvers/remat/kumar": "core solvers/common solvers/decomposition solvers/remat solvers/remat/repair",
+    "solvers/remat/stages": "core solvers/common solvers/engines solvers/remat solvers/remat/repair",
+    "solvers/remat/rotor": "core solvers/common solvers/remat solvers/remat/repair",
+    "solvers/remat/hiremate": "core solvers/common solvers/engines solvers/remat solvers/remat/repair "
+                              "solvers/remat/rotor",
+    "solvers/remat/exact": "core solvers/common solvers/remat",
+    "solvers/remat/anneal": "core core/machine sim solvers/common solvers/remat solvers/remat/repair "
+                            "solvers/remat/exact",
+    "solvers/remat/bound": "core solvers/common solvers/engines solvers/remat solvers/remat/repair",
     "solvers": "core sim solvers/common solvers/plan solvers/decomposition solvers/engines solvers/order "
-               "solvers/remat",
+               "solvers/remat solvers/remat/repair solvers/remat/anneal",
     "runtime": "core core/machine",
     "runtime/host": "core core/machine runtime",
     "runtime/device": "core core/machine runtime",
@@ -50,13 +61,17 @@ LIBRARY = {folder.split("/")[0] for folder in RULE} - FRONT_ENDS
 # These stand outside the library and may include any folder of it, and each other.
 OUTSIDE = {"tests", "bench", "fuzz"}
 NOT_PUBLIC = {"internal", "host", "device"}
+MOST_PARTS = 3  # of a public header's path
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)')
 PREFIX = "cairn/"
 
 
 def is_public_header(path):
-    return path.parts[0] in LIBRARY and path.suffix == ".h" and not NOT_PUBLIC & set(path.parts[:-1])
+    """Those of a folder, or of a folder in it, but not those of the families below: solvers/remat/rotor.h is public,
+    solvers/remat/rotor/layers.h is not."""
+    return (path.parts[0] in LIBRARY and path.suffix == ".h" and len(path.parts) <= MOST_PARTS and
+            not NOT_PUBLIC & set(path.parts[:-1]))
 
 
 def folder_of(path):

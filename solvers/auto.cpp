@@ -16,11 +16,11 @@
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/internal/engine.h"
 #include "cairn/solvers/registry.h"
+#include "cairn/solvers/remat/anneal/population.h"
+#include "cairn/solvers/remat/anneal/search.h"
 #include "cairn/solvers/remat/cost_bound.h"
-#include "cairn/solvers/remat/internal/population.h"
-#include "cairn/solvers/remat/internal/priced_remat.h"
-#include "cairn/solvers/remat/internal/refine.h"
-#include "cairn/solvers/remat/internal/search.h"
+#include "cairn/solvers/remat/repair/priced_remat.h"
+#include "cairn/solvers/remat/repair/refine.h"
 
 namespace cairn::solvers {
 namespace {

@@ -13,7 +13,7 @@
 #include "cairn/solvers/decomposition/spine.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/decomposition/treewidth.h"
-#include "cairn/solvers/remat/internal/interleaved.h"
+#include "cairn/solvers/remat/kumar/interleaved.h"
 #include "cairn/solvers/remat/pw_remat.h"
 #include "cairn/solvers/remat/tw_remat.h"
 #include "cairn/tests/catch.h"

@@ -1,6 +1,6 @@
 // layers_of() by what its header says, on random training graphs with and without marks.
 
-#include "cairn/solvers/remat/internal/layers.h"
+#include "cairn/solvers/remat/rotor/layers.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/solvers/remat/internal/partition.h"
+#include "cairn/solvers/remat/hiremate/partition.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 

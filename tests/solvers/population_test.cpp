@@ -1,5 +1,5 @@
 // Populations of schedules: valid, never worse than what they start from, and the same on every backend.
-#include "cairn/solvers/remat/internal/population.h"
+#include "cairn/solvers/remat/anneal/population.h"
 
 #include <algorithm>
 #include <cstdint>

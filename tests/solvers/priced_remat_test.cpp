@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/internal/priced_remat.h"
+#include "cairn/solvers/remat/repair/priced_remat.h"
 
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"

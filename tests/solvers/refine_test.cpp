@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/internal/refine.h"
+#include "cairn/solvers/remat/repair/refine.h"
 
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"

@@ -11,7 +11,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
-#include "cairn/solvers/remat/internal/tw_program.h"
+#include "cairn/solvers/remat/kumar/tw_program.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 

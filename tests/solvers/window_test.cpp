@@ -1,6 +1,6 @@
 // The search over live sets against a plain one written apart from it, and windows against the definitions.
 
-#include "cairn/solvers/remat/internal/window.h"
+#include "cairn/solvers/remat/exact/window.h"
 
 #include <algorithm>
 #include <map>

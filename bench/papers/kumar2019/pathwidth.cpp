@@ -13,9 +13,9 @@
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
-#include "cairn/solvers/remat/internal/path_schedule.h"
-#include "cairn/solvers/remat/internal/refine.h"
-#include "cairn/solvers/remat/internal/tw_program.h"
+#include "cairn/solvers/remat/kumar/path_schedule.h"
+#include "cairn/solvers/remat/kumar/tw_program.h"
+#include "cairn/solvers/remat/repair/refine.h"
 #include "cairn/tests/support/folded_chain.h"
 #include "cairn/tests/support/kumar2019.h"
 

@@ -1,0 +1,179 @@
+#include "cairn/solvers/remat/placed_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+
+#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/random.h"
+#include "cairn/core/threads.h"
+#include "cairn/solvers/remat/anneal/annealer.h"
+#include "cairn/solvers/remat/anneal/placement.h"
+
+namespace cairn::solvers {
+namespace {
+
+/// The cheapest that fits, of all islands.
+class BestPlaced {
+ public:
+  explicit BestPlaced(const PlacedSearchOptions& options) : options_(options) {}
+
+  void offer(const PlacedSchedule& one) {
+    const std::lock_guard lock(mutex_);
+    if (best_ && one.cost >= best_->cost) return;
+    best_ = one;
+    if (options_.found) options_.found(one);
+  }
+  std::optional<PlacedSchedule> get() const {
+    const std::lock_guard lock(mutex_);
+    return best_;
+  }
+
+ private:
+  const PlacedSearchOptions& options_;
+  mutable std::mutex mutex_;
+  std::optional<PlacedSchedule> best_;
+};
+
+/// Runs of annealing, the first from where it is told, others from the best.
+class PlacedIsland {
+ public:
+  PlacedIsland(const core::Graph& graph, const PlacedSearchOptions& options, const core::Limit& limit,
+               std::uint64_t seed, BestPlaced& all)
+      : graph_(graph),
+        options_(options),
+        random_(seed),
+        placement_(graph, options.budget, random_.next()),
+        annealer_(graph, options.scope, random_.next()),
+        watch_(limit),
+        counts_work_(limit.counts_work()),
+        all_(all) {
+    annealer_.set_enough(options.enough);
+  }
+
+  /// From the start of this number; what fits of the others is known, too.
+  void run(const std::vector<PlacedSchedule>& starts, std::size_t own) {
+    constexpr double kHot = 0.05, kCold = 0.02, kCheap = 0.05, kDear = 0.7;
+    for (const PlacedSchedule& start : starts) {
+      annealer_.start(start.schedule.steps, placement_, start.offsets);
+      take();
+    }
+    PlacedSchedule from = starts[own];
+    learn_price(from.schedule);
+    started_work_ = watch_.work();
+    started_seconds_ = watch_.seconds();
+    for (; !watch_.expired_now() && !(best_ && best_->cost <= options_.enough) && !stagnated(); ++runs_) {
+      annealer_.start(from.schedule.steps, placement_, from.offsets);
+      // Far away and back once something fits.
+      annealer_.begin_run(next_work(), kHot * (0.5 + random_.uniform()), kCold, best_ ? kCheap : kDear);
+      annealer_.advance(watch_);
+      take();
+      // Others depend on the clock, or on who is first.
+      if (!counts_work_) meet(all_.get());
+      from = best_ ? *best_ : PlacedSchedule{{annealer_.current()}, placement_.offsets(annealer_.schedule()), 0};
+    }
+  }
+
+  const std::optional<PlacedSchedule>& best() const { return best_; }
+  std::int64_t work() const { return watch_.work(); }
+  bool timed_out() { return watch_.expired_now(); }
+
+ private:
+  /// Only where nothing else ends the search.
+  bool stagnated() const {
+    constexpr int kPatience = 2;  // runs
+    return !counts_work_ && !std::isfinite(watch_.rest().seconds) && runs_ - improved_run_ > kPatience;
+  }
+
+  /// What a byte is worth under this budget, where addresses do not matter.
+  void learn_price(const core::Schedule& schedule) {
+    constexpr double kWarm = 0.05;
+    constexpr std::int64_t kMovesOfNode = 50;
+    annealer_.start(schedule.steps, options_.budget);
+    annealer_.begin_run(kMovesOfNode * (graph_.node_count() + 1), kWarm, kWarm);
+    annealer_.advance(watch_);
+  }
+
+  void take() {
+    if (!annealer_.fits() || (best_ && annealer_.best_cost() >= best_->cost)) return;
+    best_ = {{annealer_.best()}, annealer_.best_offsets(), annealer_.best_cost()};
+    all_.offer(*best_);
+    improved_run_ = runs_;
+  }
+  void meet(std::optional<PlacedSchedule> one) {
+    if (one && (!best_ || one->cost < best_->cost)) best_ = std::move(one);
+  }
+
+  /// Short runs, until something fits and the first tells how much time work takes; then what is left, in two where
+  /// it is much.
+  std::int64_t next_work() const {
+    constexpr double kFirst = 2000, kMuch = 40'000, kWithoutLimit = 200'000;  // a node
+    constexpr double kLonger = 0.6, kMost = 0.95;
+    const auto nodes = static_cast<double>(graph_.node_count() + 1);
+    const core::Limit rest = watch_.rest();
+    double work = kWithoutLimit * nodes;
+    if (!best_ || runs_ == 0) {
+      work = kFirst * std::exp2(runs_) * nodes;
+    } else if (counts_work_) {
+      work = static_cast<double>(rest.work);
+    } else if (std::isfinite(rest.seconds)) {
+      const double pace = static_cast<double>(watch_.work() - started_work_) / (watch_.seconds() - started_seconds_);
+      work = pace * rest.seconds * kMost;
+    }
+    constexpr std::int64_t kShortest = 10'000;
+    return std::max(kShortest, static_cast<std::int64_t>(!best_ || work < kMuch * nodes ? work : kLonger * work));
+  }
+
+  const core::Graph& graph_;
+  const PlacedSearchOptions& options_;
+  core::Random random_;
+  Placement placement_;
+  Annealer annealer_;
+  core::Stopwatch watch_;
+  const bool counts_work_;
+  BestPlaced& all_;
+  int runs_ = 0, improved_run_ = 0;
+  std::int64_t started_work_ = 0;
+  double started_seconds_ = 0;
+  std::optional<PlacedSchedule> best_;
+};
+
+}  // namespace
+
+bool can_search_placed(const core::Graph& graph) { return Placement::takes(graph); }
+
+PlacedSolution search_placed(const core::Graph& graph, const std::vector<PlacedSchedule>& starts,
+                             const PlacedSearchOptions& options) {
+  if (!can_search_placed(graph)) throw std::logic_error("nodes that take over storage have no place of their own");
+  if (starts.empty()) throw std::logic_error("a search of placed schedules starts from one");
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (std::max(graph.size(v), graph.scratch(v)) > options.budget) return {};
+  }
+  int count = options.islands;
+  if (count == 0 && !options.limit.counts_work()) count = core::thread_count();
+  if (count <= 0) count = 2;
+  core::Limit limit = options.limit;
+  if (limit.counts_work()) limit.work /= count;
+  core::Random random(options.seed + 1);
+  BestPlaced best(options);
+  std::vector<std::unique_ptr<PlacedIsland>> islands;
+  for (int i = 0; i < count; ++i) {
+    islands.push_back(std::make_unique<PlacedIsland>(graph, options, limit, random.next(), best));
+  }
+  core::parallel_blocks(count, 1, core::thread_count(), [&](std::int64_t i, std::int64_t, int) {
+    const auto island = static_cast<std::size_t>(i);
+    islands[island]->run(starts, island % starts.size());
+  });
+  PlacedSolution solution;
+  for (const auto& island : islands) {
+    if (island->best() && (!solution.best || island->best()->cost < solution.best->cost))
+      solution.best = island->best();
+    solution.work += island->work();
+    solution.timed_out = solution.timed_out || island->timed_out();
+  }
+  return solution;
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,406 @@
+#include "cairn/solvers/remat/anneal/population.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/error.h"
+#include "cairn/core/random.h"
+#include "cairn/core/threads.h"
+#include "cairn/solvers/remat/repair/refine.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::NodeId;
+using core::Random;
+using Step = std::int32_t;
+
+constexpr Step kNoStep = -1;
+
+/// Uniform in [0, count).
+std::int64_t draw_below(Random& random, std::int64_t count) {
+  return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
+}
+
+/// A survivor: its steps, what each of them reads, and where random edits may act.
+struct Parent {
+  Individual own;
+  Step peak_step = 0;
+  std::vector<std::int32_t> read_begin;  ///< of each step; entries of `source`
+  std::vector<Step> source;              ///< the steps that make what a step reads
+  std::vector<Step> first_read;          ///< of each step: the first step that reads of it; kNoStep: none
+  std::vector<Step> last_read;
+  std::vector<std::int32_t> readers;
+  std::vector<Step> before;  ///< of each step: the step of its node before; kNoStep: it is the first
+  std::vector<std::pair<Step, Step>> evictable;  ///< steps whose values lie unused across the peak, and their next use
+  std::vector<Step> recomputations;
+
+  auto key(std::int64_t budget) const {
+    return std::tuple(std::max<std::int64_t>(0, own.peak - budget), own.cost, own.peak);
+  }
+  Step length() const { return static_cast<Step>(own.schedule.steps.size()); }
+};
+
+/// Fills in what the schedule, its measures and its peak step do not say. O(T + sum of in-degrees).
+void complete(const core::Graph& graph, Parent& parent) {
+  const auto& steps = parent.own.schedule.steps;
+  const auto length = parent.length();
+  const auto size = static_cast<std::size_t>(length);
+  std::vector<Step> latest(static_cast<std::size_t>(graph.node_count()), kNoStep);
+  parent.read_begin.assign(1, 0);
+  parent.source.clear();
+  parent.first_read.assign(size, kNoStep);
+  parent.last_read.assign(size, kNoStep);
+  parent.readers.assign(size, 0);
+  parent.before.assign(size, kNoStep);
+  std::vector<Step> next_use(size, kNoStep);  // after the peak step, of what was made before
+  for (Step i = 0; i < length; ++i) {
+    for (const NodeId u : graph.predecessors(steps[i])) {
+      const Step s = latest[u];
+      parent.source.push_back(s);
+      if (parent.first_read[s] == kNoStep) parent.first_read[s] = i;
+      parent.last_read[s] = i;
+      ++parent.readers[s];
+      if (i >= parent.peak_step && s < parent.peak_step && next_use[s] == kNoStep) next_use[s] = i;
+    }
+    parent.read_begin.push_back(static_cast<std::int32_t>(parent.source.size()));
+    parent.before[i] = std::exchange(latest[steps[i]], i);
+    if (parent.before[i] != kNoStep) parent.recomputations.push_back(i);
+  }
+  for (Step s = 0; s < parent.peak_step; ++s) {
+    const NodeId v = steps[s];
+    if (graph.pinned(v) || graph.size(v) == 0) continue;
+    if (next_use[s] == parent.peak_step) continue;
+    if (next_use[s] != kNoStep) {
+      parent.evictable.emplace_back(s, next_use[s]);
+    } else if (latest[v] == s && graph.keep(v)) {
+      parent.evictable.emplace_back(s, length);
+    }
+  }
+}
+
+/// Makes candidates; one a thread.
+class Editor {
+ public:
+  Editor(const core::Graph& graph, std::int64_t budget, const Scope& scope, const std::vector<std::int32_t>& rank)
+      : graph_(graph), budget_(budget), scope_(scope), rank_(rank) {}
+
+  /// A copy of the parent with a few random edits. Some are not valid: those that are so each but not together.
+  std::vector<NodeId> edited(const Parent& parent, Random& random) {
+    inserted_.clear();
+    dropped_.assign(static_cast<std::size_t>(parent.length()), 0);
+    do {
+      const std::int64_t kind = draw_below(random, 100);
+      const bool over = parent.own.peak > budget_;
+      if (kind < (over ? 65 : 15)) {
+        evict(parent, random);
+      } else if (kind < (over ? 75 : 50)) {
+        drop(parent, random);
+      } else if (kind < (over ? 85 : 70)) {
+        evict(parent, random);
+        drop(parent, random);
+      } else {
+        shift(parent, random);
+      }
+    } while (draw_below(random, 2) == 0);
+    return applied(parent);
+  }
+
+  /// The first steps of one schedule, then of the other what is not known yet, or runs again once both know the same.
+  std::vector<NodeId> crossed(const Parent& first, const Parent& second, Random& random) {
+    const auto cut = static_cast<Step>(draw_below(random, first.length() + 1));
+    const auto& begin = first.own.schedule.steps;
+    std::vector<NodeId> steps(begin.begin(), begin.begin() + cut);
+    known_.assign(static_cast<std::size_t>(graph_.node_count()), 0);
+    std::int32_t ahead = 0;  // nodes that the first knows and the second does not yet
+    for (const NodeId v : steps) ahead += !std::exchange(known_[v], 1);
+    for (Step i = 0; i < second.length(); ++i) {
+      const NodeId v = second.own.schedule.steps[i];
+      if (second.before[i] != kNoStep) {
+        if (ahead == 0 || known_[v] == 2) steps.push_back(v);
+      } else if (known_[v] == 1) {
+        --ahead;
+      } else {
+        known_[v] = 2;
+        steps.push_back(v);
+      }
+    }
+    return steps;
+  }
+
+ private:
+  static constexpr std::size_t kMostRecomputed = 64;
+
+  void evict(const Parent& parent, Random& random) {
+    if (parent.evictable.empty() || scope_.max_occurrences == 1) return;
+    const auto& evictable = parent.evictable;
+    const auto pick = static_cast<std::size_t>(draw_below(random, static_cast<std::int64_t>(evictable.size())));
+    const auto [from, use] = evictable[pick];
+    chain_.assign(1, from);
+    for (std::size_t i = 0; i < chain_.size() && chain_.size() < kMostRecomputed; ++i) {
+      for (std::int32_t k = parent.read_begin[chain_[i]]; k < parent.read_begin[chain_[i] + 1]; ++k) {
+        const Step s = parent.source[k];
+        const NodeId u = parent.own.schedule.steps[s];
+        const bool there = parent.last_read[s] >= use || graph_.keep(u) || graph_.pinned(u) || graph_.size(u) == 0;
+        if (there || std::find(chain_.begin(), chain_.end(), s) != chain_.end()) continue;
+        // Compute it again as well, or let it live on until then.
+        if (draw_below(random, 4) != 0) chain_.push_back(s);
+      }
+    }
+    const auto node = [&](Step s) { return parent.own.schedule.steps[s]; };
+    std::sort(chain_.begin(), chain_.end(), [&](Step a, Step b) { return rank_[node(a)] < rank_[node(b)]; });
+    for (const Step s : chain_) inserted_.emplace_back(use, node(s));
+  }
+
+  void drop(const Parent& parent, Random& random) {
+    if (parent.recomputations.empty()) return;
+    const auto pick = draw_below(random, static_cast<std::int64_t>(parent.recomputations.size()));
+    chain_.assign(1, parent.recomputations[static_cast<std::size_t>(pick)]);
+    lost_.clear();
+    for (std::size_t i = 0; i < chain_.size(); ++i) {
+      if (std::exchange(dropped_[chain_[i]], 1)) continue;
+      for (std::int32_t k = parent.read_begin[chain_[i]]; k < parent.read_begin[chain_[i] + 1]; ++k) {
+        const Step s = parent.source[k];
+        if (parent.before[s] == kNoStep || dropped_[s]) continue;
+        lost_.push_back(s);
+        if (std::count(lost_.begin(), lost_.end(), s) == parent.readers[s]) chain_.push_back(s);
+      }
+    }
+  }
+
+  void shift(const Parent& parent, Random& random) {
+    const bool any = scope_.order == OrderRule::free;
+    if (!any && parent.recomputations.empty()) return;
+    Step s = static_cast<Step>(draw_below(random, parent.length()));
+    if (!any) {
+      const auto pick = draw_below(random, static_cast<std::int64_t>(parent.recomputations.size()));
+      s = parent.recomputations[static_cast<std::size_t>(pick)];
+    }
+    if (dropped_[s]) return;
+    Step least = parent.before[s] + 1;
+    for (std::int32_t k = parent.read_begin[s]; k < parent.read_begin[s + 1]; ++k)
+      least = std::max(least, parent.source[k] + 1);
+    const Step most = parent.first_read[s] == kNoStep ? parent.length() : parent.first_read[s];
+    // Before the step at `to`; values are shortest lived at the ends of the range.
+    const std::int64_t where = draw_below(random, 4);
+    Step to = where == 0 ? least : most;
+    if (where > 1) to = least + static_cast<Step>(draw_below(random, most - least + 1));
+    if (to == s || to == s + 1) return;
+    dropped_[s] = 1;
+    inserted_.emplace_back(to, parent.own.schedule.steps[s]);
+  }
+
+  std::vector<NodeId> applied(const Parent& parent) {
+    std::stable_sort(inserted_.begin(), inserted_.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    std::vector<NodeId> steps;
+    steps.reserve(parent.own.schedule.steps.size() + inserted_.size());
+    auto next = inserted_.begin();
+    for (Step i = 0; i <= parent.length(); ++i) {
+      const auto group = steps.size();
+      for (; next != inserted_.end() && next->first == i; ++next) {
+        if (std::find(steps.begin() + static_cast<std::ptrdiff_t>(group), steps.end(), next->second) == steps.end())
+          steps.push_back(next->second);
+      }
+      if (i < parent.length() && !dropped_[i]) steps.push_back(parent.own.schedule.steps[i]);
+    }
+    return steps;
+  }
+
+  const core::Graph& graph_;
+  std::int64_t budget_;
+  Scope scope_;
+  const std::vector<std::int32_t>& rank_;
+  std::vector<std::pair<Step, NodeId>> inserted_;  ///< nodes to run before a step of the parent
+  std::vector<std::uint8_t> dropped_, known_;
+  std::vector<Step> chain_, lost_;
+};
+
+class Population {
+ public:
+  Population(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,
+             const PopulationOptions& options, sim::Simulator& simulator)
+      : graph_(graph), budget_(budget), options_(options), simulator_(simulator), rank_(input_ranks(graph)) {
+    for (const core::Schedule& start : starts) candidates_.push_back({start.steps, islands_++});
+    const int threads = options.threads > 0 ? options.threads : core::thread_count();
+    for (int t = 0; t < threads; ++t) editors_.emplace_back(graph, budget, options.scope, rank_);
+    survivors_.resize(islands_);
+    evaluate();
+    select();
+    for (const auto& island : survivors_) {
+      if (island.empty()) throw std::logic_error("evolve() was given an invalid schedule, or one outside the scope");
+    }
+  }
+
+  void generation(int number) {
+    candidates_.clear();
+    candidates_.resize(static_cast<std::size_t>(count()));
+    std::atomic<std::size_t> next{0};
+    const auto work = [&](Editor& editor) {
+      for (std::size_t c = next++; c < candidates_.size(); c = next++) make(number, c, editor);
+    };
+    std::vector<std::thread> others;
+    const std::size_t threads = std::min(editors_.size(), candidates_.size() / 8 + 1);
+    for (std::size_t t = 1; t < threads; ++t) others.emplace_back(work, std::ref(editors_[t]));
+    work(editors_[0]);
+    for (std::thread& other : others) other.join();
+    evaluate();
+    select();
+  }
+
+  /// Steps that were evaluated since the last call.
+  std::int64_t take_work() { return std::exchange(work_, 0); }
+
+  std::vector<Individual> best() && {
+    std::vector<Parent> best;
+    for (auto& island : survivors_) {
+      if (!island.empty()) best.push_back(std::move(island.front()));
+    }
+    std::stable_sort(best.begin(), best.end(), [&](auto& a, auto& b) { return a.key(budget_) < b.key(budget_); });
+    std::vector<Individual> result;
+    for (Parent& parent : best) result.push_back(std::move(parent.own));
+    return result;
+  }
+
+ private:
+  struct Candidate {
+    std::vector<NodeId> steps;
+    std::size_t island = 0;
+  };
+
+  /// Candidates of a generation, so that it does not take long on large graphs either.
+  std::int64_t count() const {
+    constexpr std::int64_t kMostSteps = 1 << 20;
+    std::int64_t longest = 1;
+    for (const auto& island : survivors_) {
+      for (const Parent& parent : island) longest = std::max<std::int64_t>(longest, parent.length());
+    }
+    return std::max<std::int64_t>(static_cast<std::int64_t>(islands_),
+                                  std::min<std::int64_t>(options_.candidates, kMostSteps / longest));
+  }
+
+  void make(int generation, std::size_t c, Editor& editor) {
+    // Numbers of its own, whoever makes it.
+    Random seeds(options_.seed + 0x632be59bd9b4e019ULL * static_cast<std::uint64_t>(generation));
+    Random random(seeds.next() + 0x9e6c63d0876a9a47ULL * static_cast<std::uint64_t>(c));
+    Candidate& candidate = candidates_[c];
+    candidate.island = c % islands_;
+    const auto pick = [&](const std::vector<Parent>& island) -> const Parent& {
+      return island[static_cast<std::size_t>(draw_below(random, static_cast<std::int64_t>(island.size())))];
+    };
+    const Parent& parent = pick(survivors_[candidate.island]);
+    if (draw_below(random, 16) == 0) {
+      candidate.steps = editor.crossed(parent, pick(survivors_[candidate.island]), random);
+    } else {
+      candidate.steps = editor.edited(parent, random);
+    }
+  }
+
+  void evaluate() {
+    sim::ScheduleBatch batch(graph_.node_count());
+    for (const Candidate& candidate : candidates_) batch.add(candidate.steps);
+    work_ += batch.total_steps();
+    if (!instead_) {
+      try {
+        simulator_.evaluate(batch, outcomes_);
+        return;
+      } catch (const core::DeviceError&) {
+        instead_ = sim::host_simulator(graph_, options_.threads);  // the same answers
+      }
+    }
+    instead_->evaluate(batch, outcomes_);
+  }
+
+  /// Candidates that are good enough take the places of survivors, none twice: what has the same measures as another
+  /// counts as the same.
+  void select() {
+    std::vector<std::vector<std::size_t>> order(islands_);
+    for (std::size_t c = 0; c < candidates_.size(); ++c) {
+      if (outcomes_.valid[c]) order[candidates_[c].island].push_back(c);
+    }
+    const auto key = [&](std::size_t c) {
+      return std::tuple(std::max<std::int64_t>(0, outcomes_.peak[c] - budget_), outcomes_.cost[c], outcomes_.peak[c]);
+    };
+    const auto most = static_cast<std::size_t>(options_.survivors);
+    for (std::size_t i = 0; i < islands_; ++i) {
+      auto& island = survivors_[i];
+      std::stable_sort(order[i].begin(), order[i].end(), [&](auto a, auto b) { return key(a) < key(b); });
+      for (const std::size_t c : order[i]) {
+        const auto at = std::lower_bound(island.begin(), island.end(), key(c),
+                                         [&](const Parent& parent, const auto& k) { return parent.key(budget_) < k; });
+        if (at == island.begin() + static_cast<std::ptrdiff_t>(most)) break;
+        if (at != island.end() && at->key(budget_) == key(c)) continue;
+        Parent parent;
+        parent.own = {{std::move(candidates_[c].steps)}, outcomes_.peak[c], outcomes_.cost[c]};
+        if (options_.scope != kAnySchedule && !options_.scope.contains(graph_, parent.own.schedule)) continue;
+        parent.peak_step = outcomes_.peak_step[c];
+        complete(graph_, parent);
+        island.insert(at, std::move(parent));
+        if (island.size() > most) island.pop_back();
+      }
+    }
+  }
+
+  const core::Graph& graph_;
+  std::int64_t budget_;
+  const PopulationOptions& options_;
+  sim::Simulator& simulator_;
+  std::unique_ptr<sim::Simulator> instead_;  ///< of one whose device failed
+  std::vector<std::int32_t> rank_;
+  std::vector<Editor> editors_;  ///< one a thread
+  std::size_t islands_ = 0;
+  std::vector<std::vector<Parent>> survivors_;  ///< of each island, best first
+  std::vector<Candidate> candidates_;
+  sim::Outcomes outcomes_;
+  std::int64_t work_ = 0;
+};
+
+}  // namespace
+
+std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,
+                               const PopulationOptions& options, sim::Simulator& simulator, core::Stopwatch& watch) {
+  if (starts.empty()) return {};
+  Population population(graph, starts, budget, options, simulator);
+  for (int i = 0; i < options.generations; ++i) {
+    if (watch.charge(population.take_work()).expired_now()) break;
+    population.generation(i);
+  }
+  watch.charge(population.take_work());
+  return std::move(population).best();
+}
+
+void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
+                   core::Stopwatch& watch) {
+  constexpr double kPart = 0.1;
+  constexpr int kGenerations = 200;
+  constexpr std::uint64_t kStarts = 4;
+  if (!options.budget || incumbent.schedule().steps.empty()) return;
+  if (options.simulator == nullptr && incumbent.within_budget()) return;
+  std::unique_ptr<sim::Simulator> host;
+  if (options.simulator == nullptr) host = sim::host_simulator(graph);
+  core::within(watch, kPart, [&](core::Stopwatch& part) {
+    std::vector<core::Schedule> starts{incumbent.schedule()};
+    core::EditableSchedule work(graph);
+    for (std::uint64_t i = 1; i < kStarts && incumbent.scope().max_occurrences == 0 && !part.expired_now(); ++i) {
+      work.assign(incumbent.schedule().steps);
+      core::Stopwatch one(part.share(0.1));
+      evict_until_it_fits(graph, work, *options.budget, kStarts * options.seed + i, one);
+      part.charge(one.work());
+      core::Schedule start{work.steps()};
+      if (incumbent.scope().contains(graph, start)) starts.push_back(std::move(start));
+    }
+    const PopulationOptions population{
+        .generations = kGenerations, .seed = options.seed, .scope = incumbent.scope(), .threads = 0};
+    sim::Simulator& simulator = host ? *host : *options.simulator;
+    for (const Individual& one : evolve(graph, starts, *options.budget, population, simulator, part))
+      incumbent.offer(one.schedule);
+  });
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,358 @@
+#include "cairn/solvers/remat/anneal/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/random.h"
+#include "cairn/core/threads.h"
+#include "cairn/solvers/remat/anneal/annealer.h"
+#include "cairn/solvers/remat/exact/live_set_search.h"
+#include "cairn/solvers/remat/exact/window.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::NodeId;
+
+/// What the islands look for: schedules within `budget`, the cheaper the better; `enough` ends a run.
+struct Goal {
+  std::int64_t budget = 0;
+  std::int64_t enough = -1;
+};
+
+/// One search: runs of annealing, each followed by windows of its best.
+class Island {
+ public:
+  Island(const core::Graph& graph, const SolveOptions& options, const Scope& scope, std::uint64_t seed,
+         std::int64_t memory_bytes)
+      : graph_(graph),
+        scope_(scope),
+        memory_bytes_(memory_bytes),
+        recomputes_(options.scope.max_occurrences != 1),
+        random_(seed),
+        annealer_(graph, scope, random_.next()) {}
+
+  /// Begins anew from a schedule, of `cost` where it is within the goal's budget.
+  void aim(const Goal& goal, const std::vector<NodeId>& steps, std::optional<std::int64_t> cost) {
+    goal_ = goal;
+    windows_.emplace(graph_, scope_, goal.budget, random_.next(), memory_bytes_);
+    best_ = steps;
+    best_cost_ = cost.value_or(kAnyCost);
+    annealer_.set_enough(goal.enough);
+    running_ = false;
+    polish_left_ = 0;
+    mending_ = false;
+    if (!cost) runs_ = 0;  // a lower peak is most often near
+  }
+  /// Another island's best.
+  void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
+    if (cost >= best_cost_) return;
+    best_ = steps;
+    best_cost_ = cost;
+  }
+
+  /// Searches until the watch expires. `moves_left`: how many moves the search may have left in all.
+  void advance(core::Stopwatch& watch, std::int64_t moves_left) {
+    while (!watch.expired() && best_cost_ > goal_.enough) {
+      if (polish_left_ > 0) {
+        polish(watch);
+      } else if (running_) {
+        annealer_.advance(watch);
+        // Of a run that goes on as well: on large graphs it may never end.
+        if (annealer_.fits() && annealer_.best_cost() < best_cost_) {
+          best_ = annealer_.best();
+          best_cost_ = annealer_.best_cost();
+        }
+        if (annealer_.run_ended()) end_run();
+      } else {
+        begin_run(moves_left);
+      }
+    }
+  }
+
+  const std::vector<NodeId>& best() const { return best_; }
+  std::int64_t best_cost() const { return best_cost_; }
+  /// Where the search stands.
+  std::vector<NodeId> current() const { return running_ ? annealer_.current() : best_; }
+  bool fits() const { return best_cost_ != kAnyCost; }
+  std::int64_t moves() const { return annealer_.moves(); }
+  int ended_runs() const { return ended_runs_; }
+
+ private:
+  void begin_run(std::int64_t moves_left) {
+    // A move or so a node is a descent; a thousand are worth heating up for.
+    constexpr double kLeastHot = 0.1, kMostHot = 10, kLeastCold = 0.02, kMostCold = 0.12, kThorough = 1000;
+    constexpr std::int64_t kShortest = 20'000, kMovesOfNode = 100;
+    const auto nodes = static_cast<std::int64_t>(graph_.node_count());
+    // What is not within the budget yet is brought there by short runs sooner than by hot ones.
+    const std::int64_t a_node = fits() ? kMovesOfNode : kMovesOfNode / 10;
+    const std::int64_t wanted = std::max(kShortest, a_node * nodes) << std::min(runs_, 24);
+    const std::int64_t moves = std::clamp(wanted, kShortest, std::max(kShortest, moves_left));
+    const double part = static_cast<double>(moves) / (kThorough * static_cast<double>(nodes + 1));
+    const double hot = std::clamp(kMostHot * part, kLeastHot, kMostHot) * (0.5 + random_.uniform());
+    // Graphs differ in what they want: layered ones end warm, training graphs cold.
+    const double warmest = std::clamp(hot / 50, kLeastCold, kMostCold);
+    const double cold = kLeastCold * std::pow(warmest / kLeastCold, random_.uniform());
+    annealer_.start(best_, goal_.budget);
+    annealer_.begin_run(moves, hot, cold);
+    running_ = true;
+    ++runs_;
+  }
+
+  void end_run() {
+    constexpr std::int64_t kMendingWindows = 20;
+    running_ = false;
+    polish_left_ = 0;
+    if (annealer_.fits()) {
+      polished_ = annealer_.best();
+      if (recomputes_) polish_left_ = 8 + static_cast<std::int64_t>(polished_.size()) / 16;
+    } else if (!fits()) {
+      best_ = polished_ = annealer_.current();
+      if (recomputes_) polish_left_ = kMendingWindows;
+    }
+    mending_ = polish_left_ > 0 && !annealer_.fits();
+    if (!mending_) ++ended_runs_;
+  }
+
+  void polish(core::Stopwatch& watch) {
+    --polish_left_;
+    if (windows_->improve(polished_, watch)) take_polished();
+    if (mending_ && polish_left_ == 0) {
+      mending_ = false;
+      ++ended_runs_;
+    }
+  }
+  void take_polished() {
+    if (mending_) {  // it is above the budget at a few steps; where these are gone it is the first that fits
+      best_ = polished_;
+      if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
+      polish_left_ = 0;
+    }
+    std::int64_t cost = 0;
+    for (const NodeId v : polished_) cost += graph_.cost(v);
+    if (cost >= best_cost_) return;
+    best_ = polished_;
+    best_cost_ = cost;
+  }
+
+  const core::Graph& graph_;
+  const Scope scope_;
+  const std::int64_t memory_bytes_;
+  const bool recomputes_;
+  core::Random random_;
+  Annealer annealer_;
+  std::optional<WindowSearch> windows_;
+  Goal goal_;
+  std::vector<NodeId> best_;  ///< where none fits: where the last run ended
+  std::int64_t best_cost_ = kAnyCost;
+  bool running_ = false;
+  int runs_ = 0, ended_runs_ = 0;
+  std::int64_t polish_left_ = 0;  ///< windows
+  bool mending_ = false;          ///< they are to bring what the run left above the budget below it
+  std::vector<NodeId> polished_;
+};
+
+class Search {
+ public:
+  Search(const core::Graph& graph, const SolveOptions& options, const SearchOptions& search, Incumbent& incumbent,
+         core::Stopwatch& watch)
+      : graph_(graph), options_(options), search_(search), incumbent_(incumbent), watch_(watch), limit_(watch.rest()) {
+    int count = search.islands;
+    if (count == 0 && !limit_.counts_work()) count = core::thread_count();
+    if (count == 0) count = 2;
+    core::Random random(options.seed + 1);
+    for (int i = 0; i < count; ++i) {
+      islands_.push_back(std::make_unique<Island>(graph, options, incumbent.scope(), random.next(),
+                                                  options.memory_bytes / (2 * count)));
+    }
+    improved_seconds_ = watch.seconds();
+    improved_work_ = watch.work();
+  }
+
+  Stop run() {
+    const Stop stop = until_stopped();
+    // Not there yet, but lower than what is known perhaps, and where another call may go on.
+    if (lowering_) {
+      for (const auto& island : islands_) incumbent_.offer({island->current()});
+    }
+    return stop;
+  }
+
+ private:
+  Stop until_stopped() {
+    lowering_ = true;
+    aim();
+    while (true) {
+      const bool waiting = search_.between && search_.between();
+      if (incumbent_.cannot_improve()) return Stop::proved;
+      if (incumbent_.done()) return Stop::ended;
+      if (watch_.interrupted()) return Stop::interrupted;
+      if (watch_.expired_now()) return Stop::limit;
+      if (!waiting && stagnated()) return Stop::stagnated;
+      round();
+      collect();
+    }
+  }
+
+  /// A round of all islands.
+  void round() {
+    constexpr double kSeconds = 0.25;
+    constexpr std::int64_t kWork = 400'000;
+    core::Limit limit = watch_.rest();
+    const auto islands = static_cast<std::int64_t>(islands_.size());
+    // Rounds must not depend on the clock where work is what counts.
+    if (!limit_.counts_work()) limit.seconds = std::min(limit.seconds, kSeconds);
+    limit.work = limit_.counts_work() ? std::min(limit.work / islands, kWork) : core::Limit::kAnyWork;
+    const std::int64_t moves_left = most_moves();
+    std::vector<core::Stopwatch> watches(islands_.size(), core::Stopwatch(limit));
+    core::parallel_blocks(islands, 1, core::thread_count(), [&](std::int64_t i, std::int64_t, int) {
+      islands_[static_cast<std::size_t>(i)]->advance(watches[static_cast<std::size_t>(i)], moves_left);
+    });
+    for (const core::Stopwatch& one : watches) watch_.charge(std::max<std::int64_t>(one.work(), 1));
+  }
+
+  /// That the rest of the limit is good for, an island.
+  std::int64_t most_moves() const {
+    const core::Limit rest = watch_.rest();
+    const std::int64_t done = moves();
+    const double work = static_cast<double>(watch_.work() - started_work_);
+    const double seconds = watch_.seconds() - started_seconds_;
+    const auto islands = static_cast<double>(islands_.size());
+    double most = 1e15;
+    if (done > 0 && limit_.counts_work()) {
+      most = static_cast<double>(done) / work * static_cast<double>(rest.work) / islands;
+    } else if (std::isfinite(limit_.seconds)) {
+      // Before any was made: some 50,000 a second at 10,000 steps, as edits take O(sqrt(T)).
+      const double a_second = done > 0 && seconds > 0
+                                  ? static_cast<double>(done) / seconds / islands
+                                  : 5e6 / std::sqrt(static_cast<double>(incumbent_.schedule().length() + 1));
+      most = a_second * rest.seconds;
+    }
+    return static_cast<std::int64_t>(most);
+  }
+
+  std::int64_t moves() const {
+    std::int64_t sum = 0;
+    for (const auto& island : islands_) sum += island->moves();
+    return sum;
+  }
+
+  void collect() {
+    const bool before = incumbent_.within_budget();
+    const std::int64_t cost = incumbent_.cost(), peak = incumbent_.peak();
+    for (const auto& island : islands_) {
+      const bool new_to_all = island->fits() && (lowering_ ? island->best_cost() <= goal_.enough
+                                                           : !before || island->best_cost() < incumbent_.cost());
+      if (new_to_all) incumbent_.offer({island->best()});
+    }
+    const bool better = incumbent_.within_budget() != before || incumbent_.cost() < cost || incumbent_.peak() < peak;
+    if (better) {
+      improved_seconds_ = watch_.seconds();
+      improved_work_ = watch_.work();
+      improved_moves_ = moves();
+    }
+    if (lowering_ && (incumbent_.peak() < peak || runs_ended() || lowered_enough())) {
+      if (incumbent_.peak() < peak) {
+        step_ = std::min(step_ * 1.5, 0.2);
+      } else {
+        step_ /= 2;
+      }
+      return aim();
+    }
+    if (better && !lowering_) {
+      for (const auto& island : islands_) island->meet(incumbent_.schedule().steps, incumbent_.cost());
+    }
+  }
+
+  /// Every island has finished a run since it was told the goal.
+  bool runs_ended() const {
+    return std::all_of(islands_.begin(), islands_.end(),
+                       [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
+  }
+
+  /// Most of the limit went into the peak: what is left is for the cost of the lowest.
+  bool lowered_enough() const {
+    constexpr double kPart = 0.6;
+    if (options_.max_cost || options_.budget || options_.peak_alone) return false;
+    const core::Limit rest = watch_.rest();
+    if (limit_.counts_work()) return static_cast<double>(rest.work) < (1 - kPart) * static_cast<double>(limit_.work);
+    if (std::isfinite(limit_.seconds)) return rest.seconds < (1 - kPart) * limit_.seconds;
+    return step_ < 1e-3;
+  }
+
+  void aim() {
+    constexpr NodeId kLarge = 2000;
+    const bool low_enough =
+        options_.budget ? incumbent_.within_budget() : incumbent_.peak() <= incumbent_.lower_bound();
+    lowering_ = lowering_ && !low_enough && !lowered_enough();
+    const std::int64_t budget_before = goal_.budget;
+    std::optional<std::int64_t> cost;
+    if (lowering_) {
+      const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
+      auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
+      // No small steps where the budget is near.
+      if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
+      // On large graphs a run takes most of the limit: straight to a budget that is near.
+      if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 25 * 24 < *options_.budget)
+        lower = incumbent_.peak();
+      goal_ = {std::max(incumbent_.peak() - lower, options_.budget.value_or(0)),
+               options_.budget ? kAnyCost - 1 : options_.max_cost.value_or(kAnyCost - 1)};
+    } else {
+      goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
+      if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();
+    }
+    // What is on its way to the same peak goes on.
+    const bool again = lowering_ && goal_.budget == budget_before && incumbent_.peak() == aimed_peak_;
+    aimed_peak_ = incumbent_.peak();
+    aimed_runs_ = 0;
+    for (const auto& island : islands_) {
+      if (!again) island->aim(goal_, incumbent_.schedule().steps, cost);
+      aimed_runs_ = std::max(aimed_runs_, island->ended_runs());
+    }
+  }
+
+  bool stagnated() const {
+    if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;  // on its way there
+    constexpr std::int64_t kLeastMoves = 2000;  // a node, where nothing is limited
+    if (limit_.counts_work()) {
+      return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);
+    }
+    if (std::isfinite(limit_.seconds)) return watch_.seconds() - improved_seconds_ > search_.patience * limit_.seconds;
+    return moves() > 2 * improved_moves_ + kLeastMoves * (graph_.node_count() + 1);
+  }
+
+  const core::Graph& graph_;
+  const SolveOptions& options_;
+  const SearchOptions& search_;
+  Incumbent& incumbent_;
+  core::Stopwatch& watch_;
+  const core::Limit limit_;
+  std::vector<std::unique_ptr<Island>> islands_;
+  Goal goal_;
+  bool lowering_ = false;         ///< the goal is a lower peak
+  double step_ = 0.02;            ///< by this part of what is above the lower bound
+  int aimed_runs_ = 0;            ///< that had ended when the goal was set
+  std::int64_t aimed_peak_ = -1;  ///< the incumbent's, then
+
+  double improved_seconds_ = 0, started_seconds_ = watch_.seconds();
+  std::int64_t improved_work_ = 0, improved_moves_ = 0, started_work_ = watch_.work();
+};
+
+}  // namespace
+
+Stop search(const core::Graph& graph, const SolveOptions& options, const SearchOptions& search_options,
+            Incumbent& incumbent, core::Stopwatch& watch) {
+  if (incumbent.scope().order == OrderRule::stages)
+    throw std::logic_error("the search does not keep schedules in stages");
+  constexpr std::int64_t kMostCost = std::int64_t{1} << 61;  // beyond it sums of costs might overflow
+  if (graph.node_count() == 0 || incumbent.cost() > kMostCost) return Stop::ended;
+  return Search(graph, options, search_options, incumbent, watch).run();
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,372 @@
+#include "cairn/solvers/remat/bound/chain_prices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace cairn::solvers {
+
+/// Prices as floating-point numbers; notes down how each came about.
+struct ChainPrices::Guide {
+  const ChainPrices& prices;
+  std::vector<Origin>& sources;
+  std::vector<double>& gradient;
+
+  double holding(std::int32_t t, std::int64_t bytes) const { return prices.price_[t] * static_cast<double>(bytes); }
+  double beyond_budget(std::int32_t t, std::int64_t bytes) {
+    gradient[t] += static_cast<double>(bytes);
+    return prices.price_[t] * static_cast<double>(bytes);
+  }
+  double cost(core::NodeId v) const { return static_cast<double>(prices.graph_.cost(v) / prices.stages_.cost_unit()); }
+  static double sum(double a, double b) { return a + b; }
+  static double advance(std::int32_t, core::ValueId) { return 0; }
+  double until_next_use(std::int32_t t, core::ValueId x) const {
+    const std::int32_t use = prices.next_use(t, x);
+    const double price = prices.price_until_[static_cast<std::size_t>(use)] - prices.price_until_[t];
+    return std::max(cost(prices.graph_.producer(x)) - price * static_cast<double>(prices.graph_.value_size(x)), 0.0);
+  }
+  void ran(std::int32_t, core::NodeId, double) {}
+  void priced(std::int32_t, core::ValueId, double, double, Source source, bool shared) {
+    sources.push_back({source, shared});
+  }
+  void stage_done(std::int32_t, double) {}
+};
+
+/// Prices as whole numbers.
+struct ChainPrices::Exact {
+  ChainPrices& prices;
+  bool in_advance = false;
+  static constexpr std::int64_t kMost = std::int64_t{1} << 58;
+
+  std::int64_t holding(std::int32_t t, std::int64_t bytes) const { return prices.holding(t, bytes); }
+  std::int64_t beyond_budget(std::int32_t t, std::int64_t bytes) const { return prices.holding(t, bytes); }
+  std::int64_t cost(core::NodeId v) const {
+    return prices.graph_.cost(v) / prices.stages_.cost_unit() << prices.shift_;
+  }
+  /// What is owed for x, free in stage t, and collected again with its next use: nothing changes but that dropping it
+  /// shows at once. As much as making it costs beyond holding it till then.
+  std::int64_t advance(std::int32_t t, core::ValueId x) const {
+    const core::NodeId v = prices.graph_.producer(x);
+    if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
+    const std::int32_t use = prices.next_use(t, x);
+    if (use < 0) return 0;
+    const Wide price = prices.whole_price_until_[static_cast<std::size_t>(use)] -
+                       prices.whole_price_until_[static_cast<std::size_t>(t) + 1];
+    const Wide held = (price * prices.graph_.value_size(x) >> prices.price_shift_) + 1;
+    const std::int64_t made = cost(v) / prices.graph_.output_count(v);
+    return held < made ? made - static_cast<std::int64_t>(held) : 0;
+  }
+  std::int64_t until_next_use(std::int32_t t, core::ValueId x) const {
+    const std::int32_t use = prices.next_use(t, x);
+    const Wide price = prices.whole_price_until_[static_cast<std::size_t>(use)] - prices.whole_price_until_[t];
+    const Wide held = price * prices.graph_.value_size(x) >> prices.price_shift_;
+    const std::int64_t made = cost(prices.graph_.producer(x));
+    return held < made ? made - static_cast<std::int64_t>(held) : 0;
+  }
+  /// A price may always be lower.
+  static std::int64_t sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kMost); }
+  void ran(std::int32_t t, core::NodeId v, std::int64_t excess) {
+    const ChainStages::Node& node = prices.stages_.node(v);
+    if (t <= node.due || t > node.last) return;
+    std::int64_t& most = prices.run_excess_[prices.run_begin_[v] + static_cast<std::size_t>(t - node.first)];
+    most = std::max(most, excess);
+  }
+  void priced(std::int32_t t, core::ValueId x, std::int64_t price, std::int64_t excess, Source, bool) {
+    const ChainStages::Value& value = prices.stages_.value(x);
+    if (t <= value.from || t > value.until + 1) return;
+    const std::size_t place = prices.worth_begin_[x] + static_cast<std::size_t>(t - 1 - value.from);
+    prices.worth_[place] = price;
+    if (!prices.stages_.forced(t - 1, x)) prices.hold_excess_[place] = std::max(prices.hold_excess_[place], excess);
+  }
+  void stage_done(std::int32_t t, std::int64_t collected) { prices.rest_[static_cast<std::size_t>(t)] = collected; }
+};
+
+ChainPrices::ChainPrices(const ChainStages& stages)
+    : stages_(stages),
+      graph_(stages.graph()),
+      end_(stages.chain_length()),
+      active_begin_(static_cast<std::size_t>(end_) + 2, 0),
+      price_(static_cast<std::size_t>(end_) + 1, 0.0),
+      best_price_(price_) {
+  const auto last_of = [&](core::NodeId v) {
+    std::int32_t last = stages_.node(v).last;
+    for (const core::ValueId x : graph_.outputs(v)) last = std::max(last, stages_.value(x).until + 1);
+    return std::min(last, end_);
+  };
+  for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
+    for (std::int32_t t = stages_.node(v).first; t <= last_of(v); ++t) ++active_begin_[static_cast<std::size_t>(t) + 1];
+  }
+  for (std::size_t t = 1; t < active_begin_.size(); ++t) active_begin_[t] += active_begin_[t - 1];
+  active_.resize(active_begin_.back());
+  std::vector<std::size_t> next(active_begin_);
+  for (const core::NodeId v : graph_.input_order()) {
+    for (std::int32_t t = stages_.node(v).first; t <= last_of(v); ++t) active_[next[static_cast<std::size_t>(t)]++] = v;
+  }
+  for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
+    uses_begin_.push_back(uses_.size());
+    for (const core::NodeId reader : graph_.readers(x)) {
+      if (stages_.node(reader).first == stages_.node(reader).due) uses_.push_back(stages_.node(reader).due);
+    }
+    if (graph_.value_kept(x)) uses_.push_back(end_);
+    std::sort(uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_.back()), uses_.end());
+  }
+  uses_begin_.push_back(uses_.size());
+}
+
+std::int32_t ChainPrices::readers_again(std::int32_t t, core::ValueId x) const {
+  std::int32_t count = 0;
+  for (const core::NodeId reader : graph_.readers(x)) {
+    const ChainStages::Node& node = stages_.node(reader);
+    count += node.due < t && t <= node.last ? 1 : 0;
+  }
+  return count;
+}
+
+std::int32_t ChainPrices::next_use(std::int32_t t, core::ValueId x) const {
+  const auto begin = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[x]);
+  const auto end = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[static_cast<std::size_t>(x) + 1]);
+  const auto use = std::upper_bound(begin, end, t);
+  return use == end ? -1 : *use;
+}
+
+bool ChainPrices::used(std::int32_t t, core::ValueId x) const {
+  const auto begin = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[x]);
+  const auto end = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[static_cast<std::size_t>(x) + 1]);
+  return std::binary_search(begin, end, t);
+}
+
+std::int64_t ChainPrices::holding(std::int32_t t, std::int64_t bytes) const {
+  // Rounded down: a lower price of holding, and a lower sum.
+  return static_cast<std::int64_t>(Wide(whole_price_[t]) * bytes >> price_shift_);
+}
+
+std::int64_t ChainPrices::worth(std::int32_t t, core::ValueId x) const {
+  const ChainStages::Value& value = stages_.value(x);
+  if (t < value.from || t > value.until) return 0;
+  return worth_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
+}
+
+template <class Number, class Rules>
+Number ChainPrices::forward(Rules& rules) {
+  // Of each value: what it costs to have it in the stage if it was there before; what of its price is not yet spent.
+  std::vector<Number> carried(static_cast<std::size_t>(graph_.value_count()), Number{0});
+  std::vector<Number> left(carried), share(carried);
+  Number sum{0};
+  for (std::int32_t t = 0; t <= end_; ++t) {
+    Number collected{0};
+    const auto collect = [&](core::ValueId x) {
+      collected += left[x];
+      left[x] = Number{0};
+    };
+    for (const core::NodeId v : active(t)) {
+      const ChainStages::Node& node = stages_.node(v);
+      const bool runs_surely = t == node.first && t == node.due;
+      const bool may_be_first = t <= node.due;
+      // What it costs to run it again, as far as it is charged to its outputs.
+      Number making = may_be_first ? Number{0} : rules.cost(v);
+      if (runs_surely) {
+        for (const core::ValueId y : graph_.inputs(v)) collect(y);
+      } else if (!may_be_first && t <= node.last) {
+        for (const core::ValueId y : graph_.inputs(v)) making = rules.sum(making, share[y]);
+      }
+      for (const core::ValueId x : graph_.outputs(v)) {
+        Source source = Source::held;
+        Number price = carried[x];
+        if (t == node.first) {
+          price = runs_surely ? rules.advance(t, x) : Number{0};
+          collected -= price;
+          source = Source::free;
+        } else if (t <= node.last && making < price) {
+          price = making;
+          source = Source::made;
+        }
+        if (t <= node.last && t > node.first) making -= price;
+        left[x] = price;
+        share[x] = Number{0};
+        bool shared = false;
+        // What is more than holding it till its next use can bring goes to those who may read it when they run again.
+        if (const std::int32_t readers = price > 0 ? readers_again(t, x) : 0; readers > 0 && !used(t, x)) {
+          const bool later = next_use(t, x) >= 0;
+          const Number kept = !later ? Number{0} : node.once ? price : std::min(price, rules.until_next_use(t, x));
+          shared = kept < price;
+          share[x] = (price - kept) / static_cast<Number>(readers);
+          left[x] = kept;
+        }
+        rules.priced(t, x, price, carried[x] - price, source, shared);
+      }
+      rules.ran(t, v, making);
+    }
+    std::int64_t bytes = t < end_ ? graph_.scratch(stages_.chain(t)) : 0;
+    for (const core::NodeId v : active(t)) {
+      for (const core::ValueId x : graph_.outputs(v)) {
+        if (t > stages_.value(x).until) continue;
+        if (stages_.forced(t, x)) {
+          collect(x);
+          bytes += graph_.value_size(x);
+          carried[x] = rules.advance(t, x);
+          collected -= carried[x];
+        } else {
+          carried[x] = rules.sum(rules.holding(t, graph_.value_size(x)), left[x]);
+        }
+      }
+    }
+    collected += rules.beyond_budget(t, bytes - stages_.budget());
+    rules.stage_done(t, collected);
+    sum += collected;
+  }
+  return sum;
+}
+
+double ChainPrices::evaluate(std::vector<double>& gradient) {
+  gradient.assign(static_cast<std::size_t>(end_) + 1, 0.0);
+  sources_.clear();
+  price_until_.assign(1, 0.0);
+  for (const double price : price_) price_until_.push_back(price_until_.back() + price);
+  Guide guide{*this, sources_, gradient};
+  const double sum = forward<double>(guide);
+  // By how much the sum rises with what a value costs that was there before, with its price, and with what it costs to
+  // run a node again.
+  std::vector<double> of_carried(static_cast<std::size_t>(graph_.value_count()), 0.0), of_price(of_carried);
+  std::vector<double> of_making(static_cast<std::size_t>(graph_.node_count()), 0.0);
+  std::vector<double> change(static_cast<std::size_t>(end_) + 2, 0.0);  // of the gradient, from a stage to the next
+  std::size_t next = sources_.size();
+  for (std::int32_t t = end_; t >= 0; --t) {
+    const auto nodes = active(t);
+    for (const core::NodeId v : nodes) {
+      for (const core::ValueId x : graph_.outputs(v)) {
+        of_price[x] = 0;
+        if (t <= stages_.value(x).until) {
+          if (stages_.forced(t, x)) {
+            of_price[x] = 1;
+          } else {
+            gradient[t] += of_carried[x] * static_cast<double>(graph_.value_size(x));
+            of_price[x] = of_carried[x];
+          }
+        }
+        of_carried[x] = 0;
+      }
+    }
+    for (const core::NodeId v : nodes) {
+      if (t != stages_.node(v).first || t != stages_.node(v).due) continue;
+      for (const core::ValueId y : graph_.inputs(v)) of_price[y] = 1;
+    }
+    for (auto v = nodes.rbegin(); v != nodes.rend(); ++v) {
+      of_making[*v] = 0;
+      for (std::int32_t k = graph_.output_count(*v); k-- > 0;) {
+        const core::ValueId x = graph_.outputs(*v)[k];
+        const Origin origin = sources_[--next];
+        if (origin.shared) {
+          double of_share = 0;
+          for (const core::NodeId reader : graph_.readers(x)) {
+            const ChainStages::Node& node = stages_.node(reader);
+            if (node.due < t && t <= node.last) of_share += of_making[reader];
+          }
+          of_share /= static_cast<double>(readers_again(t, x));
+          if (const std::int32_t use = next_use(t, x); use >= 0) {
+            const double bytes = static_cast<double>(graph_.value_size(x)) * (of_share - of_price[x]);
+            change[t] += bytes;
+            change[use] -= bytes;
+          }
+          of_price[x] = of_share;
+        }
+        if (origin.source == Source::held) of_carried[x] = of_price[x];
+        if (origin.source == Source::made) of_making[*v] += of_price[x];
+      }
+    }
+  }
+  double sum_of_changes = 0;
+  for (std::size_t t = 0; t < gradient.size(); ++t) gradient[t] += sum_of_changes += change[t];
+  return sum;
+}
+
+double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
+  constexpr int kPatience = 20;
+  constexpr double kShorter = 0.7;
+  double step = 1;
+  int stagnation = 0;
+  double longest = 0;  // seconds of a round
+  std::vector<double> gradient;
+  price_ = best_price_;
+  for (int round = 0; round < rounds; ++round) {
+    // fix() takes about two rounds more.
+    const double before = watch.seconds();
+    if (watch.charge(static_cast<std::int64_t>(active_.size())).expired_now() || watch.rest().seconds < 4 * longest)
+      break;
+    double value = evaluate(gradient);
+    longest = std::max(longest, watch.seconds() - before);
+    if (value > best_) {
+      best_ = value;
+      best_price_ = price_;
+      stagnation = 0;
+      if (best_ >= target) break;
+    } else if (++stagnation == kPatience) {
+      stagnation = 0;
+      step *= kShorter;
+      price_ = best_price_;
+      value = evaluate(gradient);
+    }
+    double norm = 0;
+    for (std::size_t t = 0; t < price_.size(); ++t) {
+      if (price_[t] <= 0 && gradient[t] < 0) gradient[t] = 0;
+      norm += gradient[t] * gradient[t];
+    }
+    if (norm == 0) break;
+    const double length = step * (target - value) / norm;
+    for (std::size_t t = 0; t < price_.size(); ++t) price_[t] = std::max(0.0, price_[t] + length * gradient[t]);
+  }
+  return best_;
+}
+
+void ChainPrices::fix() {
+  // What sums may come to, so that nothing overflows.
+  constexpr double kMost = 0x1p55;
+  std::int64_t bytes = stages_.budget();
+  for (core::ValueId x = 0; x < graph_.value_count(); ++x) bytes = std::max(bytes, graph_.value_size(x));
+  double most = static_cast<double>(stages_.base_cost() / stages_.cost_unit()) + 1, highest = 0;
+  double sum = 0;
+  for (std::size_t v = 0; v < static_cast<std::size_t>(graph_.node_count()); ++v)
+    sum += static_cast<double>(graph_.size(static_cast<core::NodeId>(v)));
+  for (const double price : best_price_) {
+    most += price * (sum + static_cast<double>(stages_.budget()));
+    highest = std::max(highest, price);
+  }
+  double scale = 1;
+  if (most > kMost) scale = kMost / most;
+  shift_ = 0;
+  while (shift_ < 24 && most * scale * static_cast<double>(std::int64_t{2} << shift_) < kMost) ++shift_;
+  highest *= scale * static_cast<double>(one());
+  price_shift_ = 0;
+  while (price_shift_ < 60 && std::ldexp(highest, price_shift_ + 1) < 0x1p60) ++price_shift_;
+  whole_price_.clear();
+  for (const double price : best_price_) {
+    const double whole = std::ldexp(price * scale * static_cast<double>(one()), price_shift_);
+    whole_price_.push_back(static_cast<std::int64_t>(whole));
+  }
+  whole_price_until_.assign(1, 0);
+  for (const std::int64_t price : whole_price_) whole_price_until_.push_back(whole_price_until_.back() + price);
+  worth_begin_.clear();
+  std::size_t pairs = 0;
+  for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
+    worth_begin_.push_back(pairs);
+    pairs += static_cast<std::size_t>(std::max(stages_.value(x).until - stages_.value(x).from + 1, 0));
+  }
+  worth_.assign(pairs, 0);
+  hold_excess_.assign(pairs, 0);
+  run_begin_.clear();
+  std::size_t runs = 0;
+  for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
+    run_begin_.push_back(runs);
+    runs += static_cast<std::size_t>(std::max(stages_.node(v).last - stages_.node(v).first + 1, 0));
+  }
+  run_excess_.assign(runs, 0);
+  rest_.assign(static_cast<std::size_t>(end_) + 2, 0);
+  // Two solutions of the dual of about the same value, each of which excludes something else.
+  for (const bool in_advance : {false, true}) {
+    Exact exact{*this, in_advance};
+    const auto value = forward<std::int64_t>(exact);
+    excess_of_ = in_advance ? std::min(excess_of_, value) : value;
+  }
+  for (std::size_t t = rest_.size() - 1; t-- > 0;) rest_[t] += rest_[t + 1];
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cairn/core/limit.h"
+#include "cairn/solvers/remat/bound/chain_program.h"
+
+namespace cairn::solvers {
+
+/// A solution of the dual of ChainProgram's linear relaxation, by prices of memory: one for a byte during each first
+/// run of the chain. Any prices >= 0 give one, and so a bound, in one pass over the stages; docs/remat.md has the
+/// proof.
+///
+/// The price of having value x available in stage t is at most what it costs to hold it during c_(t-1) beside having
+/// it before, and at most what it costs to make it again with its inputs at hand. Where the relaxation cannot do
+/// without x the price is collected, and x is free from there on.
+class ChainPrices {
+ public:
+  explicit ChainPrices(const ChainStages& stages);
+
+  /// Moves the prices by so many subgradient steps, towards a bound of `target` units of cost above that of running
+  /// each node once. Returns the best bound, not rounded: a guide alone. Each round takes time in proportion to
+  /// ChainStages::size() and the edges of what is open.
+  double ascend(double target, int rounds, core::Stopwatch& watch);
+
+  /// Computes the bound of the best prices in whole numbers.
+  void fix();
+
+  // --- After fix(): exact, in units of cost times one().
+  std::int64_t one() const { return std::int64_t{1} << shift_; }
+  /// Every schedule costs this much more than each node once.
+  std::int64_t bound() const { return rest_.front(); }
+  /// Whoever holds the values A during c_t pays at least rest(t) less the worth of A for what he runs again later.
+  std::int64_t rest(std::int32_t t) const { return rest_[static_cast<std::size_t>(t) + 1]; }
+  /// Of holding x during c_t; 0 outside of the range in which it may be.
+  std::int64_t worth(std::int32_t t, core::ValueId x) const;
+  /// Of so many bytes during c_t.
+  std::int64_t holding(std::int32_t t, std::int64_t bytes) const;
+  /// No schedule that costs at most `most_extra` units more than each node once runs v again in stage t, or holds x
+  /// during c_t: by reduced costs.
+  bool never_run(std::int32_t t, core::NodeId v, std::int64_t most_extra) const {
+    return excess_of_ + run_excess(t, v) > most_extra * one();
+  }
+  bool never_held(std::int32_t t, core::ValueId x, std::int64_t most_extra) const {
+    return !stages_.forced(t, x) && excess_of_ + hold_excess(t, x) > most_extra * one();
+  }
+
+  /// Nodes that may run in the stage, or whose values may be of use there, in topological order.
+  std::span<const core::NodeId> active(std::int32_t t) const {
+    return {active_.data() + active_begin_[t], active_.data() + active_begin_[t + 1]};
+  }
+
+ private:
+  std::int64_t run_excess(std::int32_t t, core::NodeId v) const {
+    const ChainStages::Node& node = stages_.node(v);
+    return t <= node.due || t > node.last ? 0 : run_excess_[run_begin_[v] + static_cast<std::size_t>(t - node.first)];
+  }
+  std::int64_t hold_excess(std::int32_t t, core::ValueId x) const {
+    const ChainStages::Value& value = stages_.value(x);
+    return t < value.from || t > value.until ? 0
+                                             : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
+  }
+
+  // Of the forward pass, for the subgradient: how each price came about.
+  enum class Source : std::uint8_t { free, held, made };
+  struct Origin {
+    Source source;
+    bool shared;
+  };
+  template <class Number, class Rules>
+  Number forward(Rules& rules);
+  struct Guide;
+  struct Exact;
+  double evaluate(std::vector<double>& gradient);
+  /// Nodes that read x and may run again in the stage.
+  std::int32_t readers_again(std::int32_t t, core::ValueId x) const;
+  /// The first stage after t in which x surely is read; -1: none.
+  std::int32_t next_use(std::int32_t t, core::ValueId x) const;
+  bool used(std::int32_t t, core::ValueId x) const;
+
+  const ChainStages& stages_;
+  const core::Graph& graph_;
+  std::int32_t end_;  // K
+  std::vector<std::size_t> active_begin_;
+  std::vector<core::NodeId> active_;
+  std::vector<std::size_t> uses_begin_;
+  std::vector<std::int32_t> uses_;          // the stages in which it surely is
+  std::vector<double> price_, best_price_;  // units of cost a byte
+  double best_ = 0;
+  int shift_ = 0, price_shift_ = 0;
+  std::vector<std::int64_t> whole_price_;  // times 2^(shift_ + price_shift_)
+  __extension__ using Wide = __int128;
+  std::vector<Wide> whole_price_until_;  // of the stages before
+  std::vector<std::int64_t> rest_;       // of stages from t on
+  std::vector<std::size_t> worth_begin_;
+  std::vector<std::int64_t> worth_, hold_excess_;
+  std::vector<std::size_t> run_begin_;
+  std::vector<std::int64_t> run_excess_;
+  std::int64_t excess_of_ = 0;  // the bound that it adds to
+  std::vector<Origin> sources_;
+  std::vector<double> price_until_;
+};
+
+}  // namespace cairn::solvers

@@ -1,0 +1,272 @@
+#include "cairn/solvers/remat/bound/chain_program.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+
+#include "cairn/solvers/remat/bound/chain_prices.h"
+
+namespace cairn::solvers {
+namespace {
+
+/// Bytes of inputs and outputs of v and its scratch.
+std::int64_t bytes_while_running(const core::Graph& graph, core::NodeId v) {
+  std::int64_t bytes = graph.size(v) + graph.scratch(v);
+  for (const core::ValueId x : graph.inputs(v)) bytes += graph.value_size(x);
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<core::NodeId> longest_chain(const core::Graph& graph) {
+  const auto n = static_cast<std::size_t>(graph.node_count());
+  struct Best {
+    std::int32_t nodes = 1;
+    std::int64_t bytes = 0;
+    core::NodeId before = core::kNoNode;
+  };
+  std::vector<Best> best(n);
+  core::NodeId last = core::kNoNode;
+  const auto better = [&](core::NodeId a, core::NodeId b) {
+    return b == core::kNoNode || best[a].nodes > best[b].nodes ||
+           (best[a].nodes == best[b].nodes && best[a].bytes > best[b].bytes);
+  };
+  for (const core::NodeId v : graph.input_order()) {
+    for (const core::NodeId u : graph.predecessors(v)) {
+      if (better(u, best[v].before)) best[v].before = u;
+    }
+    if (best[v].before != core::kNoNode) {
+      best[v].nodes = best[best[v].before].nodes + 1;
+      best[v].bytes = best[best[v].before].bytes;
+    }
+    best[v].bytes += bytes_while_running(graph, v) / static_cast<std::int64_t>(n);
+    if (better(v, last)) last = v;
+  }
+  std::vector<core::NodeId> chain;
+  for (core::NodeId v = last; v != core::kNoNode; v = best[v].before) chain.push_back(v);
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
+std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core::NodeId> chain, std::size_t most) {
+  if (chain.size() <= most) return chain;
+  std::vector<core::NodeId> thinned;
+  for (std::size_t part = 0; part < most; ++part) {
+    const auto begin = chain.begin() + static_cast<std::ptrdiff_t>(part * chain.size() / most);
+    const auto end = chain.begin() + static_cast<std::ptrdiff_t>((part + 1) * chain.size() / most);
+    thinned.push_back(*std::max_element(begin, end, [&](core::NodeId a, core::NodeId b) {
+      return bytes_while_running(graph, a) < bytes_while_running(graph, b);
+    }));
+  }
+  return thinned;
+}
+
+ChainStages::ChainStages(const core::Graph& graph, std::vector<core::NodeId> chain, std::int64_t budget,
+                         std::int64_t known_cost)
+    : graph_(graph),
+      chain_(std::move(chain)),
+      budget_(budget),
+      place_(static_cast<std::size_t>(graph.node_count()), -1),
+      topological_(graph.input_order().begin(), graph.input_order().end()),
+      nodes_(static_cast<std::size_t>(graph.node_count())),
+      values_(static_cast<std::size_t>(graph.value_count())) {
+  for (std::int32_t t = 0; t < chain_length(); ++t) place_[chain_[t]] = t;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    base_cost_ += graph.cost(v);
+    cost_unit_ = std::gcd(cost_unit_, graph.cost(v));
+  }
+  cost_unit_ = std::max<std::int64_t>(cost_unit_, 1);
+  find_first_runs();
+  find_last_uses(known_cost);
+}
+
+void ChainStages::find_first_runs() {
+  for (const core::NodeId v : topological_) {
+    Node& node = nodes_[v];
+    for (const core::NodeId u : graph_.predecessors(v))
+      node.first = std::max(node.first, nodes_[u].first + (place_[u] >= 0 ? 1 : 0));
+    if (place_[v] >= 0) node.first = place_[v];
+  }
+  for (auto v = topological_.rbegin(); v != topological_.rend(); ++v) {
+    Node& node = nodes_[*v];
+    node.due = chain_length();
+    for (const core::NodeId reader : graph_.successors(*v)) node.due = std::min(node.due, nodes_[reader].due);
+    if (place_[*v] >= 0) node.due = place_[*v];
+  }
+}
+
+void ChainStages::find_last_uses(std::int64_t known_cost) {
+  const std::int32_t end = chain_length();
+  for (auto next = topological_.rbegin(); next != topological_.rend(); ++next) {
+    const core::NodeId v = *next;
+    Node& node = nodes_[v];
+    node.once = graph_.pinned(v) || (known_cost != kUnknownCost && graph_.cost(v) >= known_cost - base_cost_);
+    node.last = node.due;
+    for (const core::ValueId x : graph_.outputs(v)) {
+      Value& value = values_[x];
+      value.from = node.first;
+      if (place_[v] >= 0) value.until = place_[v];
+      value.surely_from = node.due;
+      for (const core::NodeId reader : graph_.readers(x)) {
+        const Node& by = nodes_[reader];
+        const std::int32_t at_first_run = place_[reader] >= 0 ? place_[reader] : by.first - 1;
+        value.until = std::max({value.until, by.last - 1, at_first_run});
+        if (node.once) value.surely_until = std::max(value.surely_until, at_first_run);
+        if (!node.once) node.last = std::max(node.last, by.last);
+      }
+      if (graph_.value_kept(x)) {
+        value.until = end;
+        if (node.once) value.surely_until = end;
+        if (!node.once) node.last = end;
+      }
+    }
+  }
+}
+
+std::int64_t ChainStages::size() const {
+  std::int64_t pairs = 0;
+  for (const Node& node : nodes_) pairs += node.last - node.first + 1;
+  for (const Value& value : values_) pairs += std::max(value.until - value.from + 1, 0);
+  return pairs;
+}
+
+bool ChainStages::forced(std::int32_t t, core::ValueId x) const {
+  const Value& value = values_[x];
+  if (value.surely_from <= t && t <= value.surely_until) return true;
+  if (t == chain_length()) return graph_.value_kept(x);
+  const auto inputs = graph_.inputs(chain_[t]);
+  return graph_.producer(x) == chain_[t] || std::find(inputs.begin(), inputs.end(), x) != inputs.end();
+}
+
+bool ChainStages::fits() const {
+  const std::int32_t end = chain_length();
+  // Rises and falls of what is there surely, then what c_t alone adds.
+  std::vector<std::int64_t> change(static_cast<std::size_t>(end) + 2, 0), more(change);
+  const auto surely = [&](std::int32_t t, const Value& value) {
+    return value.surely_from <= t && t <= value.surely_until;
+  };
+  for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
+    const Value& value = values_[x];
+    if (value.surely_from <= value.surely_until) {
+      change[value.surely_from] += graph_.value_size(x);
+      change[static_cast<std::size_t>(value.surely_until) + 1] -= graph_.value_size(x);
+    }
+    if (graph_.value_kept(x) && !surely(end, value)) more[end] += graph_.value_size(x);
+  }
+  for (std::int32_t t = 0; t < end; ++t) {
+    more[t] += graph_.scratch(chain_[t]);
+    for (const core::ValueId x : graph_.inputs(chain_[t])) more[t] += surely(t, values_[x]) ? 0 : graph_.value_size(x);
+    for (const core::ValueId x : graph_.outputs(chain_[t])) more[t] += surely(t, values_[x]) ? 0 : graph_.value_size(x);
+  }
+  std::int64_t there = 0;
+  for (std::int32_t t = 0; t <= end; ++t) {
+    there += change[t];
+    if (there + more[t] > budget_) return false;
+  }
+  return true;
+}
+
+ChainProgram::ChainProgram(const ChainStages& stages, const ChainPrices* prices, std::int64_t most_extra)
+    : stages_(stages), prices_(prices), most_extra_(most_extra), graph_(stages.graph()) {
+  add_variables();
+  add_links();
+  add_memory_rows();
+}
+
+void ChainProgram::add_variables() {
+  for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
+    const ChainStages::Node& node = stages_.node(v);
+    run_begin_.push_back(static_cast<Entry>(model_.columns().size()));
+    const bool fixed = node.first == node.due;
+    if (fixed || node.once) fixed_cost_ += graph_.cost(v);
+    Sum runs;
+    for (std::int32_t t = node.first + (fixed ? 1 : 0); t <= node.last; ++t) {
+      const Entry entry = model_.add_binary(node.once ? 0 : graph_.cost(v) / stages_.cost_unit());
+      if (t <= node.due) runs.add(entry, 1);
+    }
+    if (!fixed) add_row(runs, 1, node.once ? 1 : LinearModel::kInfinity);
+  }
+  for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
+    held_begin_.push_back(static_cast<Entry>(model_.columns().size()));
+    const ChainStages::Value& value = stages_.value(x);
+    for (std::int32_t t = value.from; t <= value.until; ++t) model_.add_binary();
+  }
+}
+
+ChainProgram::Entry ChainProgram::run(std::int32_t stage, core::NodeId v) const {
+  const ChainStages::Node& node = stages_.node(v);
+  if (stage < node.first || stage > node.last) return kZero;
+  const bool fixed = node.first == node.due;
+  if (fixed && stage == node.first) return kOne;
+  if (prices_ != nullptr && prices_->never_run(stage, v, most_extra_)) return kZero;
+  return run_begin_[v] + stage - node.first - (fixed ? 1 : 0);
+}
+
+ChainProgram::Entry ChainProgram::held(std::int32_t stage, core::ValueId x) const {
+  const ChainStages::Value& value = stages_.value(x);
+  if (stage < value.from || stage > value.until) return kZero;
+  if (stages_.forced(stage, x)) return kOne;
+  if (prices_ != nullptr && prices_->never_held(stage, x, most_extra_)) return kZero;
+  return held_begin_[x] + stage - value.from;
+}
+
+void ChainProgram::add_row(const Sum& sum, std::int64_t lower, std::int64_t upper) {
+  infeasible_ = !sum.add_row_to(model_, lower, upper) || infeasible_;
+}
+
+void ChainProgram::add_links() {
+  const auto at_most_sources = [&](Entry used, std::int32_t stage, core::ValueId x) {
+    const Entry made = run(stage, graph_.producer(x));
+    const Entry before = stage == 0 ? kZero : held(stage - 1, x);
+    if (used == kZero || made == kOne || before == kOne) return;
+    Sum sum;
+    sum.add(made, 1);
+    sum.add(before, 1);
+    sum.add(used, -1);
+    add_row(sum, 0, LinearModel::kInfinity);
+  };
+  for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
+    for (std::int32_t t = stages_.node(v).first; t <= stages_.node(v).last; ++t) {
+      for (const core::ValueId x : graph_.inputs(v)) at_most_sources(run(t, v), t, x);
+    }
+    for (const core::ValueId x : graph_.outputs(v)) {
+      for (std::int32_t t = stages_.value(x).from; t <= stages_.value(x).until; ++t) at_most_sources(held(t, x), t, x);
+    }
+  }
+}
+
+void ChainProgram::add_memory_rows() {
+  std::int64_t unit = 0;
+  for (core::ValueId x = 0; x < graph_.value_count(); ++x) unit = std::gcd(unit, graph_.value_size(x));
+  for (const core::NodeId v : graph_.input_order()) unit = std::gcd(unit, graph_.scratch(v));
+  unit = std::max<std::int64_t>(unit, 1);
+  const std::int32_t end = stages_.chain_length();
+  std::vector<Sum> bytes(static_cast<std::size_t>(end) + 1);
+  for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
+    if (graph_.value_size(x) == 0) continue;
+    for (std::int32_t t = stages_.value(x).from; t <= stages_.value(x).until; ++t)
+      bytes[t].add(held(t, x), graph_.value_size(x) / unit);
+  }
+  for (std::int32_t t = 0; t <= end; ++t) {
+    if (t < end) bytes[t].add(kOne, graph_.scratch(stages_.chain(t)) / unit);
+    add_row(bytes[t], -LinearModel::kInfinity, stages_.budget() / unit);
+  }
+}
+
+core::Schedule ChainProgram::schedule(std::span<const double> values) const {
+  const auto holds = [&](Entry entry) { return entry == kOne || (entry >= 0 && values[entry] > 0.5); };
+  std::vector<std::vector<core::NodeId>> stages(static_cast<std::size_t>(stages_.chain_length()) + 1);
+  for (const core::NodeId v : graph_.input_order()) {
+    for (std::int32_t t = stages_.node(v).first; t <= stages_.node(v).last; ++t) {
+      if (stages_.place(v) != t && holds(run(t, v))) stages[t].push_back(v);
+    }
+  }
+  core::Schedule schedule;
+  for (std::int32_t t = 0; t <= stages_.chain_length(); ++t) {
+    schedule.steps.insert(schedule.steps.end(), stages[t].begin(), stages[t].end());
+    if (t < stages_.chain_length()) schedule.steps.push_back(stages_.chain(t));
+  }
+  return schedule;
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cairn/core/limit.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/remat/bound/chain_prices.h"
+#include "cairn/solvers/remat/bound/chain_program.h"
+
+namespace cairn::solvers {
+
+struct ChainSearchAnswer {
+  bool complete = false;  ///< false: time or memory ran out, and nothing is proved
+  bool left_out = false;  ///< something was, for its cost
+  /// Cost of the best solution of the relaxation, in units above that of each node once, where that is at most what
+  /// was asked for.
+  std::optional<std::int64_t> extra;
+  core::Schedule schedule;  ///< of that solution; may exceed the budget
+};
+
+/// Solves the relaxation by going through the stages: a state is the set of values held during the first run of c_t and
+/// of floating nodes that have run; what is dropped, a minimal set each time, and what runs again are branched on. The
+/// prices bound what is still to be paid; states that lead to more than `most_extra` are left out, as are those that
+/// hold less than another one and cost no less. Stronger than ChainProgram: what stays in memory from one first run of
+/// the chain to the next counts during all that runs in between.
+ChainSearchAnswer search_chain(const ChainStages& stages, const ChainPrices& prices, std::int64_t most_extra,
+                               std::int64_t memory_bytes, core::Stopwatch& watch);
+
+}  // namespace cairn::solvers

@@ -1,0 +1,236 @@
+#include "cairn/solvers/remat/cost_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/profile.h"
+#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/remat/bound/chain_prices.h"
+#include "cairn/solvers/remat/bound/chain_program.h"
+#include "cairn/solvers/remat/bound/chain_search.h"
+#include "cairn/solvers/remat/repair/refine.h"
+
+namespace cairn::solvers {
+namespace {
+
+// Bytes for each pair of a stage with a node or a value: what an engine takes, and what prices do.
+constexpr std::int64_t kEngineBytesAPair = 16384, kPriceBytesAPair = 64;
+/// Rounds of subgradient steps over more pairs than this take too long to be of use.
+constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
+
+constexpr int kRounds = 300;
+
+/// Raises a bound until it meets the known cost or the limit is reached.
+class CostBounding {
+ public:
+  CostBounding(const core::Graph& graph, const CostBoundOptions& options)
+      : graph_(graph), options_(options), watch_(options.limit), evaluator_(graph) {}
+
+  CostBound run() {
+    std::int64_t once = 0;
+    for (core::NodeId v = 0; v < graph_.node_count(); ++v) once += graph_.cost(v);
+    watch_.charge(graph_.node_count());
+    raise(once);
+    answer_.infeasible = core::peak_lower_bound(graph_) > options_.budget;
+    const bool with_engine = options_.engine && highs_missing().empty();
+    while (!finished() && !done_) {
+      done_ = true;
+      const std::int64_t known = known_cost();
+      raise_by_prices(known, with_engine);
+      if (!finished() && with_engine && !solve_with_engine()) break;
+      // What has been learned of the cost meanwhile may make the relaxation smaller.
+      if (known_cost() < known) done_ = false;
+    }
+    answer_.work = watch_.work();
+    return answer_;
+  }
+
+ private:
+  std::int64_t known_cost() const {
+    return options_.known_cost == nullptr ? kUnknownCost : options_.known_cost->load(std::memory_order_relaxed);
+  }
+  void raise(std::int64_t bound) {
+    bound = std::min(bound, known_cost());
+    if (bound <= answer_.value) return;
+    answer_.value = bound;
+    if (options_.raised) options_.raised(bound);
+  }
+  bool finished() {
+    return answer_.infeasible || answer_.exhausted || answer_.value >= known_cost() || watch_.expired_now();
+  }
+
+  std::vector<core::NodeId> chain() const {
+    if (options_.order == OrderRule::free) return longest_chain(graph_);
+    return {graph_.input_order().begin(), graph_.input_order().end()};
+  }
+  /// With as much of the chain as so many pairs of stages with nodes and values allow; none where the time is over.
+  std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
+    std::vector<core::NodeId> nodes = chain();
+    while (!watch_.expired_now()) {
+      ChainStages stages(graph_, nodes, options_.budget, known);
+      const std::int64_t size = stages.size();
+      if (size <= allowed || nodes.empty()) return stages;
+      const auto part = static_cast<double>(allowed) / static_cast<double>(size);
+      nodes = thin_chain(graph_, nodes, static_cast<std::size_t>(static_cast<double>(nodes.size()) * part * 0.9));
+    }
+    return std::nullopt;
+  }
+
+  /// About, of prices.
+  double seconds_of_round(const ChainStages& relaxation) const {
+    constexpr double kSecondsOfPair = 6e-9;  // of a stage with a node that may run there, or an input of it
+    const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
+    return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
+  }
+
+  /// No schedule is cheaper than `known` within the budget.
+  void prove(std::int64_t known) {
+    answer_.exhausted = true;
+    answer_.infeasible = known == kUnknownCost;
+    raise(known);
+  }
+
+  /// The dual of the relaxation, then a search of it with that as a guide.
+  void raise_by_prices(std::int64_t known, bool with_engine) {
+    constexpr core::NodeId kMostSearched = 5000;
+    constexpr double kLeastRounds = 4;                       // one, and what makes a bound of it
+    constexpr std::int64_t kEngineBetterAfter = 20'000'000;  // work
+    const std::optional<ChainStages> found =
+        stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
+    if (!found) return;
+    const ChainStages& relaxation = *found;
+    watch_.charge(graph_.node_count() + relaxation.size());
+    if (!relaxation.fits()) {
+      prove(known);
+      return;
+    }
+    if (finished() || watch_.rest().seconds < kLeastRounds * seconds_of_round(relaxation)) return;
+    ChainPrices prices(relaxation);
+    const std::int64_t unit = relaxation.cost_unit(), base = relaxation.base_cost();
+    double target = static_cast<double>(base) / static_cast<double>(unit) / 50 + 1;
+    if (known != kUnknownCost) target = static_cast<double>((known - base) / unit);
+    constexpr int kMostTargets = 20;
+    for (int k = 0; k < kMostTargets; ++k, target *= 2) {
+      if (prices.ascend(target, kRounds, watch_) < target || known != kUnknownCost || watch_.expired_now()) break;
+    }
+    prices.fix();
+    std::int64_t least = std::max<std::int64_t>((prices.bound() + prices.one() - 1) / prices.one(), 0);  // above base
+    raise(base + least * unit);
+    if (graph_.node_count() > kMostSearched) return;
+    core::Limit limit = watch_.rest();
+    if (with_engine) limit.work = std::min(limit.work, kEngineBetterAfter);
+    core::Stopwatch part(limit);
+    // More and more may be paid: a search is the faster the less that is.
+    const std::int64_t open = known == kUnknownCost ? (std::int64_t{1} << 58) / prices.one() - least
+                                                    : (known - base + unit - 1) / unit - 1 - least;
+    const std::int64_t first = std::max<std::int64_t>(known == kUnknownCost ? least / 64 : open / 16, 0);
+    const std::int64_t start = least;
+    for (std::int64_t more = first; !finished(); more = std::min(open, 2 * more + 1)) {
+      const ChainSearchAnswer answer = search_chain(relaxation, prices, start + more, options_.memory_bytes / 8, part);
+      if (answer.extra) {
+        answer_.exhausted = true;
+        raise(base + *answer.extra * unit);
+        offer(answer.schedule);
+      } else if (answer.complete && (more == open || !answer.left_out)) {
+        prove(known);
+      } else if (answer.complete) {
+        raise(base + (start + more + 1) * unit);
+      }
+      if (!answer.complete || answer.extra || more == open) break;
+    }
+    watch_.charge(part.work());
+  }
+
+  /// False where there is nothing left that it could do.
+  bool solve_with_engine() {
+    const std::int64_t known = known_cost();
+    const std::optional<ChainStages> found = stages(known, options_.memory_bytes / kEngineBytesAPair);
+    if (!found) return false;
+    const ChainStages& relaxation = *found;
+    watch_.charge(graph_.node_count() + relaxation.size());
+    if (!relaxation.fits()) {
+      prove(known);
+      return false;
+    }
+    std::optional<ChainPrices> prices;
+    std::int64_t most_extra = 0;
+    if (known != kUnknownCost) {
+      most_extra = (known - relaxation.base_cost() + relaxation.cost_unit() - 1) / relaxation.cost_unit() - 1;
+      prices.emplace(relaxation);
+      prices->ascend(static_cast<double>(most_extra + 1), kRounds, watch_);
+      prices->fix();
+    }
+    if (finished()) return false;
+    const ChainProgram program(relaxation, prices ? &*prices : nullptr, most_extra);
+    if (program.infeasible()) {
+      prove(known);
+      return false;
+    }
+    if (finished()) return false;
+    EngineOptions engine;
+    engine.limit = watch_.share(0.93);  // it does not always look at the clock
+    engine.threads = 1;
+    bool again = false;  // with what the known cost now says
+    engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
+    engine.progress = [&](std::int64_t whole_bound) {
+      if (whole_bound > 0) raise(std::min(program.cost(whole_bound), known));
+      const std::int64_t now = known_cost();
+      if (now == known) return answer_.value < now;
+      again = ChainStages(graph_, relaxation.chain(), options_.budget, now).size() < relaxation.size() / 4 * 3;
+      return !again && answer_.value < now;
+    };
+    const EngineAnswer answer = solve_milp(program.model(), engine);
+    watch_.charge(answer.work);
+    if (answer.status == EngineStatus::infeasible) {
+      prove(known);
+      return false;
+    }
+    if (const std::int64_t least = answer.whole_bound(); least > std::numeric_limits<std::int64_t>::min())
+      raise(std::min(program.cost(least), known));
+    if (answer.status == EngineStatus::optimal) {
+      // The engine has tolerances: what it found optimal is proved so by the search, in whole numbers.
+      const std::int64_t optimum = std::min(program.cost(std::llround(answer.objective)), known_cost());
+      if (answer_.value < optimum) raise_by_prices(optimum, true);
+      answer_.exhausted = true;
+    }
+    return again;
+  }
+
+  /// Brings it within the budget, and hands it out if that succeeds.
+  void offer(const core::Schedule& schedule) {
+    if (!options_.found) return;
+    core::Schedule needed = core::drop_unread(graph_, core::run_pinned_once(graph_, schedule));
+    if (evaluator_.evaluate(needed).peak > options_.budget) {
+      constexpr double kPart = 0.05;
+      core::Stopwatch part(watch_.share(kPart));
+      core::EditableSchedule work(graph_);
+      work.assign(needed.steps);
+      const bool fits = evict_until_it_fits(graph_, work, options_.budget, 0, part);
+      watch_.charge(part.work());
+      if (!fits) return;
+      retain_where_it_fits(graph_, work, options_.budget, 0, &part);
+      needed.steps = work.steps();
+      if (const core::Evaluation e = evaluator_.evaluate(needed); !e.valid() || e.peak > options_.budget) return;
+    }
+    options_.found(needed);
+  }
+
+  const core::Graph& graph_;
+  const CostBoundOptions& options_;
+  core::Stopwatch watch_;
+  core::Evaluator evaluator_;
+  CostBound answer_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+CostBound cost_bound(const core::Graph& graph, const CostBoundOptions& options) {
+  return CostBounding(graph, options).run();
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,120 @@
+#include "cairn/solvers/remat/exact_remat.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/remat/exact/live_set_search.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::NodeId;
+using core::ValueId;
+
+/// The whole graph as a problem of the search over live sets: from nothing in memory to what is kept.
+struct WholeGraph {
+  LiveSetProblem<Set64> problem;
+  std::vector<NodeId> nodes;  ///< by number in the problem
+
+  explicit WholeGraph(const core::Graph& graph) : nodes(graph.input_order().begin(), graph.input_order().end()) {
+    std::vector<ValueId> values(static_cast<std::size_t>(graph.value_count()));
+    std::iota(values.begin(), values.end(), 0);
+    std::stable_sort(values.begin(), values.end(),
+                     [&](ValueId a, ValueId b) { return graph.value_size(a) > graph.value_size(b); });
+    std::vector<std::int32_t> number(values.size()), place(nodes.size());
+    for (std::size_t i = 0; i < values.size(); ++i) number[values[i]] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < nodes.size(); ++i) place[nodes[i]] = static_cast<std::int32_t>(i);
+    for (const ValueId x : values) {
+      problem.sizes.push_back(graph.value_size(x));
+      problem.producers.push_back(place[graph.producer(x)]);
+      if (graph.value_kept(x)) problem.target |= single<Set64>(number[x]);
+    }
+    for (const NodeId v : nodes) {
+      LiveSetProblem<Set64>::Node node{.during = graph.size(v) + graph.scratch(v), .cost = graph.cost(v)};
+      for (const ValueId x : graph.inputs(v)) node.inputs |= single<Set64>(number[x]);
+      for (const ValueId x : graph.outputs(v)) node.outputs |= single<Set64>(number[x]);
+      if (graph.pinned(v)) problem.once |= single<Set64>(place[v]);
+      if (graph.required(v) && !graph.keep(v)) problem.goals |= single<Set64>(place[v]);
+      problem.nodes.push_back(node);
+    }
+  }
+
+  core::Schedule schedule(const std::vector<std::int32_t>& steps) const {
+    core::Schedule schedule;
+    for (const std::int32_t i : steps) schedule.steps.push_back(nodes[i]);
+    return schedule;
+  }
+};
+
+using Search = LiveSetSearch<Set64>;
+
+/// The least peak of all schedules, by bisection between a bound and a peak that was met; the bound is raised as far as
+/// the limit allows. Peaks are sums of sizes and scratch, so they are multiples of what divides all of these.
+void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int64_t memory_bytes, Search& search,
+                     Incumbent& incumbent, core::Stopwatch& watch) {
+  std::int64_t unit = 0;
+  for (NodeId v = 0; v < graph.node_count(); ++v) unit = std::gcd(unit, graph.scratch(v));
+  for (ValueId x = 0; x < graph.value_count(); ++x) unit = std::gcd(unit, graph.value_size(x));
+  unit = std::max<std::int64_t>(unit, 1);
+  while (incumbent.lower_bound() < incumbent.least_peak()) {
+    const std::int64_t low = incumbent.lower_bound() / unit, high = incumbent.least_peak() / unit;
+    const std::int64_t middle = (low + (high - 1 - low) / 2) * unit;
+    const Search::Result result =
+        search.run(whole.problem, {.budget = middle, .free_of_cost = true, .memory_bytes = memory_bytes}, watch);
+    if (!result.proved) return;
+    if (result.found) {
+      incumbent.offer(whole.schedule(result.steps));
+    } else {
+      incumbent.raise_lower_bound(middle + unit);
+    }
+  }
+}
+
+}  // namespace
+
+Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
+  if (graph.value_count() > kMostExactRematValues) {
+    throw core::InputError(
+        fmt::format("the graph has {} values, but the exact search with recomputation takes at most {}; "
+                    "--solver auto takes any graph",
+                    graph.value_count(), kMostExactRematValues));
+  }
+  core::Stopwatch watch(options.limit);
+  Incumbent incumbent(graph, options, watch);
+  incumbent.offer(core::baseline_schedule(graph));
+  if (incumbent.cannot_improve()) return incumbent.finish(false);
+  const WholeGraph whole(graph);
+  Search search;
+  std::int64_t budget = options.budget.value_or(0);
+  if (!options.budget) {
+    find_least_peak(graph, whole, options.memory_bytes, search, incumbent, watch);
+    budget = incumbent.least_peak();
+  } else if (!incumbent.within_budget() && !incumbent.proved_infeasible()) {
+    // Some schedule first: the cheapest one may take longer than there is time.
+    core::within(watch, 0.5, [&](core::Stopwatch& first) {
+      const Search::Result result = search.run(
+          whole.problem, {.budget = budget, .free_of_cost = true, .memory_bytes = options.memory_bytes}, first);
+      if (result.found) incumbent.offer(whole.schedule(result.steps));
+      if (result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
+    });
+  }
+  if (!incumbent.proved_infeasible() && !watch.expired_now()) {
+    LiveSetLimits limits{.budget = budget, .memory_bytes = options.memory_bytes};
+    if (incumbent.fits(incumbent.peak())) limits.most_cost = incumbent.cost();
+    const Search::Result result = search.run(whole.problem, limits, watch);
+    if (result.found) incumbent.offer(whole.schedule(result.steps));
+    if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
+    // It is about schedules within the budget; without one, about those of the least peak alone.
+    if (options.budget && (result.found || !result.proved))
+      incumbent.raise_cost_bound({result.cost_bound, kAnySchedule});
+  }
+  if (incumbent.proved_infeasible()) find_least_peak(graph, whole, options.memory_bytes, search, incumbent, watch);
+  return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());
+}
+
+}  // namespace cairn::solvers

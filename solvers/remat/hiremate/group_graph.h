@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/remat/rotor/layers.h"
+
+namespace cairn::solvers {
+
+/// A layer as a graph of its own, for solvers that know nothing of layers: its nodes, and one for the rest of the
+/// graph, which runs once between the forward and the backward pass.
+class GroupGraph {
+ public:
+  /// O(n + m) of the whole graph.
+  GroupGraph(const core::Graph& whole, const Layer& layer);
+
+  /// The graph in which a schedule of at most `peak` bytes has at most `between` bytes of the layer in memory while the
+  /// rest runs, what the rest reads left out.
+  core::Graph within(std::int64_t peak, std::int64_t between) const;
+  /// A schedule of that graph as an option of the layer, in nodes of the whole.
+  LayerOption option(const core::Schedule& schedule) const;
+
+ private:
+  core::Graph graph_;
+  std::vector<core::NodeId> whole_id_;
+  core::NodeId rest_ = core::kNoNode;
+  std::int64_t leaving_bytes_ = 0;
+};
+
+}  // namespace cairn::solvers

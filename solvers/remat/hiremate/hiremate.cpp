@@ -1,0 +1,499 @@
+#include "cairn/solvers/remat/hiremate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/error.h"
+#include "cairn/core/threads.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/remat/hiremate/group_graph.h"
+#include "cairn/solvers/remat/hiremate/level.h"
+#include "cairn/solvers/remat/hiremate/partition.h"
+#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/rotor.h"
+#include "cairn/solvers/remat/tw_remat.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::Graph;
+using core::NodeId;
+using core::ValueId;
+
+/// The options of a group that no other is better than in memory and cost, the cheapest first.
+class OptionList {
+ public:
+  void add(LayerOption option, const OptionNeeds& needs) {
+    const auto covers = [](const OptionNeeds& a, const OptionNeeds& b) {
+      return a.cost <= b.cost && a.peak <= b.peak && a.between <= b.between;
+    };
+    if (std::any_of(needs_.begin(), needs_.end(), [&](const OptionNeeds& known) { return covers(known, needs); }))
+      return;
+    for (std::size_t i = needs_.size(); i-- > 0;) {
+      if (!covers(needs, needs_[i])) continue;
+      needs_.erase(needs_.begin() + static_cast<std::ptrdiff_t>(i));
+      options_.erase(options_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    const auto place = std::upper_bound(needs_.begin(), needs_.end(), needs,
+                                        [](const OptionNeeds& a, const OptionNeeds& b) { return a.cost < b.cost; });
+    options_.insert(options_.begin() + (place - needs_.begin()), std::move(option));
+    needs_.insert(place, needs);
+  }
+
+  /// At most so many, the cheapest first: that of most memory, that of least, then whichever is farthest from those
+  /// chosen.
+  std::vector<LayerOption> spread(std::size_t most) const {
+    std::vector<std::int64_t> memory;
+    for (const OptionNeeds& needs : needs_) memory.push_back(needs.between + needs.peak);
+    std::vector<std::size_t> chosen{0};
+    if (needs_.size() > 1 && most > 1)
+      chosen.push_back(static_cast<std::size_t>(std::min_element(memory.begin() + 1, memory.end()) - memory.begin()));
+    while (chosen.size() < std::min(most, needs_.size())) {
+      std::size_t best = 0;
+      std::int64_t best_distance = -1;
+      for (std::size_t i = 0; i < memory.size(); ++i) {
+        if (std::find(chosen.begin(), chosen.end(), i) != chosen.end()) continue;
+        std::int64_t distance = std::numeric_limits<std::int64_t>::max();
+        for (const std::size_t c : chosen) distance = std::min(distance, std::abs(memory[i] - memory[c]));
+        if (distance > best_distance) {
+          best_distance = distance;
+          best = i;
+        }
+      }
+      chosen.push_back(best);
+    }
+    std::sort(chosen.begin(), chosen.end());
+    std::vector<LayerOption> options;
+    for (const std::size_t i : chosen) options.push_back(options_[i]);
+    return options;
+  }
+  std::size_t size() const { return options_.size(); }
+
+ private:
+  std::vector<LayerOption> options_;
+  std::vector<OptionNeeds> needs_;
+};
+
+/// The solvers that know nothing of a hierarchy, TWRemat and RK-ROTOR, on a graph within a budget; one that cannot be
+/// used on it is left out. Calls take(solution) for each.
+template <class Take>
+void by_others(const Graph& graph, std::int64_t budget, bool retain, const core::Limit& limit, const Take& take) {
+  TwRematOptions tw;
+  tw.budget = budget;
+  tw.limit = limit;
+  tw.retain = retain;
+  take(tw_remat(graph, tw));
+  RotorOptions chain;
+  chain.budget = budget;
+  chain.limit = limit;
+  chain.retain = retain;
+  try {
+    take(rotor(graph, chain));
+  } catch (const core::InputError&) {
+    // No chain.
+  }
+}
+
+/// A node of the hierarchy: one layer, or a group of such nodes.
+struct Group {
+  Layer layer;
+  std::vector<std::int32_t> members;
+  std::int32_t kind = -1;  ///< groups of one kind are alike, node by node
+};
+
+struct Kind {
+  std::int32_t representative = 0;
+  std::int32_t depth = 0;
+  OptionList options;  ///< of the representative
+};
+
+/// The layers as partitions see them.
+PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& layers) {
+  std::vector<std::int32_t> layer_of(static_cast<std::size_t>(graph.node_count()));
+  for (std::size_t j = 0; j < layers.size(); ++j) {
+    for (const auto* nodes : {&layers[j].forward, &layers[j].backward}) {
+      for (const NodeId v : *nodes) layer_of[v] = static_cast<std::int32_t>(j);
+    }
+  }
+  PartitionGraph parts;
+  parts.items = static_cast<std::int32_t>(layers.size());
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    const NodeId maker = graph.producer(x);
+    PartitionGraph::Value value{graph.value_size(x), layer_of[maker], {}};
+    for (const NodeId reader : graph.readers(x)) {
+      if (graph.backward(maker)) {
+        // Gradients flow against the order of the layers; they weigh nothing here.
+        if (layer_of[reader] != layer_of[maker]) parts.values.push_back({0, layer_of[reader], {layer_of[maker]}});
+      } else if (!graph.backward(reader)) {
+        value.readers.push_back(layer_of[reader]);
+      }
+    }
+    std::sort(value.readers.begin(), value.readers.end());
+    value.readers.erase(std::unique(value.readers.begin(), value.readers.end()), value.readers.end());
+    if (!value.readers.empty()) parts.values.push_back(std::move(value));
+  }
+  return parts;
+}
+
+/// One hierarchy, from its partition to schedules of the whole graph.
+class Hierarchy {
+ public:
+  Hierarchy(const Graph& graph, const std::vector<Layer>& layers, const PartitionGraph& parts,
+            const HirematOptions& options, bool highs, core::Stopwatch& watch)
+      : graph_(graph), options_(options), highs_(highs), watch_(watch) {
+    for (const Layer& layer : layers) groups_.push_back({layer, {}, -1});
+    const Partition partition =
+        options.partition == 1
+            ? h_partition(parts, {options_.most_top, options_.most_lower, options_.alpha_pct / 100.0}, watch_)
+            : partition_into_runs(parts, options_.most_top, options_.most_lower);
+    for (const std::vector<std::int32_t>& members : partition.groups) {
+      std::vector<const Layer*> joined;
+      for (const std::int32_t member : members) joined.push_back(&groups_[member].layer);
+      Layer layer = join(joined);
+      groups_.push_back({std::move(layer), members, -1});
+    }
+    top_ = partition.top;
+    find_kinds();
+  }
+
+  /// Options of all groups, from the bottom up, within a part of what is left of the limit.
+  void solve_groups(double part) {
+    std::int32_t deepest = 0, groups = 0;
+    for (const Kind& kind : kinds_) {
+      deepest = std::max(deepest, kind.depth);
+      groups += kind.depth > 0 ? 1 : 0;
+    }
+    // Where all programs take long, each of a group's has its part.
+    solve_limit_ = watch_.share(part / std::max(1, groups * options_.budgets));
+    solve_limit_.seconds = std::max(solve_limit_.seconds * threads(), 0.02);
+    const core::Limit limit = watch_.share(part);
+    const core::Stopwatch groups_watch(limit);
+    for (std::int32_t depth = 0; depth <= deepest; ++depth) {
+      std::vector<Kind*> level;
+      for (Kind& kind : kinds_) {
+        if (kind.depth == depth) level.push_back(&kind);
+      }
+      in_parallel(level.size(), [&](std::size_t i) { solve_kind(*level[i], groups_watch); });
+    }
+    watch_.charge(work_);
+    work_ = 0;
+    top_level_.emplace(graph_, level_of(top_, false));
+  }
+
+  /// Offers schedules within the budget: without forward parts that run again, then with them.
+  void solve_top(std::int64_t budget, core::Stopwatch& watch, const std::function<void(const core::Schedule&)>& offer) {
+    LevelSearch search = search_of(watch.share(0.3));
+    search.threads = engine_threads();
+    search.again = false;
+    const LevelAnswer once = solve(*top_level_, {budget, {}}, search, watch);
+    if (once.solved()) offer(schedule_of(once));
+    if (watch.passed()) return;
+    search.again = true;
+    search.limit = watch.rest();
+    if (once.solved()) search.hint = &once.runs;
+    const LevelAnswer again = solve(*top_level_, {budget, {}}, search, watch);
+    if (again.solved()) offer(schedule_of(again));
+  }
+
+ private:
+  /// What a group is, so that options carry over: its nodes in order, with all that cost and memory depend on.
+  std::string signature(const Group& group) const {
+    std::string text;
+    const auto add = [&](std::int64_t number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); };
+    std::unordered_map<NodeId, std::int64_t> place;
+    std::unordered_map<ValueId, std::int64_t> entering;
+    for (const auto* nodes : {&group.layer.forward, &group.layer.backward}) {
+      add(static_cast<std::int64_t>(nodes->size()));
+      for (const NodeId v : *nodes) place.emplace(v, static_cast<std::int64_t>(place.size()));
+    }
+    for (const auto* nodes : {&group.layer.forward, &group.layer.backward}) {
+      for (const NodeId v : *nodes) {
+        add(graph_.cost(v));
+        add(graph_.scratch(v));
+        add(graph_.pinned(v));
+        add(static_cast<std::int64_t>(graph_.inputs(v).size()));
+        for (const ValueId x : graph_.inputs(v)) {
+          if (const auto maker = place.find(graph_.producer(x)); maker != place.end()) {
+            add(maker->second);
+            add(graph_.output_ref(x).output);
+          } else {
+            add(-1 - entering.emplace(x, static_cast<std::int64_t>(entering.size())).first->second);
+            add(graph_.value_size(x));
+          }
+        }
+        add(graph_.output_count(v));
+        for (const ValueId x : graph_.outputs(v)) {
+          const auto readers = graph_.readers(x);
+          add(graph_.value_size(x));
+          add(graph_.value_kept(x));
+          add(std::any_of(readers.begin(), readers.end(), [&](NodeId reader) { return !place.contains(reader); }));
+        }
+      }
+    }
+    for (const std::int32_t member : group.members) add(groups_[member].kind);
+    return text;
+  }
+
+  void find_kinds() {
+    std::unordered_map<std::string, std::int32_t> known;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const auto [found, fresh] = known.emplace(signature(groups_[i]), static_cast<std::int32_t>(kinds_.size()));
+      groups_[i].kind = found->second;
+      if (!fresh) continue;
+      std::int32_t depth = 0;
+      for (const std::int32_t member : groups_[i].members)
+        depth = std::max(depth, kinds_[groups_[member].kind].depth + 1);
+      kinds_.push_back({static_cast<std::int32_t>(i), depth, {}});
+    }
+  }
+
+  /// i of so many parts as there are budgets.
+  std::int64_t share_of(std::int64_t bytes, std::int64_t i) const {
+    const std::int64_t parts = options_.budgets;
+    return bytes / parts * i + bytes % parts * i / parts;
+  }
+
+  /// The options of a group: those of its kind, in its own nodes.
+  std::vector<LayerOption> options_of(const Group& group, std::size_t most) const {
+    const Kind& kind = kinds_[group.kind];
+    const Layer& from = groups_[kind.representative].layer;
+    std::unordered_map<NodeId, NodeId> own;
+    for (std::size_t i = 0; i < from.forward.size(); ++i) own[from.forward[i]] = group.layer.forward[i];
+    for (std::size_t i = 0; i < from.backward.size(); ++i) own[from.backward[i]] = group.layer.backward[i];
+    std::vector<LayerOption> options = kind.options.spread(most);
+    for (LayerOption& option : options) {
+      for (auto* steps : {&option.forward, &option.backward}) {
+        for (NodeId& v : *steps) v = own.at(v);
+      }
+    }
+    return options;
+  }
+
+  LevelProblem level_of(const std::vector<std::int32_t>& members, bool inner) const {
+    LevelProblem problem;
+    problem.inner = inner;
+    std::size_t nodes = 0;
+    for (const std::int32_t member : members) nodes += groups_[member].layer.forward.size();
+    for (const std::int32_t member : members) {
+      const std::size_t share =
+          static_cast<std::size_t>(options_.most_options) * groups_[member].layer.forward.size() / nodes;
+      problem.parts.push_back({groups_[member].layer, options_of(groups_[member], std::max<std::size_t>(share, 3))});
+    }
+    return problem;
+  }
+
+  void solve_kind(Kind& kind, const core::Stopwatch& watch) {
+    const Group& group = groups_[kind.representative];
+    const auto offer = [&](LayerOption option) {
+      const OptionNeeds needs = needs_of(graph_, group.layer, option);
+      kind.options.add(std::move(option), needs);
+      return needs;
+    };
+    if (group.members.empty()) {
+      offer({group.layer.forward, group.layer.backward});
+      return;
+    }
+    const Level level(graph_, level_of(group.members, true));
+    const OptionNeeds all = offer(level.cheapest());
+    if (group.layer.backward.empty()) {
+      // Nothing stays between the passes: only the peak can be traded for time.
+      for (OptionNeeds needs = all; !watch.passed();) {
+        const LevelAnswer answer =
+            solve(level, {needs.peak - std::max<std::int64_t>(needs.peak / 8, 1), {}}, search_of(solve_limit_), watch);
+        if (!answer.solved()) return;
+        needs = offer(answer.schedule);
+      }
+      return;
+    }
+    offer(level.again());
+    std::int64_t least = all.between;
+    for (int i = options_.budgets - 1; i >= 0 && !watch.passed(); --i) {
+      const std::int64_t between = std::min(share_of(all.between, i), least - 1);
+      if (between < 0) break;
+      LevelAnswer answer = solve(level, {all.peak, between}, search_of(solve_limit_), watch);
+      if (!answer.solved()) continue;
+      OptionNeeds needs = offer(std::move(answer.schedule));
+      least = needs.between;
+      for (int lower = 0; lower < 2 && !watch.passed(); ++lower) {
+        answer = solve(level, {needs.peak - needs.peak / 4, between}, search_of(solve_limit_), watch);
+        if (!answer.solved()) break;
+        needs = offer(std::move(answer.schedule));
+      }
+    }
+    if (!options_.others || kinds_.size() > 2000) return;  // each builds a graph from the whole one
+    const GroupGraph alone(graph_, group.layer);
+    for (int i = 1; i < options_.budgets && !watch.passed(); i += 2) {
+      const std::int64_t between = share_of(all.between, i);
+      by_others(alone.within(all.peak, between), all.peak, true, solve_limit_, [&](const Solution& solution) {
+        work_ += solution.work;
+        if (!solution.schedule.steps.empty() && solution.peak <= all.peak) offer(alone.option(solution.schedule));
+      });
+    }
+  }
+
+  LevelAnswer solve(const Level& level, const LevelBudget& budget, LevelSearch search, const core::Stopwatch& watch) {
+    search.building = watch.rest();
+    search.building.work = core::Limit::kAnyWork;
+    search.limit.seconds = std::min(search.limit.seconds, search.building.seconds);
+    LevelAnswer answer = level.solve(budget, search);
+    work_ += answer.work;
+    return answer;
+  }
+  LevelSearch search_of(const core::Limit& limit) const {
+    LevelSearch search;
+    search.limit = limit;
+    search.seed = options_.seed;
+    search.highs = highs_;
+    return search;
+  }
+
+  static core::Schedule schedule_of(const LevelAnswer& answer) {
+    core::Schedule schedule{answer.schedule.forward};
+    schedule.steps.insert(schedule.steps.end(), answer.schedule.backward.begin(), answer.schedule.backward.end());
+    return schedule;
+  }
+
+  int threads() const { return options_.threads > 0 ? options_.threads : core::thread_count(); }
+  /// CP-SAT's searches complement each other: a few more than there are cores find more. One that was asked for is one.
+  int engine_threads() const { return threads() == 1 ? 1 : std::max(threads(), 4); }
+
+  /// body(i) for i < n on several threads; what one throws is thrown again.
+  template <class Body>
+  void in_parallel(std::size_t n, const Body& body) const {
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr failed;
+    std::mutex mutex;
+    const auto work = [&] {
+      for (std::size_t i = next++; i < n; i = next++) {
+        try {
+          body(i);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          failed = std::current_exception();
+          next = n;
+        }
+      }
+    };
+    std::vector<std::thread> others;
+    for (std::size_t t = 1; t < std::min(n, static_cast<std::size_t>(threads())); ++t) others.emplace_back(work);
+    work();
+    for (std::thread& other : others) other.join();
+    if (failed) std::rethrow_exception(failed);
+  }
+
+  const Graph& graph_;
+  const HirematOptions& options_;
+  const bool highs_;
+  core::Stopwatch& watch_;
+  std::vector<Group> groups_;
+  std::vector<Kind> kinds_;
+  std::vector<std::int32_t> top_;
+  std::optional<Level> top_level_;
+  core::Limit solve_limit_;
+  std::atomic<std::int64_t> work_{0};
+};
+
+class HierarchySearch {
+ public:
+  HierarchySearch(const Graph& graph, const std::vector<Layer>& layers, const HirematOptions& options,
+                  Incumbent& incumbent, core::Stopwatch& watch)
+      : graph_(graph), layers_(layers), options_(options), incumbent_(incumbent), watch_(watch), improved_(graph) {}
+
+  void run() {
+    const bool highs = options_.highs || !cp_sat_missing().empty();
+    if (const std::string missing = highs ? highs_missing() : std::string(); !missing.empty())
+      throw core::InputError(cp_sat_missing().empty() ? missing : cp_sat_missing());
+    if (options_.budget && options_.others) {
+      // At the top level, which is the graph itself.
+      core::within(watch_, 0.2, [&](core::Stopwatch& watch) {
+        by_others(graph_, *options_.budget, options_.retain, watch.share(0.5), [&](const Solution& solution) {
+          watch.charge(solution.work);
+          if (!solution.schedule.steps.empty()) incumbent_.offer(solution.schedule);
+        });
+      });
+    }
+    const PartitionGraph parts = partition_graph(graph_, layers_);
+    const std::vector<HirematOptions> plans = plans_of();
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (incumbent_.cannot_improve() || watch_.expired_now()) return;
+      const double part = 1.0 / static_cast<double>(plans.size() - i);
+      core::within(watch_, part, [&](core::Stopwatch& watch) {
+        Hierarchy hierarchy(graph_, layers_, parts, plans[i], highs, watch);
+        hierarchy.solve_groups(0.6);
+        options_.budget ? solve_within(*options_.budget, hierarchy, watch) : lower_the_peak(hierarchy, watch);
+      });
+    }
+  }
+
+ private:
+  /// The hierarchies to try, one after the other.
+  std::vector<HirematOptions> plans_of() const {
+    if (options_.partition != 0) return {options_};
+    std::vector<HirematOptions> plans(3, options_);
+    plans[0].partition = 2;
+    plans[1].partition = 2;
+    plans[1].most_lower = options_.most_lower * 3 / 2;
+    plans[2].partition = 1;
+    return plans;
+  }
+
+  void solve_within(std::int64_t budget, Hierarchy& hierarchy, core::Stopwatch& watch) {
+    hierarchy.solve_top(budget, watch, [&](const core::Schedule& schedule) {
+      const core::Evaluation found = incumbent_.offer(schedule);
+      if (!options_.retain || found.peak > budget) return;
+      improved_.assign(core::drop_unread(graph_, core::run_pinned_once(graph_, schedule)).steps);
+      retain_where_it_fits(graph_, improved_, budget);
+      incumbent_.offer({improved_.steps()});
+    });
+  }
+
+  /// Budgets halfway between what is excluded or failed and what is known.
+  void lower_the_peak(Hierarchy& hierarchy, core::Stopwatch& watch) {
+    std::int64_t failed = incumbent_.lower_bound() - 1;
+    for (int left = 8; left > 0 && incumbent_.peak() > failed + 1 && !watch.expired_now(); --left) {
+      const std::int64_t budget = failed + (incumbent_.peak() - failed) / 2;
+      core::within(watch, 1.0 / left, [&](core::Stopwatch& one) { solve_within(budget, hierarchy, one); });
+      if (incumbent_.peak() > budget) failed = budget;
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<Layer>& layers_;
+  const HirematOptions& options_;
+  Incumbent& incumbent_;
+  core::Stopwatch& watch_;
+  core::EditableSchedule improved_;
+};
+
+}  // namespace
+
+Solution hiremate(const Graph& graph, const HirematOptions& options) {
+  core::Stopwatch watch(options.limit);
+  // Refuses inconsistent marks, whether or not there is anything to look for.
+  const std::vector<Layer> layers = layers_of(graph);
+  Incumbent incumbent(graph, options, watch);
+  incumbent.offer(core::baseline_schedule(graph));
+  if (incumbent.proved_infeasible()) {
+    // The least peak is still worth knowing.
+    HirematOptions least = options;
+    least.budget.reset();
+    Solution solution = hiremate(graph, least);
+    solution.status = Status::infeasible;
+    return solution;
+  }
+  if (!incumbent.cannot_improve()) HierarchySearch(graph, layers, options, incumbent, watch).run();
+  return incumbent.finish(watch.expired_now());
+}
+
+}  // namespace cairn::solvers

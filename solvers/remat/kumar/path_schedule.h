@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/solvers/decomposition/spine.h"
+#include "cairn/solvers/remat/kumar/interleaved.h"
+
+namespace cairn::solvers {
+
+/// A schedule whose repeated parts stand in it once: a list of nodes and of calls of other such lists.
+class CompressedSchedule {
+ public:
+  /// Appends a list and returns its number. What it calls must have been added before.
+  std::int32_t add(const std::vector<std::int32_t>& entries);
+  /// The entry that calls a list.
+  static constexpr std::int32_t call(std::int32_t list) { return ~list; }
+  /// Steps of a list written out; saturates at 2^61.
+  std::int64_t length(std::int32_t list) const { return lengths_[list]; }
+  /// Entries of all lists: what is in memory.
+  std::int64_t entry_count() const { return static_cast<std::int64_t>(entries_.size()); }
+  std::int32_t list_count() const { return static_cast<std::int32_t>(lengths_.size()); }
+  /// Calls visit(node) for each step of the list, the last one first. O(length + lists visited).
+  template <class Visit>
+  void for_each_backwards(std::int32_t list, const Visit& visit) const {
+    std::vector<std::pair<std::size_t, std::size_t>> open{{begin_[list], begin_[list + 1]}};
+    while (!open.empty()) {
+      auto& [begin, end] = open.back();
+      if (begin == end) {
+        open.pop_back();
+        continue;
+      }
+      const std::int32_t entry = entries_[--end];
+      if (entry >= 0) {
+        visit(entry);
+      } else {
+        open.emplace_back(begin_[~entry], begin_[~entry + 1]);
+      }
+    }
+  }
+
+ private:
+  std::vector<std::int32_t> entries_;
+  std::vector<std::size_t> begin_{0};
+  std::vector<std::int64_t> lengths_;
+};
+
+/// What a compressed schedule comes to.
+struct PathScheduleMeasures {
+  std::int64_t length = 0;
+  std::int64_t cost = 0;
+  std::int64_t peak = 0;  ///< bytes
+};
+
+/// Algorithm 3 of Kumar et al. 2019 on a path decomposition with a spine, as docs/treewidth.md settles it: its
+/// schedules hold what their outputs need and nothing that is in memory. Nodes go by their places on the spine. One
+/// thread.
+class PathScheduler {
+ public:
+  /// `spine` may be any topological order with any path decomposition of the graph: the schedules are valid then too,
+  /// but of no proved length.
+  PathScheduler(const core::Graph& graph, const Spine& spine);
+
+  /// PWRemat(k): recursion stops at fewer than k bags. X_{b/2} is the bag of fewest bytes among those within `slack` b
+  /// of the middle. The list of the whole schedule, or nothing where the watch expired or the lists would have more
+  /// than `most_entries` entries.
+  std::optional<std::int32_t> build(std::int64_t k, double slack, std::int64_t most_entries, core::Stopwatch& watch);
+  /// Of the last build.
+  const CompressedSchedule& program() const { return program_; }
+
+  /// Goes through the schedule from its end and leaves out, if `drop_unread`, every step of which nothing is read after
+  /// it; `steps`, if given, gets the rest. O(length * in-degree) time, O(n) memory beside `steps`.
+  PathScheduleMeasures measure(std::int32_t list, bool drop_unread, std::vector<core::NodeId>* steps = nullptr) const;
+
+ private:
+  /// A node x of X, and nodes that must be there when x runs although x does not read them.
+  struct Item {
+    std::int32_t node;
+    std::vector<std::int32_t> also;
+  };
+  /// The bags lo + 1 ... hi - 1 on one side of the bag that holds X.
+  struct Side {
+    std::int32_t lo, hi;
+    bool right;  ///< X is at lo, not at hi
+    bool holds(const BagInterval& interval) const { return lo < interval.first && interval.last < hi; }
+    Side inner(std::int32_t middle) const { return right ? Side{lo, middle, true} : Side{middle, hi, false}; }
+    Side outer(std::int32_t middle) const { return right ? Side{middle, hi, true} : Side{lo, middle, false}; }
+  };
+  /// A decomposition restricted to some nodes, without bags that another one holds: places of its bags, ascending.
+  struct Bags {
+    std::vector<std::int32_t> places;
+    std::vector<std::int64_t> bytes;  ///< of the nodes of each
+    std::int64_t most_bytes = 0;
+  };
+
+  bool stop();
+  Bags bags_of(const std::vector<std::int32_t>& nodes);
+  std::vector<std::int32_t> at(const std::vector<std::int32_t>& nodes, std::int32_t bag) const;
+  /// `nodes` and their unknown ancestors within the side. Ascending.
+  std::vector<std::int32_t> with_ancestors(std::vector<std::int32_t> nodes, const Side& side);
+  std::int32_t compute(const std::vector<std::int32_t>& targets);
+  std::vector<std::int32_t> steps_for(const std::vector<std::int32_t>& targets, const std::vector<std::int32_t>& nodes);
+  InterleavedSchedule interleaved(const std::vector<Item>& items, const Side& side);
+  std::int64_t bytes_in_order(const std::vector<std::int32_t>& nodes, const std::vector<Item>& items);
+  void forget(const std::vector<std::int32_t>& nodes);
+
+  const core::Graph& graph_;
+  std::vector<core::NodeId> order_;
+  std::vector<BagInterval> intervals_;  ///< by place on the spine, as everything below
+  std::vector<std::int64_t> bytes_;
+  std::vector<std::int32_t> input_begin_, inputs_;
+  std::int32_t bag_count_ = 0;
+
+  std::int64_t k_ = 1, most_entries_ = 0;
+  double slack_ = 0;
+  core::Stopwatch* watch_ = nullptr;
+  bool stopped_ = false;
+  CompressedSchedule program_;
+  std::vector<std::uint8_t> known_;
+  std::vector<std::int32_t> wanted_;  ///< how many calls must leave it known
+  std::vector<std::uint32_t> stamp_;
+  std::uint32_t current_ = 0;
+  struct Key {
+    std::uint64_t a, b;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const { return key.a; }
+  };
+  std::unordered_map<Key, std::int32_t, KeyHash> lists_;  ///< by the nodes and the targets of a call
+  // Work space.
+  std::vector<std::pair<std::int32_t, std::int64_t>> begins_, ends_;  ///< place, bytes
+  std::vector<std::int32_t> last_reader_;
+};
+
+}  // namespace cairn::solvers

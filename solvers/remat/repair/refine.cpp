@@ -1,0 +1,107 @@
+#include "cairn/solvers/remat/repair/refine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cairn/core/random.h"
+
+namespace cairn::solvers {
+
+std::vector<std::int32_t> input_ranks(const core::Graph& graph) {
+  std::vector<std::int32_t> ranks(static_cast<std::size_t>(graph.node_count()));
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[graph.input_order()[i]] = static_cast<std::int32_t>(i);
+  return ranks;
+}
+
+std::vector<core::NodeId> in_stages(std::vector<core::NodeId> steps, const std::vector<std::int32_t>& ranks) {
+  std::vector<std::uint8_t> ran(ranks.size(), 0);
+  auto begin = steps.begin();
+  std::vector<core::NodeId> staged;
+  for (auto step = steps.begin(); step != steps.end(); ++step) {
+    if (std::exchange(ran[*step], 1) != 0) continue;
+    std::sort(begin, step, [&](core::NodeId a, core::NodeId b) { return ranks[a] < ranks[b]; });
+    staged.insert(staged.end(), begin, std::unique(begin, step));
+    staged.push_back(*step);
+    begin = step + 1;
+  }
+  return staged;
+}
+
+void offer_retained(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
+                    core::EditableSchedule& work, Incumbent& incumbent, core::Stopwatch& watch) {
+  if (schedule.length() > kMostRetained || watch.expired_now()) return;
+  work.assign(schedule.steps);
+  retain_where_it_fits(graph, work, budget, 0, &watch);
+  incumbent.offer({work.steps()});
+}
+
+void bring_within_budget(const core::Graph& graph, std::int64_t budget, bool retain, Incumbent& incumbent,
+                         core::Stopwatch& watch) {
+  if (incumbent.within_budget() || incumbent.cannot_improve() || watch.expired_now()) return;
+  if (incumbent.schedule().length() > kMostRetained) return;
+  core::EditableSchedule work(graph);
+  work.assign(incumbent.schedule().steps);
+  if (!evict_until_it_fits(graph, work, budget, 0, watch)) return;
+  const core::Schedule fits{work.steps()};
+  incumbent.offer(fits);
+  if (retain) offer_retained(graph, fits, budget, work, incumbent, watch);
+}
+
+void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
+            int rounds) {
+  const core::Schedule baseline = core::baseline_schedule(graph);
+  core::Random random(options.seed + 1);
+  const std::int64_t floor = incumbent.lower_bound();
+  core::EditableSchedule work(graph);
+  const auto offer = [&] { incumbent.offer({work.steps()}); };
+
+  // First without noise: from the baseline, and from the best known.
+  if (options.budget && !incumbent.cannot_improve()) {
+    for (const core::Schedule& start : {baseline, incumbent.schedule()}) {
+      work.assign(start.steps);
+      const bool fits = evict_until_it_fits(graph, work, *options.budget, 0, watch);
+      offer();
+      if (!fits) continue;
+      retain_where_it_fits(graph, work, *options.budget);
+      offer();
+    }
+    if (incumbent.within_budget()) {
+      work.assign(incumbent.schedule().steps);
+      retain_where_it_fits(graph, work, *options.budget);
+      offer();
+    }
+  }
+  int stagnation = 0;  // rounds that brought nothing
+  while (stagnation < rounds && !incumbent.cannot_improve() && !watch.charge(graph.node_count()).expired()) {
+    const std::int64_t cost = incumbent.cost(), peak = incumbent.peak();
+    // Without a budget, or while it is not reached, the goal is a little below the peak so far.
+    const bool fits = options.budget && incumbent.within_budget();
+    const std::int64_t goal =
+        fits ? *options.budget
+             : std::max(
+                   floor,
+                   peak - 1 - static_cast<std::int64_t>(static_cast<double>(peak - floor) * 0.1 * random.uniform()));
+    const double slack = random.uniform();
+    const std::uint64_t noise = random.next() | 1;
+    const auto part_of_slack = [&](double part) {
+      return static_cast<std::int64_t>(static_cast<double>(goal - floor) * part * slack);
+    };
+    const bool from_scratch = stagnation % 4 == 3;  // with other tastes
+    work.assign(from_scratch ? baseline.steps : incumbent.schedule().steps);
+    // Let values stay as if there were more memory, then take it back elsewhere.
+    if (stagnation % 2 == 0) retain_where_it_fits(graph, work, goal + part_of_slack(0.3), noise);
+    const std::int64_t less = stagnation % 4 == 1 ? part_of_slack(0.2) : 0;
+    evict_until_it_fits(graph, work, goal - less, noise, watch);
+    offer();
+    const std::vector<core::NodeId> evicted = work.steps();
+    retain_where_it_fits(graph, work, goal, noise);
+    offer();
+    work.assign(evicted);
+    retain_where_it_fits(graph, work, goal);
+    offer();
+    const bool better = incumbent.cost() < cost || (!fits && incumbent.peak() < peak);
+    stagnation = better ? 0 : stagnation + 1;
+  }
+}
+
+}  // namespace cairn::solvers

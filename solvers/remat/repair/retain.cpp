@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/internal/saturating.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/remat/repair/refine.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::EditableSchedule;
+using Occurrence = EditableSchedule::Occurrence;
+
+/// What it would save to drop a recomputation: its cost and that of all that is run for it alone.
+class Savings {
+ public:
+  Savings(const core::Graph& graph, const EditableSchedule& schedule) : graph_(graph), schedule_(schedule) {}
+
+  std::int64_t of(Occurrence o) {
+    if (mark_.size() < static_cast<std::size_t>(schedule_.occurrence_limit()))
+      mark_.resize(schedule_.occurrence_limit(), 0);
+    ++current_;
+    mark_[o] = current_;
+    dropped_.assign(1, o);
+    std::int64_t cost = 0;
+    for (std::size_t i = 0; i < dropped_.size(); ++i) {
+      const core::NodeId v = schedule_.node(dropped_[i]);
+      cost = core::saturating_add(cost, graph_.cost(v));
+      if (dropped_.size() > kMostFollowed) continue;
+      const auto inputs = static_cast<std::int32_t>(graph_.inputs(v).size());
+      for (std::int32_t k = 0; k < inputs; ++k) {
+        const Occurrence source = schedule_.source(dropped_[i], k);
+        const bool stays =
+            mark_[source] == current_ ||
+            (schedule_.next_of_node(source) == EditableSchedule::kNone && graph_.required(schedule_.node(source))) ||
+            !schedule_.all_readers(source, [&](Occurrence reader) { return mark_[reader] == current_; });
+        if (stays) continue;
+        mark_[source] = current_;
+        dropped_.push_back(source);
+      }
+    }
+    return cost;
+  }
+
+ private:
+  static constexpr std::size_t kMostFollowed = 256;  // bounds the time of one; longer chains are worth keeping anyhow
+
+  const core::Graph& graph_;
+  const EditableSchedule& schedule_;
+  std::vector<std::int32_t> mark_;  // by occurrence
+  std::int32_t current_ = 0;
+  std::vector<Occurrence> dropped_;
+};
+
+}  // namespace
+
+void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, std::int64_t budget,
+                          std::uint64_t noise_seed, core::Stopwatch* watch) {
+  constexpr int kMostRounds = 4;
+  struct Candidate {
+    double worth;
+    EditableSchedule::Place place;
+    Occurrence recomputation;
+    double noise;
+    bool operator<(const Candidate& other) const {
+      return worth != other.worth ? worth < other.worth : place < other.place;
+    }
+  };
+  core::Random random(noise_seed);
+  const auto expired = [&](std::int64_t work) { return watch != nullptr && watch->charge(work).expired(); };
+  Savings savings(graph, schedule);
+  const auto worth = [&](Occurrence o, double noise) {
+    const core::NodeId v = schedule.node(o);
+    const auto steps_between = static_cast<double>(schedule.place(o) - schedule.last_use(schedule.previous_of_node(o)));
+    const double area = static_cast<double>(graph.size(v)) * steps_between + 1.0;
+    const auto saved = static_cast<double>(noise_seed == 0 ? savings.of(o) : graph.cost(v));
+    return (saved + 1e-3) / area * noise;
+  };
+  std::vector<Candidate> heap;
+  bool changed = true;
+  for (int round = 0; round < kMostRounds && changed; ++round) {
+    schedule.close_gaps();
+    heap.clear();
+    for (auto o = schedule.first(); o != schedule.end(); o = schedule.next(o)) {
+      if (schedule.previous_of_node(o) == EditableSchedule::kNone) continue;
+      if (expired(1)) return;
+      const double noise = noise_seed == 0 ? 1.0 : 0.25 + 1.5 * random.uniform();
+      heap.push_back({worth(o, noise), schedule.place(o), o, noise});
+    }
+    std::make_heap(heap.begin(), heap.end());
+    changed = false;
+    while (!heap.empty()) {
+      std::pop_heap(heap.begin(), heap.end());
+      if (expired(1)) return;
+      Candidate best = heap.back();
+      heap.pop_back();
+      const Occurrence o = best.recomputation;
+      if (schedule.place(o) < 0) continue;
+      const Occurrence before = schedule.previous_of_node(o);
+      if (before == EditableSchedule::kNone) continue;
+      // What was dropped since may have made it worth less.
+      best.worth = worth(o, best.noise);
+      if (!heap.empty() && best < heap.front()) {
+        heap.push_back(best);
+        std::push_heap(heap.begin(), heap.end());
+        continue;
+      }
+      // What o makes and somebody reads lives on from the occurrence before. Places that emptied in this round count
+      // with the memory there.
+      std::int64_t bytes = 0;
+      EditableSchedule::Place first = best.place;
+      const std::int32_t outputs = graph.output_count(schedule.node(o));
+      for (std::int32_t k = 0; k < outputs; ++k) {
+        if (outputs > 1 && schedule.last_use(o, k) == schedule.place(o)) continue;
+        bytes += graph.value_size(graph.value({schedule.node(o), k}));
+        first = std::min(first, schedule.last_use(before, k) + 1);
+      }
+      if (bytes > 0 && schedule.max(first, best.place - 1) > budget - bytes) continue;
+      schedule.drop_with_unneeded(o);
+      changed = true;
+    }
+  }
+}
+
+}  // namespace cairn::solvers

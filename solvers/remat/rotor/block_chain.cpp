@@ -1,0 +1,179 @@
+#include "cairn/solvers/remat/rotor/block_chain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "cairn/core/error.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::NodeId;
+using core::ValueId;
+
+void check_marks(const core::Graph& graph) {
+  bool any = false;
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.backward(v)) {
+      any = true;
+      const NodeId forward = graph.forward(v);
+      if (forward != core::kNoNode && graph.backward(forward))
+        throw core::InputError(
+            fmt::format("backward node '{}' names '{}' as its forward node, but that is backward too", graph.name(v),
+                        graph.name(forward)));
+      continue;
+    }
+    for (const NodeId u : graph.predecessors(v)) {
+      if (graph.backward(u))
+        throw core::InputError(fmt::format("forward node '{}' reads backward node '{}'; mark both the same",
+                                           graph.name(v), graph.name(u)));
+    }
+  }
+  if (!any) throw core::InputError("no node of the graph is marked backward: a chain of blocks needs a training graph");
+}
+
+/// Of each value made in the forward part: the places in the forward order of its producer and of the last forward node
+/// that reads it, the producer itself where there is none.
+struct Reach {
+  std::int32_t from = -1, to = -1;
+};
+
+std::vector<Reach> forward_reach(const core::Graph& graph, const std::vector<NodeId>& forward) {
+  std::vector<Reach> reach(static_cast<std::size_t>(graph.value_count()));
+  for (std::size_t i = 0; i < forward.size(); ++i) {
+    const auto place = static_cast<std::int32_t>(i);
+    for (const ValueId x : graph.outputs(forward[i])) reach[x] = {place, place};
+    for (const ValueId x : graph.inputs(forward[i])) reach[x].to = place;
+  }
+  return reach;
+}
+
+/// Places after which the forward part is cut.
+std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<Reach>& reach,
+                                    const std::vector<std::uint8_t>& resident, std::int32_t places,
+                                    std::int32_t most_blocks) {
+  std::vector<std::int32_t> count(static_cast<std::size_t>(places) + 1, 0);
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(places) + 1, 0);
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    if (reach[x].from < 0 || resident[x] != 0 || graph.value_size(x) == 0) continue;
+    ++count[reach[x].from], --count[reach[x].to];
+    bytes[reach[x].from] += graph.value_size(x), bytes[reach[x].to] -= graph.value_size(x);
+  }
+  std::vector<std::int32_t> cuts;
+  for (std::int32_t place = 0; place + 1 < places; ++place) {
+    if (place > 0) count[place] += count[place - 1], bytes[place] += bytes[place - 1];
+    if (count[place] <= 1) cuts.push_back(place);
+  }
+  if (static_cast<std::int32_t>(cuts.size()) < most_blocks) return cuts;
+  // Of as many runs of neighbours as there may be cuts, the one of least bytes each.
+  std::vector<std::int32_t> chosen;
+  const std::size_t wanted = most_blocks - 1;
+  for (std::size_t i = 0; i < wanted; ++i) {
+    const auto first = cuts.begin() + static_cast<std::ptrdiff_t>(i * cuts.size() / wanted);
+    const auto last = cuts.begin() + static_cast<std::ptrdiff_t>((i + 1) * cuts.size() / wanted);
+    chosen.push_back(*std::min_element(first, last, [&](auto a, auto b) { return bytes[a] < bytes[b]; }));
+  }
+  return chosen;
+}
+
+/// The block in whose backward part b is run. Those of its predecessors are known.
+std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain& chain,
+                            const std::vector<std::int32_t>& last_forward_block) {
+  std::int32_t earliest = static_cast<std::int32_t>(chain.blocks.size()) - 1;  // to run backward
+  std::int64_t released = 0;
+  bool reads_forward = false;
+  for (const ValueId x : graph.inputs(b)) {
+    const NodeId u = graph.producer(x);
+    if (graph.backward(u)) {
+      earliest = std::min(earliest, chain.block_of[u]);
+      released += graph.readers(x).size() == 1 && !graph.value_kept(x) ? graph.value_size(x) : 0;
+    } else {
+      reads_forward = true;
+      if (chain.resident[x] == 0) earliest = std::min(earliest, last_forward_block[x]);
+    }
+  }
+  const NodeId forward = graph.forward(b);
+  if (forward == core::kNoNode) return earliest;
+  // A sum of gradients is made as soon as it can be, where it is smaller than its terms.
+  const bool early = !reads_forward && graph.size(b) <= released;
+  return early ? std::max(earliest, chain.block_of[forward]) : chain.block_of[forward];
+}
+
+}  // namespace
+
+BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std::int32_t most_blocks) {
+  check_marks(graph);
+  std::vector<NodeId> forward;
+  for (const NodeId v : graph.input_order()) {
+    if (!graph.backward(v)) forward.push_back(v);
+  }
+  const auto values = static_cast<std::size_t>(graph.value_count());
+  const std::vector<Reach> reach = forward_reach(graph, forward);
+  BlockChain chain;
+  chain.resident.assign(values, 0);
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    if (reach[x].from < 0) continue;
+    const bool once = graph.value_kept(x) || graph.pinned(graph.producer(x));
+    if (once || reach[x].to - reach[x].from > longest) chain.resident[x] = 1;
+  }
+  const std::vector<std::int32_t> cuts =
+      find_cuts(graph, reach, chain.resident, static_cast<std::int32_t>(forward.size()), most_blocks);
+
+  chain.blocks.resize(cuts.size() + 1);
+  chain.block_of.assign(static_cast<std::size_t>(graph.node_count()), 0);
+  std::vector<std::int32_t> block_at(forward.size());
+  for (std::size_t i = 0; i < forward.size(); ++i) {
+    block_at[i] = static_cast<std::int32_t>(std::lower_bound(cuts.begin(), cuts.end(), static_cast<std::int32_t>(i)) -
+                                            cuts.begin());
+    chain.block_of[forward[i]] = block_at[i];
+  }
+  std::vector<std::int32_t> last_forward_block(values, -1);
+  for (std::size_t x = 0; x < values; ++x) {
+    if (reach[x].from >= 0) last_forward_block[x] = block_at[reach[x].to];
+  }
+
+  // Backward parts run in reverse order: what a backward node reads was made in its block or in a later one. Where not,
+  // these blocks and all between become one.
+  std::vector<std::uint8_t> joined(chain.blocks.size(), 0);  // with the next one
+  for (const NodeId v : graph.input_order()) {
+    if (!graph.backward(v)) continue;
+    const std::int32_t block = chain.block_of[v] = backward_block(graph, v, chain, last_forward_block);
+    for (const NodeId u : graph.predecessors(v)) {
+      if (graph.backward(u) && chain.block_of[u] < block)
+        std::fill(joined.begin() + chain.block_of[u], joined.begin() + block, 1);
+    }
+  }
+  std::vector<std::int32_t> number(chain.blocks.size(), 0);
+  for (std::size_t k = 1; k < number.size(); ++k) number[k] = number[k - 1] + (joined[k - 1] != 0 ? 0 : 1);
+  chain.blocks.resize(static_cast<std::size_t>(number.back()) + 1);
+  for (std::int32_t& block : last_forward_block) block = block < 0 ? -1 : number[block];
+  for (const NodeId v : graph.input_order()) {
+    std::int32_t& block = chain.block_of[v];
+    block = number[block];
+    (graph.backward(v) ? chain.blocks[block].backward : chain.blocks[block].forward).push_back(v);
+  }
+
+  chain.last_block.assign(values, -1);
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    const std::int32_t made = chain.block_of[graph.producer(x)];
+    std::int32_t last = graph.readers(x).empty() ? made : std::numeric_limits<std::int32_t>::max();
+    for (const NodeId reader : graph.readers(x)) {
+      const std::int32_t block = chain.block_of[reader];
+      last = std::min(last, block);
+      // Read by a backward part where it neither is made nor crosses to.
+      const bool absent = block < made || block > std::max(made, last_forward_block[x]);
+      if (reach[x].from >= 0 && absent) chain.resident[x] = 1;
+    }
+    chain.last_block[x] = graph.value_kept(x) ? -1 : last;
+  }
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    if (reach[x].from < 0 || chain.resident[x] != 0) continue;
+    for (std::int32_t k = chain.block_of[graph.producer(x)]; k < last_forward_block[x]; ++k)
+      chain.blocks[k].leaving.push_back(x);
+  }
+  return chain;
+}
+
+}  // namespace cairn::solvers

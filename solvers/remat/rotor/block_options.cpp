@@ -1,0 +1,524 @@
+#include "cairn/solvers/remat/rotor/block_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "cairn/core/random.h"
+#include "cairn/solvers/remat/repair/refine.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::NodeId;
+using core::ValueId;
+
+/// Memory of a piece of a schedule, from its end: what is needed there says what is needed before each step. Values
+/// that are resident are left out. Keeps work arrays.
+class Piece {
+ public:
+  Piece(const core::Graph& graph, const BlockChain& chain)
+      : graph_(graph), chain_(chain), needed_(static_cast<std::size_t>(graph.value_count()), 0) {}
+
+  /// Empties what is needed.
+  void clear() {
+    for (const ValueId x : touched_) needed_[x] = 0;
+    touched_.clear();
+    bytes_ = peak_ = 0;
+  }
+  void need(ValueId x) {
+    if (needed_[x] != 0 || chain_.resident[x] != 0) return;
+    needed_[x] = 1;
+    touched_.push_back(x);
+    bytes_ += graph_.value_size(x);
+  }
+  template <class Values>
+  void need_all(const Values& values) {
+    for (const ValueId x : values) need(x);
+  }
+  bool needed(ValueId x) const { return needed_[x] != 0; }
+  std::vector<ValueId> all_needed() const {
+    std::vector<ValueId> values;
+    for (const ValueId x : touched_) {
+      if (needed_[x] != 0) values.push_back(x);
+    }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+  }
+  std::int64_t peak() const { return peak_; }  ///< of the steps since clear()
+
+  /// Goes back over a step.
+  void before(NodeId v) {
+    for (const ValueId x : graph_.outputs(v)) {
+      if (needed_[x] == 0) continue;
+      needed_[x] = 0;
+      bytes_ -= graph_.value_size(x);
+    }
+    need_all(graph_.inputs(v));
+    std::int64_t made = 0;
+    for (const ValueId x : graph_.outputs(v)) made += chain_.resident[x] != 0 ? 0 : graph_.value_size(x);
+    peak_ = std::max(peak_, bytes_ + made + graph_.scratch(v));
+  }
+  bool makes_needed(NodeId v) const {
+    for (const ValueId x : graph_.outputs(v)) {
+      if (needed_[x] != 0) return true;
+    }
+    return false;
+  }
+  /// Goes back over steps, of which it drops those that make nothing that is needed, unless `stays(v)`.
+  template <class Stays>
+  std::vector<NodeId> prune(const std::vector<NodeId>& steps, const Stays& stays) {
+    std::vector<NodeId> rest;
+    for (std::size_t i = steps.size(); i-- > 0;) {
+      if (!makes_needed(steps[i]) && !stays(steps[i])) continue;
+      before(steps[i]);
+      rest.push_back(steps[i]);
+    }
+    std::reverse(rest.begin(), rest.end());
+    return rest;
+  }
+
+ private:
+  const core::Graph& graph_;
+  const BlockChain& chain_;
+  std::vector<std::uint8_t> needed_;
+  std::vector<ValueId> touched_;
+  std::int64_t bytes_ = 0, peak_ = 0;
+};
+
+std::int64_t cost_of(const core::Graph& graph, const std::vector<NodeId>& steps) {
+  std::int64_t cost = 0;
+  for (const NodeId v : steps) cost += graph.cost(v);
+  return cost;
+}
+
+/// Further nodes take their places among steps in the input order.
+void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const std::vector<std::int32_t>& rank) {
+  steps.insert(steps.end(), once.begin(), once.end());
+  std::sort(steps.begin(), steps.end(), [&](NodeId a, NodeId b) { return rank[a] < rank[b]; });
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+}
+
+/// Backward parts of a block that recompute some of what they read, right before it is read first.
+class BackwardMenu {
+ public:
+  BackwardMenu(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
+      : graph_(graph), chain_(chain), rank_(rank), there_(static_cast<std::size_t>(graph.value_count()), 0) {}
+
+  /// The first one saves all that it reads. Where that is few values: one for every subset that may be saved; else from
+  /// all saved to none, several times, each time dropping what is cheapest to recompute a byte, by different tastes.
+  std::vector<std::vector<NodeId>> schedules(std::int32_t block, core::Stopwatch& watch) {
+    block_ = block;
+    std::vector<ValueId> values;
+    ++now_;
+    for (const NodeId b : chain_.blocks[block].backward) {
+      for (const ValueId x : graph_.inputs(b)) {
+        if (!own(x) || graph_.value_size(x) == 0 || there_[x] == now_) continue;
+        there_[x] = now_;
+        values.push_back(x);
+      }
+    }
+    std::vector<std::vector<NodeId>> found{chain_.blocks[block].backward};
+    if (values.size() <= kEverySubset) {
+      for (std::uint32_t dropped = 1; dropped < std::uint32_t{1} << values.size() && !charge(watch); ++dropped) {
+        ++now_;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          if ((dropped >> i & 1U) == 0) there_[values[i]] = now_;
+        }
+        found.push_back(schedule());
+      }
+      return found;
+    }
+    core::Random random(1);
+    for (int taste = 0; taste < kTastes && !charge(watch); ++taste) {
+      std::vector<ValueId> saved = values;
+      while (!saved.empty() && !charge(watch)) {
+        std::vector<std::pair<double, ValueId>> prices;
+        for (const ValueId x : saved) {
+          if (charge(watch)) return found;
+          mark(saved, x);
+          const double noise = taste == 0 ? 1.0 : 0.25 + 1.5 * random.uniform();
+          prices.emplace_back(
+              static_cast<double>(recompute(x, nullptr)) / static_cast<double>(graph_.value_size(x)) * noise, x);
+        }
+        std::sort(prices.begin(), prices.end());
+        prices.resize(1 + prices.size() / 32);
+        for (const auto& [price, x] : prices) saved.erase(std::find(saved.begin(), saved.end(), x));
+        mark(saved, core::kNoValue);
+        found.push_back(schedule());
+      }
+    }
+    return found;
+  }
+
+ private:
+  static constexpr std::size_t kEverySubset = 10;
+  static constexpr int kTastes = 12;
+  static constexpr std::int64_t kMostWork = 50'000'000;
+
+  /// Counts work; true where it is enough.
+  bool charge(core::Stopwatch& watch) {
+    const auto steps = static_cast<std::int64_t>(chain_.blocks[block_].backward.size()) + 1;
+    work_ += steps;
+    return watch.charge(steps).expired() || work_ > kMostWork;
+  }
+  /// Made by this block's forward part, and it could be made again.
+  bool own(ValueId x) const {
+    const NodeId u = graph_.producer(x);
+    return !graph_.backward(u) && chain_.block_of[u] == block_ && chain_.resident[x] == 0;
+  }
+  void mark(const std::vector<ValueId>& saved, ValueId without) {
+    ++now_;
+    for (const ValueId x : saved) {
+      if (x != without) there_[x] = now_;
+    }
+  }
+  /// Cost of making x out of what is there, which is then there as well; writes the steps down.
+  std::int64_t recompute(ValueId x, std::vector<NodeId>* steps) {
+    std::int64_t cost = 0;
+    nodes_.clear();
+    const auto want = [&](ValueId y) {
+      if (!own(y) || there_[y] == now_) return;
+      const NodeId u = graph_.producer(y);
+      for (const ValueId z : graph_.outputs(u)) there_[z] = now_;
+      cost += graph_.cost(u);
+      nodes_.push_back(u);
+    };
+    want(x);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      for (const ValueId y : graph_.inputs(nodes_[i])) want(y);
+    }
+    if (steps == nullptr) return cost;
+    std::sort(nodes_.begin(), nodes_.end(), [&](NodeId a, NodeId b) { return rank_[a] < rank_[b]; });
+    steps->insert(steps->end(), nodes_.begin(), nodes_.end());
+    return cost;
+  }
+  /// The backward part where the marked values are saved.
+  std::vector<NodeId> schedule() {
+    std::vector<NodeId> steps;
+    for (const NodeId b : chain_.blocks[block_].backward) {
+      for (const ValueId x : graph_.inputs(b)) recompute(x, &steps);
+      steps.push_back(b);
+    }
+    return steps;
+  }
+
+  const core::Graph& graph_;
+  const BlockChain& chain_;
+  const std::vector<std::int32_t>& rank_;
+  std::int32_t block_ = 0;
+  std::int64_t work_ = 0;
+  std::vector<std::int64_t> there_;  ///< of each value: the subset in which it was there last
+  std::int64_t now_ = 0;
+  std::vector<NodeId> nodes_;
+};
+
+/// Equal for blocks whose options are the same but for the names of nodes: structure, sizes and costs, and where their
+/// values come from and go to.
+std::string canonical_form(const core::Graph& graph, const BlockChain& chain, std::int32_t s,
+                           const std::vector<ValueId>& entering) {
+  const ChainBlock& block = chain.blocks[s];
+  std::string form;
+  std::map<NodeId, std::size_t> place;     // in the block
+  std::map<ValueId, std::size_t> outside;  // by first appearance
+  const auto write = [&](char kind, auto... numbers) {
+    form += kind;
+    (fmt::format_to(std::back_inserter(form), " {}", numbers), ...);
+  };
+  const auto index_in = [](const std::vector<ValueId>& values, ValueId x) {
+    return std::find(values.begin(), values.end(), x) - values.begin();
+  };
+  for (const std::vector<NodeId>* nodes : {&block.forward, &block.backward}) {
+    for (const NodeId v : *nodes) {
+      place.emplace(v, place.size());
+      write(graph.backward(v) ? 'b' : 'f', graph.cost(v), graph.scratch(v), graph.pinned(v), graph.required(v));
+      for (const ValueId x : graph.inputs(v)) {
+        const auto inside = place.find(graph.producer(x));
+        if (inside != place.end()) {
+          write('i', inside->second, graph.output_ref(x).output);
+          continue;
+        }
+        const auto number = outside.emplace(x, outside.size()).first->second;
+        write('o', number, graph.value_size(x), graph.backward(graph.producer(x)), chain.resident[x] != 0,
+              index_in(entering, x), chain.last_block[x] < s);
+      }
+      for (const ValueId x : graph.outputs(v)) {
+        write('v', graph.value_size(x), chain.resident[x] != 0, index_in(block.leaving, x), chain.last_block[x] < s);
+      }
+    }
+  }
+  for (const ValueId x : entering) write('e', graph.value_size(x), index_in(block.leaving, x));
+  return form;
+}
+
+/// Whether a is no worse than b in any respect.
+bool as_good(const ChainWay& a, const ChainWay& b) {
+  bool good = a.forward_time + a.backward_time <= b.forward_time + b.backward_time && a.saved <= b.saved &&
+              a.reads_entering <= b.reads_entering && a.reads_leaving <= b.reads_leaving;
+  for (const ChainEntry entry : {kReleased, kHeld})
+    good = good && a.forward_peak[entry] <= b.forward_peak[entry] && a.backward_peak[entry] <= b.backward_peak[entry];
+  return good;
+}
+bool as_good(const ChainTurn& a, const ChainTurn& b) {
+  return a.time <= b.time && a.reads_entering <= b.reads_entering && a.peak[kReleased] <= b.peak[kReleased] &&
+         a.peak[kHeld] <= b.peak[kHeld];
+}
+
+/// Which of them no other is as good as; of equals the first.
+template <class Measures>
+std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < measures.size(); ++i) {
+    bool dominated = false;
+    for (const std::size_t j : found) dominated = dominated || as_good(measures[j], measures[i]);
+    for (std::size_t j = i + 1; j < measures.size() && !dominated; ++j)
+      dominated = as_good(measures[j], measures[i]) && !as_good(measures[i], measures[j]);
+    if (!dominated) found.push_back(i);
+  }
+  return found;
+}
+
+/// Measures blocks in the terms of ChainStage, and finds the nodes to run.
+class BlockMeter {
+ public:
+  BlockMeter(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
+      : graph_(graph), chain_(chain), rank_(rank), piece_(graph, chain), down_(chain.blocks.size()) {
+    for (ValueId x = 0; x < graph.value_count(); ++x) {
+      const NodeId u = graph.producer(x);
+      if (!graph.backward(u)) {
+        if (chain.resident[x] != 0) residents_.push_back(x);
+        continue;
+      }
+      for (std::int32_t s = chain.last_block[x] + 1; s <= chain.block_of[u]; ++s) down_[s].push_back(x);
+    }
+  }
+
+  /// What is held while each stage waits for its backward part.
+  void measure_held(std::vector<ChainStage>& stages) const {
+    for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
+      for (const ValueId x : down_[s + 1]) stages[s].held += graph_.value_size(x);
+    }
+    for (const ValueId x : residents_) {
+      const auto first = static_cast<std::size_t>(std::max(chain_.last_block[x], 0));
+      const auto made = static_cast<std::size_t>(chain_.block_of[graph_.producer(x)]);
+      for (std::size_t s = first; s < stages.size(); ++s) stages[s].held += graph_.value_size(x);
+      for (std::size_t s = made; s < stages.size(); ++s) stages[s].held_first += graph_.value_size(x);
+    }
+  }
+
+  /// The block that is measured from now on.
+  void start(std::int32_t s) {
+    block_ = &chain_.blocks[s];
+    last_ = s + 1 == static_cast<std::int32_t>(chain_.blocks.size());
+    entering_ = s == 0 ? &nothing_ : &chain_.blocks[s - 1].leaving;
+    left_behind_ = &down_[s];
+    resident_ = 0;
+    for (const ValueId x : residents_) resident_ += chain_.last_block[x] <= s ? graph_.value_size(x) : 0;
+    piece_.clear();
+    once_ = piece_.prune(block_->forward, [&](NodeId v) { return runs_once(v); });
+    more_at_first_ = 0;
+  }
+  const std::vector<ValueId>& entering() const { return *entering_; }
+  const std::vector<NodeId>& once() const { return once_; }
+  /// How much higher than measured memory gets at most where once() runs as well. Of the forward parts so far.
+  std::int64_t more_at_first() const { return more_at_first_; }
+
+  /// The forward part that keeps nothing of its inside; sets the stage's measures of it.
+  std::vector<NodeId> forward(ChainStage& stage) {
+    for (const ValueId x : *entering_) stage.checkpoint += graph_.value_size(x);
+    std::vector<NodeId> steps = forward_part(nothing_);
+    stage.forward_time = cost_of(graph_, steps);
+    measure_forward(steps, nothing_, stage.forward_peak);
+    return steps;
+  }
+
+  std::pair<ChainWay, LayerOption> way(const std::vector<NodeId>& backward) {
+    ChainWay way;
+    way.backward_peak[kHeld] = backward_peak(backward, kHeld);
+    way.backward_peak[kReleased] = backward_peak(backward, kReleased);
+    std::vector<ValueId> saved;
+    for (const ValueId x : piece_.all_needed()) {
+      if (graph_.backward(graph_.producer(x))) continue;
+      saved.push_back(x);
+      const bool enters = contains(*entering_, x), leaves = contains(block_->leaving, x);
+      way.reads_entering = way.reads_entering || enters;
+      way.reads_leaving = way.reads_leaving || leaves;
+      if (!enters && !leaves) way.saved += graph_.value_size(x);
+    }
+    LayerOption option{forward_part(saved), backward};
+    way.forward_time = cost_of(graph_, option.forward);
+    way.backward_time = cost_of(graph_, backward);
+    measure_forward(option.forward, saved, way.forward_peak);
+    return {way, std::move(option)};
+  }
+
+  /// The nodes are all in the option's backward part.
+  std::pair<ChainTurn, LayerOption> turn(const std::vector<NodeId>& backward) {
+    ChainTurn turn;
+    LayerOption option{{}, block_->forward};
+    std::vector<NodeId>& steps = option.backward;
+    steps.insert(steps.end(), backward.begin(), backward.end());
+    const auto stays = [&](NodeId v) { return graph_.backward(v) || (last_ && runs_once(v)); };
+    for (const ChainEntry entry : {kHeld, kReleased}) {
+      need_after_backward(entry);
+      steps = piece_.prune(steps, stays);
+      turn.peak[entry] = resident_ + piece_.peak();
+    }
+    turn.time = cost_of(graph_, steps);
+    turn.reads_entering = !steps.empty() && !graph_.backward(steps.front());
+    for (const ValueId x : *entering_) turn.reads_entering = turn.reads_entering || piece_.needed(x);
+    return {turn, std::move(option)};
+  }
+
+ private:
+  static bool contains(const std::vector<ValueId>& values, ValueId x) {
+    return std::find(values.begin(), values.end(), x) != values.end();
+  }
+  bool runs_once(NodeId v) const {
+    bool once = graph_.required(v) || graph_.pinned(v);
+    for (const ValueId x : graph_.outputs(v)) once = once || chain_.resident[x] != 0;
+    return once;
+  }
+  void need_after_backward(ChainEntry entry) {
+    piece_.clear();
+    piece_.need_all(*left_behind_);
+    if (entry == kHeld) piece_.need_all(*entering_);
+  }
+  std::int64_t backward_peak(const std::vector<NodeId>& steps, ChainEntry entry) {
+    need_after_backward(entry);
+    for (std::size_t i = steps.size(); i-- > 0;) piece_.before(steps[i]);
+    return resident_ + piece_.peak();
+  }
+  void need_after_forward(const std::vector<ValueId>& saved) {
+    piece_.clear();
+    piece_.need_all(block_->leaving);
+    piece_.need_all(saved);
+  }
+  std::vector<NodeId> forward_part(const std::vector<ValueId>& saved) {
+    need_after_forward(saved);
+    return piece_.prune(block_->forward, [](NodeId) { return false; });
+  }
+  std::int64_t forward_peak(const std::vector<NodeId>& steps, const std::vector<ValueId>& saved, ChainEntry entry) {
+    need_after_forward(saved);
+    if (entry == kHeld) piece_.need_all(*entering_);
+    for (std::size_t i = steps.size(); i-- > 0;) piece_.before(steps[i]);
+    return piece_.peak();
+  }
+  void measure_forward(std::vector<NodeId> steps, const std::vector<ValueId>& saved, std::int64_t (&peak)[2]) {
+    for (const ChainEntry entry : {kReleased, kHeld}) peak[entry] = forward_peak(steps, saved, entry);
+    add_once(steps, once_, rank_);
+    more_at_first_ = std::max(more_at_first_, forward_peak(steps, saved, kHeld) - peak[kHeld]);
+    more_at_first_ = std::max(more_at_first_, forward_peak(steps, saved, kReleased) - peak[kReleased]);
+  }
+
+  const core::Graph& graph_;
+  const BlockChain& chain_;
+  const std::vector<std::int32_t>& rank_;
+  Piece piece_;
+  const std::vector<ValueId> nothing_;
+  std::vector<ValueId> residents_;
+  std::vector<std::vector<ValueId>> down_;  ///< what the backward parts down to a block leave behind, made by them
+  // Of the block that is measured.
+  const ChainBlock* block_ = nullptr;
+  bool last_ = false;
+  const std::vector<ValueId>*entering_ = nullptr, *left_behind_ = nullptr;
+  std::int64_t resident_ = 0;  ///< bytes of residents while it runs backward
+  std::vector<NodeId> once_;
+  std::int64_t more_at_first_ = 0;
+};
+
+}  // namespace
+
+ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
+                           BlockSchedules& schedules) {
+  ChainProblem problem;
+  problem.stages.resize(chain.blocks.size());
+  schedules.blocks.assign(chain.blocks.size(), {});
+  const std::vector<std::int32_t> rank = input_ranks(graph);
+  BlockMeter meter(graph, chain, rank);
+  BackwardMenu menu(graph, chain, rank);
+  meter.measure_held(problem.stages);
+  std::map<std::string, std::vector<std::vector<std::int32_t>>> known;  // backward parts, by places in the block
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(chain.blocks.size()); ++s) {
+    ChainStage& stage = problem.stages[s];
+    BlockSchedules::Block& nodes = schedules.blocks[s];
+    meter.start(s);
+    nodes.forward = meter.forward(stage);
+    nodes.once = meter.once();
+
+    std::vector<NodeId> all = chain.blocks[s].forward;
+    all.insert(all.end(), chain.blocks[s].backward.begin(), chain.blocks[s].backward.end());
+    const auto [same, is_new] = known.try_emplace(canonical_form(graph, chain, s, meter.entering()));
+    std::vector<std::vector<NodeId>> backward_parts;
+    if (is_new) backward_parts = menu.schedules(s, watch);
+    for (const std::vector<std::int32_t>& places : same->second) {
+      backward_parts.emplace_back();
+      for (const std::int32_t place : places) backward_parts.back().push_back(all[place]);
+    }
+    std::vector<ChainWay> ways;
+    std::vector<ChainTurn> turns;
+    std::vector<LayerOption> at_ways, at_turns;
+    for (const std::vector<NodeId>& backward : backward_parts) {
+      auto [way, at_way] = meter.way(backward);
+      auto [turn, at_turn] = meter.turn(backward);
+      ways.push_back(way);
+      turns.push_back(turn);
+      at_ways.push_back(std::move(at_way));
+      at_turns.push_back(std::move(at_turn));
+    }
+    stage.held_first += meter.more_at_first();
+    std::vector<std::uint8_t> used(backward_parts.size(), 0);
+    for (const std::size_t k : undominated(ways)) {
+      used[k] = 1;
+      stage.ways.push_back(ways[k]);
+      nodes.ways.push_back(std::move(at_ways[k]));
+    }
+    for (const std::size_t k : undominated(turns)) {
+      used[k] = 1;
+      stage.turns.push_back(turns[k]);
+      nodes.turns.push_back(std::move(at_turns[k]));
+    }
+    if (!is_new) continue;
+    std::map<NodeId, std::int32_t> place;
+    for (const NodeId v : all) place.emplace(v, static_cast<std::int32_t>(place.size()));
+    for (std::size_t k = 0; k < backward_parts.size(); ++k) {
+      if (used[k] == 0) continue;
+      same->second.emplace_back();
+      for (const NodeId v : backward_parts[k]) same->second.back().push_back(place[v]);
+    }
+  }
+  return problem;
+}
+
+core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& schedules,
+                             std::span<const ChainStep> steps) {
+  core::Schedule schedule;
+  std::vector<std::uint8_t> visited(schedules.blocks.size(), 0);
+  const std::vector<std::int32_t> rank = input_ranks(graph);
+  std::vector<NodeId> forward;
+  for (const ChainStep& step : steps) {
+    const BlockSchedules::Block& block = schedules.blocks[step.stage];
+    const std::vector<NodeId>& nodes = step.kind == ChainStep::Kind::forward        ? block.forward
+                                       : step.kind == ChainStep::Kind::way_forward  ? block.ways[step.option].forward
+                                       : step.kind == ChainStep::Kind::way_backward ? block.ways[step.option].backward
+                                                                                    : block.turns[step.option].backward;
+    auto rest = nodes.begin();
+    if (visited[step.stage] == 0) {
+      // What must run once takes its place among the others.
+      rest = std::find_if(nodes.begin(), nodes.end(), [&](NodeId v) { return graph.backward(v); });
+      forward.assign(nodes.begin(), rest);
+      add_once(forward, block.once, rank);
+      schedule.steps.insert(schedule.steps.end(), forward.begin(), forward.end());
+    }
+    visited[step.stage] = 1;
+    schedule.steps.insert(schedule.steps.end(), rest, nodes.end());
+  }
+  return schedule;
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,340 @@
+#include "cairn/solvers/remat/checkmate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/stages/stage_model.h"
+
+namespace cairn::solvers {
+namespace {
+
+constexpr Scope kStages{OrderRule::stages, 0};
+/// Engines take about so many bytes for each term of a program.
+constexpr std::int64_t kBytesATerm = 256;
+
+/// Finds schedules of the class by evicting values until memory is within a goal, bringing what runs again into the
+/// order of stages, and retaining what then fits.
+///
+/// It does so in a graph with an anchor behind each node, which reads nothing of it that weighs: so a first run stays
+/// where it is, as the class wants it, even if its value is evicted before anything else reads it.
+class StageSearch {
+ public:
+  StageSearch(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent)
+      : graph_(graph),
+        options_(options),
+        incumbent_(incumbent),
+        random_(options.seed + 1),
+        ranks_(input_ranks(graph)),
+        anchored_(anchored(graph)),
+        work_(anchored_) {}
+
+  /// From `start`, where nodes run first in the input order; offers what it finds.
+  void improve(const core::Schedule& start, std::int64_t goal, std::int64_t evict_to, std::uint64_t noise,
+               core::Stopwatch& watch) {
+    assign(start.steps);
+    evict_until_it_fits(anchored_, work_, evict_to, noise, watch);
+    retain(assign(in_stages(schedule().steps, ranks_)), goal, noise);
+  }
+
+  /// From the baseline and the best known, with changing tastes, until `rounds` bring nothing.
+  void run(core::Stopwatch& watch, int rounds) {
+    int stagnation = 0;
+    while (stagnation < rounds && !incumbent_.cannot_improve() && !watch.charge(graph_.node_count()).expired()) {
+      const std::int64_t cost = incumbent_.cost(), peak = incumbent_.peak(), floor = incumbent_.lower_bound();
+      const bool fits = options_.budget && incumbent_.within_budget();
+      const auto part_above_floor = [&](double share) {
+        const double above = static_cast<double>((fits ? *options_.budget : peak) - floor);
+        return static_cast<std::int64_t>(above * share * random_.uniform());
+      };
+      const std::uint64_t noise = stagnation == 0 ? 0 : random_.next() | 1;
+      const std::int64_t goal = fits ? *options_.budget : std::max(floor, peak - 1 - part_above_floor(0.1));
+      core::Schedule start = stagnation % 3 == 0 ? core::baseline_schedule(graph_) : incumbent_.schedule();
+      if (stagnation % 3 == 1) {
+        // Let values stay as if there were more memory, then take it back elsewhere.
+        assign(start.steps);
+        retain_where_it_fits(anchored_, work_, goal + part_above_floor(0.3), noise);
+        start = schedule();
+      }
+      improve(start, goal, goal - (stagnation % 2 == 1 ? part_above_floor(0.2) : 0), noise, watch);
+      const bool better = incumbent_.cost() < cost || (!fits && incumbent_.peak() < peak);
+      stagnation = better ? 0 : stagnation + 1;
+    }
+  }
+
+ private:
+  static core::Graph anchored(const core::Graph& graph) {
+    core::GraphBuilder builder(graph);
+    std::vector<core::NodeId> order;
+    for (const core::NodeId v : graph.input_order()) {
+      builder.node(v).op.reset();    // it would not have the output that the anchor reads
+      builder.node(v).name.clear();  // it might be what an anchor is called
+      core::Node anchor;
+      anchor.pinned = true;
+      order.push_back(v);
+      order.push_back(builder.add(std::move(anchor)));
+      builder.add_control_input(order.back(), v);
+    }
+    builder.set_order(std::move(order));
+    return builder.build();
+  }
+  bool is_anchor(core::NodeId v) const { return v >= graph_.node_count(); }
+
+  /// Gives each first run its anchor, drops what is not needed, and makes it the schedule to work on. Returns its peak.
+  std::int64_t assign(const std::vector<core::NodeId>& steps) {
+    core::Schedule anchored;
+    std::int32_t stage = 0;
+    for (const core::NodeId v : steps) {
+      anchored.steps.push_back(v);
+      if (ranks_[v] != stage) continue;
+      anchored.steps.push_back(anchored_.input_order()[2 * static_cast<std::size_t>(stage) + 1]);
+      ++stage;
+    }
+    work_.assign(core::drop_unread(anchored_, anchored).steps);
+    incumbent_.offer(schedule());
+    return work_.peak();
+  }
+  core::Schedule schedule() const {
+    std::vector<core::NodeId> steps = work_.steps();
+    std::erase_if(steps, [&](core::NodeId v) { return is_anchor(v); });
+    return {std::move(steps)};
+  }
+  void retain(std::int64_t peak, std::int64_t goal, std::uint64_t noise) {
+    retain_where_it_fits(anchored_, work_, std::max(goal, peak), noise);
+    incumbent_.offer(schedule());
+  }
+
+  const core::Graph& graph_;
+  const SolveOptions& options_;
+  Incumbent& incumbent_;
+  core::Random random_;
+  const std::vector<std::int32_t> ranks_;
+  const core::Graph anchored_;
+  core::EditableSchedule work_;
+};
+
+/// One solver at work.
+class Checkmate {
+ public:
+  Checkmate(const core::Graph& graph, const CheckmateOptions& options)
+      : graph_(graph),
+        options_(options),
+        watch_(options.limit),
+        incumbent_(graph, options, watch_, kStages),
+        search_(graph, options, incumbent_) {
+    incumbent_.offer(core::baseline_schedule(graph));
+  }
+
+  Solution exactly() {
+    constexpr double kSearchPart = 0.1;
+    const int stagnation = 50 + 10 * graph_.node_count();
+    if (!finished()) {
+      core::within(watch_, kSearchPart, [&](core::Stopwatch& part) { search_.run(part, stagnation); });
+    }
+    if (options_.budget && !finished()) find_cheapest(*options_.budget);
+    if (!finished() && (!options_.budget || incumbent_.proved_infeasible())) find_least_peak();
+    if (!finished() && !options_.budget) find_cheapest(incumbent_.peak());
+    return finish();
+  }
+
+  Solution by_relaxation() {
+    if (!finished()) round_relaxation();
+    return finish();
+  }
+
+ private:
+  bool finished() { return incumbent_.cannot_improve() || watch_.expired_now(); }
+  Solution finish() { return incumbent_.finish(!incumbent_.cannot_improve() && watch_.expired_now()); }
+
+  StageModel model(std::optional<std::int64_t> budget) {
+    const StageAim aim{.budget = budget,
+                       .least_peak = incumbent_.lower_bound(),
+                       .most_peak = incumbent_.least_peak(),
+                       .max_occurrences = incumbent_.scope().max_occurrences,
+                       .rows = rows_};
+    return StageModel(graph_, aim, static_cast<std::size_t>(options_.memory_bytes / kBytesATerm), watch_);
+  }
+  /// An engine's work limit counts steps of its search; before the first it may need some for each term.
+  bool has_time_for(const StageModel& stages) {
+    constexpr std::int64_t kLeastWorkATerm = 10;
+    const auto terms = static_cast<std::int64_t>(stages.program().term_count());
+    return stages.complete() && !watch_.expired_now() && watch_.rest().work >= kLeastWorkATerm * terms;
+  }
+
+  EngineOptions engine_options() const {
+    EngineOptions engine;
+    engine.limit = watch_.rest();
+    engine.threads = options_.threads;
+    engine.seed = options_.seed;
+    return engine;
+  }
+  bool with_highs() const { return options_.engine == 0 ? highs_missing().empty() : options_.engine == 1; }
+
+  template <class Solve>
+  EngineAnswer answer_of(const StageModel& stages, const EngineOptions& engine, const Solve& solve) {
+    EngineAnswer answer;
+    answer.status = EngineStatus::infeasible;
+    if (!stages.infeasible()) answer = solve(stages.program(), engine);
+    watch_.charge(answer.work);
+    return answer;
+  }
+  EngineAnswer solve(const StageModel& stages, std::int64_t budget, bool with_highs,
+                     double seconds = std::numeric_limits<double>::infinity()) {
+    EngineOptions engine = engine_options();
+    engine.limit.seconds = std::min(engine.limit.seconds, seconds);
+    engine.hint = stages.values_of(incumbent_.schedule());
+    engine.incumbent = [&](const std::vector<double>& values, double) { offer(stages.schedule(values), budget); };
+    return answer_of(stages, engine, [&](const LinearModel& program, const EngineOptions& how) {
+      return with_highs ? solve_milp(program, how) : solve_cp(program, how);
+    });
+  }
+
+  /// Offers it, and what becomes of it within the budget if it is not; returns its peak.
+  std::int64_t offer(const core::Schedule& schedule, std::int64_t budget) {
+    const std::int64_t peak = incumbent_.offer(schedule).peak;
+    if (peak > budget) search_.improve(schedule, budget, budget, 0, watch_);
+    return peak;
+  }
+
+  /// Adds rows for what exceeds so many bytes in the schedule: for these nodes, in all stages. Whether there are any.
+  bool add_rows(const StageModel& stages, const core::Schedule& schedule, std::int64_t bytes) {
+    const std::vector<std::int64_t> whole = stages.values_of(schedule);
+    const std::vector<double> values(whole.begin(), whole.end());
+    const std::vector<std::size_t> missing = stages.missing_rows(values, static_cast<double>(bytes));
+    const auto n = static_cast<std::size_t>(graph_.node_count());
+    rows_.resize(n * n, false);
+    for (const std::size_t step : missing) {
+      for (std::size_t stage = step % n; stage < n; ++stage) rows_[stage * n + step % n] = true;
+    }
+    return !missing.empty();
+  }
+
+  /// Solves with few of the memory rows; where the schedule found breaks others, adds those and solves again. Bounds of
+  /// each of these programs hold for the class. Where no row is missing, the engine's tolerance has exceeded the
+  /// budget: then once more with so much less, which proves nothing.
+  void find_cheapest(std::int64_t budget) {
+    constexpr int kAttempts = 3;
+    std::int64_t less = 0;
+    for (int attempt = 0; attempt < kAttempts && !finished();) {
+      const StageModel stages = model(budget - less);
+      if (!has_time_for(stages)) return;
+      const double begin = watch_.seconds();
+      const EngineAnswer answer = solve(stages, budget, with_highs());
+      if (less == 0 && options_.budget) take_cost_bound(stages, answer);
+      if (!answer.solved()) return;
+      const core::Schedule found = stages.schedule(answer.values);
+      const std::int64_t excess = offer(found, budget) - budget;
+      if (excess <= 0) {
+        if (options_.budget && answer.status == EngineStatus::optimal) confirm(stages, watch_.seconds() - begin);
+        return;
+      }
+      if (add_rows(stages, found, budget - less)) continue;
+      less += excess;
+      ++attempt;
+    }
+  }
+  /// Where only HiGHS's tolerance lies between cost and bound, CP-SAT, which is exact, may close it.
+  void confirm(const StageModel& stages, double highs_seconds) {
+    constexpr double kTimes = 4, kLeastSeconds = 2;
+    // By the clock, so not under a work limit.
+    if (finished() || options_.limit.counts_work() || options_.engine != 0 || !cp_sat_missing().empty() ||
+        !has_time_for(stages))
+      return;
+    const double seconds = std::max(kTimes * highs_seconds, kLeastSeconds);
+    try {
+      take_cost_bound(stages, solve(stages, *options_.budget, false, seconds));
+    } catch (const core::InputError&) {
+      // Numbers that HiGHS takes and CP-SAT does not: the answer stays as it is.
+    }
+  }
+  void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
+    if (answer.status == EngineStatus::infeasible) {
+      // A schedule that is known says more than an engine's tolerances.
+      if (!incumbent_.within_budget()) incumbent_.raise_lower_bound(*options_.budget + 1);
+    } else if (answer.whole_bound() > 0) {
+      const std::int64_t bound = stages.objective(answer.whole_bound());
+      incumbent_.raise_cost_bound(
+          {incumbent_.within_budget() ? std::min(bound, incumbent_.cost()) : bound, incumbent_.scope()});
+    }
+  }
+
+  void find_least_peak() {
+    while (!finished()) {
+      const StageModel stages = model({});
+      if (!has_time_for(stages)) return;
+      const EngineAnswer answer = solve(stages, std::numeric_limits<std::int64_t>::max(), with_highs());
+      take_peak_bound(stages, answer);
+      if (!answer.solved()) return;
+      const core::Schedule found = stages.schedule(answer.values);
+      incumbent_.offer(found);
+      if (incumbent_.least_peak() == incumbent_.lower_bound()) return;
+      if (!add_rows(stages, found, stages.objective(std::llround(answer.objective)))) return;
+    }
+  }
+  void take_peak_bound(const StageModel& stages, const EngineAnswer& answer) {
+    // It cannot be infeasible but by a tolerance, since the incumbent's peak is allowed.
+    if (answer.status == EngineStatus::infeasible || answer.whole_bound() <= 0) return;
+    incumbent_.raise_lower_bound(std::min(stages.objective(answer.whole_bound()), incumbent_.least_peak()));
+  }
+
+  /// Adds the rows that the relaxation breaks until there are none or half of the time is over, then rounds.
+  void round_relaxation() {
+    constexpr double kThresholds[] = {0.5, 0.3, 0.7, 0.1, 0.9, 0.01, 0.99, 0.4, 0.6, 0.2, 0.8, 0.001};
+    constexpr int kDraws = 50;
+    core::Stopwatch first_half(watch_.share(0.5));
+    do {
+      const StageModel stages = model(options_.budget);
+      if (!has_time_for(stages)) return;
+      const EngineAnswer answer = answer_of(stages, engine_options(), solve_relaxation);
+      if (options_.budget) {
+        take_cost_bound(stages, answer);
+      } else {
+        take_peak_bound(stages, answer);
+      }
+      if (!answer.solved()) return;
+      for (const double threshold : kThresholds) {
+        if (finished()) return;
+        incumbent_.offer(stages.least_runs(answer.values, [&](double value) { return value >= threshold; }));
+      }
+      core::Random random(options_.seed);
+      for (int draw = 0; draw < kDraws && !finished(); ++draw)
+        incumbent_.offer(stages.least_runs(answer.values, [&](double value) { return random.uniform() < value; }));
+      const double bytes = options_.budget ? static_cast<double>(*options_.budget)
+                                           : answer.objective * static_cast<double>(stages.objective(1));
+      const std::vector<std::size_t> missing = stages.missing_rows(answer.values, bytes);
+      if (missing.empty()) return;
+      const auto n = static_cast<std::size_t>(graph_.node_count());
+      rows_.resize(n * n, false);
+      for (const std::size_t step : missing) rows_[step] = true;
+    } while (!finished() && !first_half.charge(0).expired_now());
+  }
+
+  const core::Graph& graph_;
+  const CheckmateOptions& options_;
+  core::Stopwatch watch_;
+  Incumbent incumbent_;
+  StageSearch search_;
+  std::vector<bool> rows_;  ///< StageAim::rows; they grow
+};
+
+}  // namespace
+
+Solution checkmate(const core::Graph& graph, const CheckmateOptions& options) {
+  return Checkmate(graph, options).exactly();
+}
+
+Solution checkmate_lp(const core::Graph& graph, const CheckmateOptions& options) {
+  return Checkmate(graph, options).by_relaxation();
+}
+
+}  // namespace cairn::solvers

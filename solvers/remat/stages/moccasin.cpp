@@ -1,0 +1,635 @@
+#include "cairn/solvers/remat/moccasin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/editable_schedule.h"
+#include "cairn/core/error.h"
+#include "cairn/core/random.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/remat/repair/refine.h"
+
+namespace cairn::solvers {
+namespace {
+
+using core::NodeId;
+using core::ValueId;
+using Variable = CpModel::Variable;
+using Literal = CpModel::Literal;
+using Affine = CpModel::Affine;
+
+/// The schedule in stages, without what is run again for nothing. Valid where `steps` are, and of the first runs'
+/// order.
+core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
+                                const std::vector<std::int32_t>& rank) {
+  const std::vector<NodeId> staged = in_stages(std::move(steps), rank);
+  std::vector<std::int32_t> runs(rank.size(), 0);
+  for (const NodeId v : staged) ++runs[v];
+  std::vector<std::uint8_t> read(static_cast<std::size_t>(graph.value_count()), 0);  // later, or kept
+  for (ValueId x = 0; x < graph.value_count(); ++x) read[x] = graph.value_kept(x);
+  core::Schedule schedule;
+  for (auto v = staged.rbegin(); v != staged.rend(); ++v) {
+    const auto outputs = graph.outputs(*v);
+    const bool first = --runs[*v] == 0;
+    if (!first && std::none_of(outputs.begin(), outputs.end(), [&](ValueId x) { return read[x] != 0; })) continue;
+    for (const ValueId x : outputs) read[x] = 0;
+    for (const ValueId x : graph.inputs(*v)) read[x] = 1;
+    schedule.steps.push_back(*v);
+  }
+  std::reverse(schedule.steps.begin(), schedule.steps.end());
+  return schedule;
+}
+
+/// The graph with an edge from each node to the next of the input order, so that no schedule leaves that order.
+core::Graph in_input_order(const core::Graph& graph) {
+  core::GraphBuilder builder(graph);
+  const auto order = graph.input_order();
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) builder.add_control_input(order[i + 1], order[i]);
+  return builder.build();
+}
+
+/// Whether every node first runs right after those before it in the input order have. Dropping a first run that nobody
+/// reads takes that away from a schedule in stages.
+bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std::int32_t>& rank) {
+  std::int32_t next = 0;
+  for (const NodeId v : steps) {
+    if (rank[v] > next) return false;
+    next += rank[v] == next;
+  }
+  return static_cast<std::size_t>(next) == rank.size();
+}
+
+/// Local search for a first schedule in stages: ruin and recreate as refine() does, in the input order.
+void search_stages(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
+                   core::Stopwatch& watch) {
+  constexpr int kMostIdle = 400;
+  const std::vector<std::int32_t> rank = input_ranks(graph);
+  const core::Graph ordered = in_input_order(graph);
+  const core::Schedule baseline = core::baseline_schedule(graph);
+  core::Random random(options.seed + 1);
+  core::EditableSchedule work(ordered);
+  const auto offer = [&] { incumbent.offer(useful_in_stages(graph, work.steps(), rank)); };
+  for (int idle = 0; idle < kMostIdle && !incumbent.cannot_improve() && !watch.expired_now(); ++idle) {
+    watch.charge(graph.node_count());
+    const std::int64_t cost = incumbent.cost(), peak = incumbent.peak(), floor = incumbent.lower_bound();
+    const bool fits = options.budget && incumbent.within_budget();
+    const auto below = static_cast<std::int64_t>(static_cast<double>(peak - floor) * 0.1 * random.uniform());
+    const std::int64_t goal =
+        fits ? *options.budget : std::max({floor, peak - 1 - below, options.budget.value_or(floor)});
+    const double slack = random.uniform() * static_cast<double>(goal - floor);
+    const std::uint64_t noise = idle == 0 ? 0 : random.next() | 1;
+    const bool afresh = idle % 4 == 3 || !first_runs_in_order(incumbent.schedule().steps, rank);
+    work.assign(afresh ? baseline.steps : incumbent.schedule().steps);
+    if (idle % 2 == 0) retain_where_it_fits(ordered, work, goal + static_cast<std::int64_t>(0.3 * slack), noise);
+    const std::int64_t less = idle % 4 == 1 ? static_cast<std::int64_t>(0.2 * slack) : 0;
+    evict_until_it_fits(ordered, work, goal - less, noise, watch, incumbent.scope().max_occurrences);
+    offer();
+    const std::vector<NodeId> evicted = work.steps();
+    retain_where_it_fits(ordered, work, goal, noise);
+    offer();
+    work.assign(evicted);
+    retain_where_it_fits(ordered, work, goal);
+    offer();
+    if (incumbent.cost() < cost || (!fits && incumbent.peak() < peak)) idle = 0;
+  }
+}
+
+/// Of each rank, stages in which its node may run again; ascending.
+using Stages = std::vector<std::vector<std::int32_t>>;
+
+/// The constraint program of a class of schedules. Nodes are named by their rank in the input order.
+class RetentionModel {
+ public:
+  /// At most `c` runs of each node; staged, those after the first in the stages of `only`, where that is given.
+  RetentionModel(const core::Graph& graph, std::int32_t c, bool staged, const Stages* only = nullptr)
+      : graph_(graph), staged_(staged), n_(graph.node_count()), rank_(input_ranks(graph)), only_(only) {
+    count_runs(c);
+    add_runs();
+    add_ends();
+    for (std::int32_t w = 0; w < n_; ++w) add_reads(w);
+  }
+
+  /// How many pairs of runs of a reader and what it reads there are: about a third of the constraints.
+  static double size(const core::Graph& graph, std::int32_t c) {
+    return static_cast<double>(graph.edge_count() + graph.node_count()) * c * c;
+  }
+
+  /// The greatest number that divides all sizes.
+  std::int64_t size_unit() const { return size_unit_; }
+  std::int64_t cost_unit() const { return cost_unit_; }
+
+  /// At most so many units of memory at any time.
+  void limit_memory(Affine units) { model_.add_cumulative(intervals_, demands_, units); }
+
+  /// Minimises the peak down to `least` units. It is known to be `most` at most.
+  void minimize_peak(std::int64_t least, std::int64_t most) {
+    peak_ = model_.add_variable(least, most);
+    limit_memory(peak_);
+    model_.minimize({{{peak_, 1}}});
+  }
+  void minimize_cost() {
+    std::vector<LinearTerm> terms;
+    for (const Run& run : runs_) {
+      const std::int64_t cost = graph_.cost(node(run.rank)) / cost_unit_;
+      if (run.first || cost == 0) continue;
+      terms.push_back({run.active, cost});
+    }
+    model_.minimize(terms);
+  }
+
+  EngineAnswer solve(EngineOptions options, const core::Schedule& hint, std::int64_t hint_peak) const {
+    if (!hint.steps.empty()) options.hint = values_of(hint, hint_peak);
+    return solve_cp(model_, options);
+  }
+
+  core::Schedule schedule(const EngineAnswer& answer) const {
+    std::vector<std::pair<std::int64_t, NodeId>> order;
+    for (const Run& run : runs_) {
+      const bool active = run.first || answer.whole(run.active) != 0;
+      if (active) order.emplace_back(value(run.at, answer), node(run.rank));
+    }
+    std::sort(order.begin(), order.end());
+    core::Schedule schedule;
+    for (const auto& [time, v] : order) schedule.steps.push_back(v);
+    return schedule;
+  }
+
+ private:
+  /// A node at an event.
+  struct Run {
+    std::int32_t rank = 0;
+    bool first = true;   ///< always active
+    Literal active = 0;  ///< else
+    Affine at = Affine::constant(0);
+    Variable place = Affine::kNone;         ///< the stage, or the event; a constant where staged and first
+    std::int64_t earliest = 0, latest = 0;  ///< of `place`
+  };
+  static constexpr std::int32_t kNoRun = -1;
+  NodeId node(std::int32_t rank) const { return graph_.input_order()[rank]; }
+  std::int32_t run_count(std::int32_t rank) const { return first_run_[rank + 1] - first_run_[rank]; }
+  /// Stages where staged, else events; an inactive run stands there or beyond.
+  std::int64_t places() const { return staged_ ? n_ : first_run_[n_]; }
+  std::int64_t horizon() const { return staged_ ? std::int64_t{n_} * n_ : first_run_[n_]; }
+
+  static std::int64_t value(const Affine& affine, const EngineAnswer& answer) {
+    return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * answer.whole(affine.variable));
+  }
+
+  /// Runs that can be of use: none again of what nobody reads or keeps, and, staged, none after the last reader.
+  void count_runs(std::int32_t c) {
+    first_run_.assign(static_cast<std::size_t>(n_) + 1, 0);
+    last_use_.assign(static_cast<std::size_t>(n_), 0);
+    std::vector<std::int32_t> last_run(static_cast<std::size_t>(n_), 0), count(static_cast<std::size_t>(n_), 1);
+    for (std::int32_t r = n_; r-- > 0;) {
+      const NodeId v = node(r);
+      last_use_[r] = graph_.keep(v) ? n_ - 1 : r;
+      for (const NodeId w : graph_.successors(v)) last_use_[r] = std::max(last_use_[r], last_run[rank_[w]]);
+      const bool again = !graph_.pinned(v) && last_use_[r] > r;
+      count[r] = again ? staged_ ? std::min(c, last_use_[r] - r + 1) : c : 1;
+      last_run[r] = count[r] > 1 ? last_use_[r] : r;
+      if (only_ != nullptr)
+        count[r] = std::min(count[r], static_cast<std::int32_t>((*only_)[static_cast<std::size_t>(r)].size()) + 1);
+    }
+    for (std::int32_t r = 0; r < n_; ++r) first_run_[r + 1] = first_run_[r] + count[r];
+  }
+
+  void add_runs() {
+    size_unit_ = cost_unit_ = 0;
+    for (ValueId x = 0; x < graph_.value_count(); ++x) size_unit_ = std::gcd(size_unit_, graph_.value_size(x));
+    for (NodeId v = 0; v < n_; ++v) {
+      size_unit_ = std::gcd(size_unit_, graph_.scratch(v));
+      cost_unit_ = std::gcd(cost_unit_, graph_.cost(v));
+    }
+    size_unit_ = std::max<std::int64_t>(size_unit_, 1);
+    cost_unit_ = std::max<std::int64_t>(cost_unit_, 1);
+    true_ = model_.add_variable(1, 1);
+    std::vector<Affine> events;
+    for (std::int32_t r = 0; r < n_; ++r) {
+      for (std::int32_t i = 0; i < run_count(r); ++i) {
+        Run run{.rank = r, .first = i == 0};
+        if (staged_ && i == 0) {
+          run.earliest = run.latest = r;
+          run.at = Affine::constant(std::int64_t{r} * n_ + r);
+        } else if (staged_) {
+          std::vector<std::int64_t> stages(static_cast<std::size_t>(last_use_[r] - r - i + 1));
+          std::iota(stages.begin(), stages.end(), r + i);
+          if (only_ != nullptr) {
+            const auto& those = (*only_)[static_cast<std::size_t>(r)];
+            stages.assign(those.begin() + i - 1, those.end());
+          }
+          run.earliest = stages.front();
+          run.latest = stages.back();
+          stages.push_back(n_);
+          run.place = model_.add_variable(stages);
+          run.at = Affine(run.place, r, n_);
+        } else {
+          run.latest = places() - 1;
+          std::vector<std::int64_t> places(static_cast<std::size_t>(run.latest + 1));
+          std::iota(places.begin(), places.end(), 0);
+          // An inactive one has a place of its own beyond the events: all are different.
+          if (i > 0) places.push_back(run.latest + 1 + static_cast<std::int64_t>(runs_.size()));
+          run.place = model_.add_variable(places);
+          run.at = Affine(run.place);
+          events.push_back(run.at);
+        }
+        if (i > 0) {
+          run.active = model_.add_literal();
+          model_.add_linear({{{run.place, 1}}}, 0, places() - 1, {{run.active}});
+          model_.add_linear({{{run.place, 1}}}, places(), LinearModel::kInfinity, {{CpModel::not_(run.active)}});
+          const Run& before = runs_.back();
+          if (i > 1) model_.add_implication(run.active, before.active);
+          if (before.place != Affine::kNone)
+            model_.add_linear({{{run.place, 1}, {before.place, -1}}}, 1, LinearModel::kInfinity, {{run.active}});
+        }
+        runs_.push_back(run);
+      }
+    }
+    if (!staged_) model_.add_all_different(events);
+  }
+
+  /// Where each value of each run is last read, and its memory.
+  void add_ends() {
+    ends_.resize(runs_.size());
+    for (std::size_t k = 0; k < runs_.size(); ++k) {
+      const Run& run = runs_[k];
+      const NodeId v = node(run.rank);
+      std::vector<Literal> present;
+      if (!run.first) present.push_back(run.active);
+      const bool last_of_node = k + 1 == runs_.size() || runs_[k + 1].rank != run.rank;
+      const Run* next = last_of_node ? nullptr : &runs_[k + 1];
+      std::int64_t scratch = graph_.scratch(v) / size_unit_;
+      if (scratch > 0) demand(add_interval(run.at, plus(run.at, 1), present), scratch);
+      for (const ValueId x : graph_.outputs(v)) {
+        const std::int64_t units = graph_.value_size(x) / size_unit_;
+        // One past the event that reads it last.
+        const Variable end = model_.add_variable(run.first && staged_ ? run.at.offset + 1 : 0, horizon());
+        ends_[k].push_back(end);
+        if (next != nullptr) add_order(end, next->at, 0, {{next->active}});  // not there again while it still is
+        if (graph_.value_kept(x)) {
+          std::vector<Literal> last = present;
+          if (next != nullptr) last.push_back(CpModel::not_(next->active));
+          model_.add_linear({{{end, 1}}}, horizon(), horizon(), last);
+        }
+        if (!run.first) model_.add_linear({{{end, 1}}}, 0, 0, {{CpModel::not_(run.active)}});
+        if (units == 0) {
+          add_order(run.at, end, 1, present);
+          continue;
+        }
+        // In place: a part of what it makes takes memory only once it has run.
+        const std::int64_t later = std::min(std::max<std::int64_t>(-scratch, 0), units);
+        scratch += later;
+        if (units > later) demand(add_interval(run.at, end, present), units - later);
+        if (later > 0) demand(add_interval(plus(run.at, 1), end, present), later);
+        if (units > later && run.place != Affine::kNone) add_order(run.at, end, 1, present);
+      }
+    }
+  }
+
+  static Affine plus(Affine affine, std::int64_t more) {
+    affine.offset += more;
+    return affine;
+  }
+  void demand(CpModel::Interval interval, std::int64_t units) {
+    intervals_.push_back(interval);
+    demands_.push_back(units);
+  }
+  CpModel::Interval add_interval(const Affine& start, const Affine& end, const std::vector<Literal>& present) {
+    if (end.variable == start.variable && end.factor == start.factor)
+      return model_.add_interval(start, Affine::constant(end.offset - start.offset), end, present);
+    if (start.variable == Affine::kNone) return model_.add_interval(start, plus(end, -start.offset), end, present);
+    const Variable size = model_.add_variable(0, horizon());
+    sizes_.push_back({start, end, size});
+    return model_.add_interval(start, size, end, present);
+  }
+  /// a + gap <= b.
+  void add_order(const Affine& a, const Affine& b, std::int64_t gap, std::span<const Literal> if_all) {
+    std::vector<LinearTerm> terms;
+    if (b.variable != Affine::kNone) terms.push_back({b.variable, b.factor});
+    if (a.variable != Affine::kNone) terms.push_back({a.variable, -a.factor});
+    model_.add_linear(terms, gap + a.offset - b.offset, LinearModel::kInfinity, if_all);
+  }
+
+  /// A literal that says, where run w is active, whether run u is active and before it.
+  Literal before(std::int32_t u, std::int32_t w) {
+    const Run &earlier = runs_[u], &later = runs_[w];
+    if (staged_ && earlier.first) return true_;
+    if (!staged_ && earlier.first && later.first) {
+      add_order(earlier.at, later.at, 1, {});
+      return true_;
+    }
+    if (!staged_ && earlier.first) return true_;  // later than the first of its own runs
+    if (staged_ && later.first) {
+      const auto [known, is_new] = thresholds_.try_emplace({u, later.rank}, 0);
+      if (!is_new) return known->second;
+      const std::int64_t stage = later.rank;
+      Literal literal = true_;
+      if (stage < earlier.earliest) {
+        literal = CpModel::not_(true_);
+      } else if (stage >= earlier.latest) {
+        literal = earlier.active;
+      } else {
+        literal = model_.add_literal();
+        model_.add_linear({{{earlier.place, 1}}}, 0, stage, {{literal}});
+        model_.add_linear({{{earlier.place, 1}}}, stage + 1, LinearModel::kInfinity, {{CpModel::not_(literal)}});
+        literals_.push_back({literal, u, w, stage});
+      }
+      return known->second = literal;
+    }
+    const auto [known, is_new] = pairs_.try_emplace({u, w}, 0);
+    if (!is_new) return known->second;
+    const Literal literal = model_.add_literal();
+    literals_.push_back({literal, u, w, -1});
+    std::vector<Literal> then{literal}, otherwise{CpModel::not_(literal)};
+    if (!later.first) {
+      then.push_back(later.active);
+      otherwise.push_back(later.active);
+      model_.add_implication(literal, later.active);
+    }
+    // Of one stage the lower rank is first.
+    add_order(Affine(earlier.place), Affine(later.place), staged_ ? 0 : 1, then);
+    add_order(Affine(later.place), Affine(earlier.place), staged_ ? 1 : 0, otherwise);
+    return known->second = literal;
+  }
+
+  /// What the runs of the node of rank w read is in memory then: of the latest run before.
+  void add_reads(std::int32_t w) {
+    for (std::int32_t k = first_run_[w]; k < first_run_[w + 1]; ++k) {
+      for (const ValueId x : graph_.inputs(node(w))) {
+        const std::int32_t u = rank_[graph_.producer(x)];
+        const std::int32_t output = graph_.output_ref(x).output;
+        for (std::int32_t i = first_run_[u]; i < first_run_[u + 1]; ++i) {
+          std::vector<Literal> here;
+          if (!runs_[k].first) here.push_back(runs_[k].active);
+          here.push_back(before(i, k));
+          if (i + 1 < first_run_[u + 1]) here.push_back(CpModel::not_(before(i + 1, k)));
+          if (std::find(here.begin(), here.end(), CpModel::not_(true_)) != here.end()) continue;
+          std::erase(here, true_);
+          add_order(runs_[k].at, ends_[i][output], 1, here);
+        }
+      }
+    }
+  }
+
+  /// The assignment that a schedule of the class stands for.
+  std::vector<std::int64_t> values_of(const core::Schedule& schedule, std::int64_t peak) const {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(model_.variable_count()), 0);
+    values[true_] = 1;
+    if (peak_ != Affine::kNone) values[peak_] = peak / size_unit_;
+    std::vector<std::int64_t> at(runs_.size(), -1);  // when; -1: inactive
+    std::vector<std::int32_t> runs(static_cast<std::size_t>(n_), 0);
+    std::vector<std::int32_t> run_of_step;
+    std::int64_t stage = 0, step = 0;
+    for (const NodeId v : schedule.steps) {
+      const std::int32_t r = rank_[v], k = first_run_[r] + runs[r]++;
+      run_of_step.push_back(k < first_run_[r + 1] ? k : kNoRun);
+      if (k >= first_run_[r + 1]) {  // the model leaves it out, as of no use
+        ++step;
+        continue;
+      }
+      at[k] = staged_ ? stage * n_ + r : step;
+      if (runs_[k].place != Affine::kNone) values[runs_[k].place] = staged_ ? stage : step;
+      if (!runs_[k].first) values[runs_[k].active] = 1;
+      if (runs[r] == 1) ++stage;
+      ++step;
+    }
+    for (std::size_t k = 0; k < runs_.size(); ++k) {
+      if (at[k] >= 0 || runs_[k].first) continue;
+      values[runs_[k].place] = staged_ ? n_ : places() + static_cast<std::int64_t>(k);
+    }
+    const std::vector<core::Lifetime> lives = core::lifetimes(graph_, schedule);
+    for (const core::Lifetime& life : lives) {
+      const std::int32_t k = run_of_step[static_cast<std::size_t>(life.first)];
+      if (k == kNoRun) continue;
+      const bool to_end = life.last == schedule.length();
+      const std::int32_t reader = to_end ? k : run_of_step[static_cast<std::size_t>(life.last)];
+      values[ends_[k][life.output]] = to_end ? horizon() : at[reader == kNoRun ? k : reader] + 1;
+    }
+    const auto value_of = [&](const Affine& affine) {
+      return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * values[affine.variable]);
+    };
+    for (const auto& [start, end, size] : sizes_)
+      values[size] = std::max<std::int64_t>(value_of(end) - value_of(start), 0);
+    for (const auto& [literal, u, w, threshold] : literals_) {
+      if (at[u] < 0) continue;
+      values[literal] = threshold >= 0 ? values[runs_[u].place] <= threshold : at[w] >= 0 && at[u] < at[w];
+    }
+    return values;
+  }
+
+  struct Size {
+    Affine start, end;
+    Variable size;
+  };
+  struct Before {
+    Literal literal;
+    std::int32_t u, w;  ///< runs
+    std::int64_t threshold;
+  };
+
+  const core::Graph& graph_;
+  const bool staged_;
+  const std::int32_t n_;
+  const std::vector<std::int32_t> rank_;
+  const Stages* only_;
+  CpModel model_;
+  std::vector<std::int32_t> first_run_, last_use_;  ///< of each rank: its first in runs_; the last stage of use
+  std::vector<Run> runs_;
+  std::vector<std::vector<Variable>> ends_;  ///< of each run and output
+  std::vector<CpModel::Interval> intervals_;
+  std::vector<std::int64_t> demands_;
+  std::vector<Size> sizes_;
+  std::vector<Before> literals_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Literal> thresholds_, pairs_;
+  Literal true_ = 0;
+  Variable peak_ = Affine::kNone;
+  std::int64_t size_unit_ = 1, cost_unit_ = 1;
+};
+
+/// Neighbourhoods of a schedule in stages: what runs again within a window of stages is open, in every stage in which a
+/// reader, or a reader of one, first runs; what runs again elsewhere may stay where it is or go.
+class Windows {
+ public:
+  explicit Windows(const core::Graph& graph)
+      : rank_(input_ranks(graph)), near_(static_cast<std::size_t>(graph.node_count())) {
+    for (std::size_t r = 0; r < near_.size(); ++r) {
+      for (const NodeId w : graph.successors(graph.input_order()[r])) {
+        near_[r].push_back(rank_[w]);
+        for (const NodeId x : graph.successors(w)) near_[r].push_back(rank_[x]);
+      }
+      std::sort(near_[r].begin(), near_[r].end());
+      near_[r].erase(std::unique(near_[r].begin(), near_[r].end()), near_[r].end());
+    }
+  }
+
+  /// The stages [first, first + width).
+  Stages around(const core::Schedule& schedule, std::int32_t c, std::int32_t first, std::int32_t width) const {
+    const auto inside = [&](std::int32_t stage) { return stage >= first && stage < first + width; };
+    Stages open(near_.size());
+    std::vector<std::int32_t> runs(near_.size(), 0), outside(near_.size(), 0);
+    std::int32_t stage = 0;
+    for (const NodeId v : schedule.steps) {
+      const auto r = static_cast<std::size_t>(rank_[v]);
+      if (runs[r]++ == 0) {
+        ++stage;
+        continue;
+      }
+      open[r].push_back(stage);
+      outside[r] += inside(stage) ? 0 : 1;
+    }
+    for (std::size_t r = 0; r < open.size(); ++r) {
+      if (outside[r] + 1 < c) std::copy_if(near_[r].begin(), near_[r].end(), std::back_inserter(open[r]), inside);
+      std::sort(open[r].begin(), open[r].end());
+      open[r].erase(std::unique(open[r].begin(), open[r].end()), open[r].end());
+    }
+    return open;
+  }
+
+ private:
+  std::vector<std::int32_t> rank_;
+  Stages near_;  ///< of each rank: those of readers and of theirs
+};
+
+/// One call of the solver: its incumbent, and the engine's answers about it.
+class Moccasin {
+ public:
+  Moccasin(const core::Graph& graph, const SolveOptions& options, bool staged)
+      : graph_(graph),
+        options_(options),
+        staged_(staged),
+        watch_(options.limit),
+        incumbent_(graph, options, watch_,
+                   {staged ? OrderRule::stages : OrderRule::free, static_cast<std::int32_t>(options.own.at("c"))}),
+        c_(incumbent_.scope().max_occurrences) {
+    engine_.threads = static_cast<int>(options.own.at("threads"));
+    engine_.seed = options.seed;
+  }
+
+  Solution solve() {
+    constexpr double kMostPairs = 5e6;
+    constexpr core::NodeId kMostNodes = 10'000;  // each has up to as many stages to run again in
+    if (RetentionModel::size(graph_, c_) > kMostPairs || graph_.node_count() > kMostNodes)
+      throw core::InputError(fmt::format(
+          "solver 'moccasin' cannot take a graph of {} nodes and {} edges with c={}: its model is too large; "
+          "take a lower c or another solver",
+          graph_.node_count(), graph_.edge_count(), c_));
+    incumbent_.offer(core::baseline_schedule(graph_));
+    if (graph_.node_count() > 0 && !done()) {
+      core::within(watch_, 0.1, [&](core::Stopwatch& first) { search_stages(graph_, options_, incumbent_, first); });
+    }
+    if (graph_.node_count() > 0 && !done()) {
+      if (!options_.budget || !incumbent_.within_budget()) lower_peak();
+      if (!done() && incumbent_.within_budget()) lower_cost();
+    }
+    Solution solution = incumbent_.finish(!incumbent_.cannot_improve() && watch_.expired_now());
+    if (engine_seconds_ >= 0) solution.best_seconds = engine_seconds_;
+    return solution;
+  }
+
+ private:
+  bool done() { return incumbent_.cannot_improve() || watch_.expired_now(); }
+
+  EngineAnswer run(const RetentionModel& model, const core::Limit& limit) {
+    const double started = watch_.seconds();
+    engine_.limit = limit;
+    const EngineAnswer answer = model.solve(engine_, incumbent_.schedule(), incumbent_.peak());
+    watch_.charge(answer.work);
+    if (answer.solved()) {
+      const auto known = std::pair(incumbent_.peak(), incumbent_.cost());
+      incumbent_.offer(model.schedule(answer));
+      if (std::pair(incumbent_.peak(), incumbent_.cost()) != known) engine_seconds_ = started + answer.best_seconds;
+    }
+    return answer;
+  }
+
+  /// Phase 1.
+  void lower_peak() {
+    RetentionModel model(graph_, c_, staged_);
+    const std::int64_t unit = model.size_unit();
+    const std::int64_t least = std::max(incumbent_.lower_bound(), options_.budget.value_or(0)) / unit;
+    model.minimize_peak(least, std::max(incumbent_.peak() / unit, least));
+    const EngineAnswer answer = run(model, watch_.share(options_.budget ? 1.0 : 0.5));
+    if (answer.whole_bound() > least) incumbent_.raise_lower_bound(answer.whole_bound() * unit);
+  }
+
+  /// Phase 2: all at once where that is short; windows while they better it; all at once again.
+  void lower_cost() {
+    constexpr double kShort = 0.1;
+    minimize_cost(watch_.share(staged_ ? kShort : 1.0));
+    if (!staged_ || done()) return;
+    core::within(watch_, 0.8, [&](core::Stopwatch& part) { search_windows(part); });
+    if (!done()) minimize_cost(watch_.rest());
+  }
+
+  RetentionModel within_memory(const Stages* only = nullptr) const {
+    RetentionModel model(graph_, c_, staged_, only);
+    model.limit_memory(Affine::constant(options_.budget.value_or(incumbent_.peak()) / model.size_unit()));
+    model.minimize_cost();
+    return model;
+  }
+
+  void minimize_cost(const core::Limit& limit) {
+    const RetentionModel model = within_memory();
+    const EngineAnswer answer = run(model, limit);
+    finished_ = answer.status == EngineStatus::optimal;
+    std::int64_t once = 0;
+    for (NodeId v = 0; v < graph_.node_count(); ++v) once += graph_.cost(v);
+    if (options_.budget && answer.bound > 0)
+      incumbent_.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), incumbent_.scope()});
+  }
+
+  /// Large neighbourhood search: windows become wider while they are solved to the end, and narrower where not.
+  void search_windows(core::Stopwatch& part) {
+    constexpr double kSeconds = 3;
+    constexpr std::int64_t kWork = 50'000'000;
+    constexpr int kMostIdle = 60;
+    if (finished_) return;
+    const Windows windows(graph_);
+    const std::int32_t n = graph_.node_count();
+    core::Random random(options_.seed + 2);
+    double width = 0.25 * n;
+    for (int idle = 0; idle < kMostIdle && width < n && !incumbent_.cannot_improve() && !part.expired_now(); ++idle) {
+      const auto span = std::max(static_cast<std::int32_t>(width), 1);
+      // As likely to hold any one stage.
+      const auto first = static_cast<std::int32_t>(random.next() % static_cast<std::uint64_t>(n + span)) - span;
+      const Stages open = windows.around(incumbent_.schedule(), c_, first, span);
+      core::Limit limit = part.rest();
+      if (options_.limit.counts_work()) {
+        limit.work = std::min(limit.work, kWork);
+      } else {
+        limit.seconds = std::min(limit.seconds, kSeconds);
+      }
+      const std::int64_t cost = incumbent_.cost();
+      const EngineAnswer answer = run(within_memory(&open), limit);
+      part.charge(answer.work);
+      if (incumbent_.cost() < cost) idle = 0;
+      width *= answer.status == EngineStatus::optimal ? 1.05 : 0.95;
+    }
+  }
+
+  const core::Graph& graph_;
+  const SolveOptions& options_;
+  const bool staged_;
+  core::Stopwatch watch_;
+  Incumbent incumbent_;
+  const std::int32_t c_;
+  EngineOptions engine_;
+  bool finished_ = false;       ///< phase 2 has run to its end
+  double engine_seconds_ = -1;  ///< when the engine found the incumbent; before 0: it did not
+};
+
+}  // namespace
+
+Solution moccasin(const core::Graph& graph, const SolveOptions& options) {
+  const bool staged = options.scope.order != OrderRule::free || options.own.at("staged") != 0;
+  return Moccasin(graph, options, staged).solve();
+}
+
+}  // namespace cairn::solvers
