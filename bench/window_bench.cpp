@@ -10,7 +10,8 @@
 #include "cairn/core/schedule.h"
 #include "cairn/models/random_graphs.h"
 #include "cairn/solvers/remat/exact/window.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/retain.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
-#include "cairn/solvers/remat/repair/refine.h"
-
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
+#include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 

@@ -15,7 +15,7 @@
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 #include "cairn/solvers/remat/kumar/tw_program.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/tests/support/folded_chain.h"
 #include "cairn/tests/support/kumar2019.h"
 

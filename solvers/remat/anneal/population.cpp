@@ -13,7 +13,8 @@
 #include "cairn/core/error.h"
 #include "cairn/core/random.h"
 #include "cairn/core/threads.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {
 namespace {

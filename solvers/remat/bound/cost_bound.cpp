@@ -12,7 +12,8 @@
 #include "cairn/solvers/remat/bound/chain_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
 #include "cairn/solvers/remat/bound/chain_search.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
 namespace {

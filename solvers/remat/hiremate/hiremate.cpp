@@ -20,7 +20,7 @@
 #include "cairn/solvers/remat/hiremate/group_graph.h"
 #include "cairn/solvers/remat/hiremate/level.h"
 #include "cairn/solvers/remat/hiremate/partition.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/solvers/remat/rotor.h"
 #include "cairn/solvers/remat/tw_remat.h"
 

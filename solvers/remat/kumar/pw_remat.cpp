@@ -12,7 +12,8 @@
 #include "cairn/core/error.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/remat/kumar/path_schedule.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cairn/core/internal/saturating.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {
 

@@ -14,7 +14,8 @@
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/kumar/tw_program.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
 namespace {

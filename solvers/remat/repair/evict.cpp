@@ -1,3 +1,5 @@
+#include "cairn/solvers/remat/repair/evict.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -7,7 +9,8 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/random.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/input_ranks.h"
+#include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
 namespace {
@@ -213,6 +216,18 @@ bool evict_until_it_fits(const core::Graph& graph, EditableSchedule& schedule, s
   }
   schedule.assign(best);
   return false;
+}
+
+void bring_within_budget(const core::Graph& graph, std::int64_t budget, bool retain, Incumbent& incumbent,
+                         core::Stopwatch& watch) {
+  if (incumbent.within_budget() || incumbent.cannot_improve() || watch.expired_now()) return;
+  if (incumbent.schedule().length() > kMostRetained) return;
+  core::EditableSchedule work(graph);
+  work.assign(incumbent.schedule().steps);
+  if (!evict_until_it_fits(graph, work, budget, 0, watch)) return;
+  const core::Schedule fits{work.steps()};
+  incumbent.offer(fits);
+  if (retain) offer_retained(graph, fits, budget, work, incumbent, watch);
 }
 
 }  // namespace cairn::solvers

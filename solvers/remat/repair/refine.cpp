@@ -1,51 +1,14 @@
 #include "cairn/solvers/remat/repair/refine.h"
 
 #include <algorithm>
-#include <utility>
+#include <vector>
 
+#include "cairn/core/editable_schedule.h"
 #include "cairn/core/random.h"
+#include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
-
-std::vector<std::int32_t> input_ranks(const core::Graph& graph) {
-  std::vector<std::int32_t> ranks(static_cast<std::size_t>(graph.node_count()));
-  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[graph.input_order()[i]] = static_cast<std::int32_t>(i);
-  return ranks;
-}
-
-std::vector<core::NodeId> in_stages(std::vector<core::NodeId> steps, const std::vector<std::int32_t>& ranks) {
-  std::vector<std::uint8_t> ran(ranks.size(), 0);
-  auto begin = steps.begin();
-  std::vector<core::NodeId> staged;
-  for (auto step = steps.begin(); step != steps.end(); ++step) {
-    if (std::exchange(ran[*step], 1) != 0) continue;
-    std::sort(begin, step, [&](core::NodeId a, core::NodeId b) { return ranks[a] < ranks[b]; });
-    staged.insert(staged.end(), begin, std::unique(begin, step));
-    staged.push_back(*step);
-    begin = step + 1;
-  }
-  return staged;
-}
-
-void offer_retained(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
-                    core::EditableSchedule& work, Incumbent& incumbent, core::Stopwatch& watch) {
-  if (schedule.length() > kMostRetained || watch.expired_now()) return;
-  work.assign(schedule.steps);
-  retain_where_it_fits(graph, work, budget, 0, &watch);
-  incumbent.offer({work.steps()});
-}
-
-void bring_within_budget(const core::Graph& graph, std::int64_t budget, bool retain, Incumbent& incumbent,
-                         core::Stopwatch& watch) {
-  if (incumbent.within_budget() || incumbent.cannot_improve() || watch.expired_now()) return;
-  if (incumbent.schedule().length() > kMostRetained) return;
-  core::EditableSchedule work(graph);
-  work.assign(incumbent.schedule().steps);
-  if (!evict_until_it_fits(graph, work, budget, 0, watch)) return;
-  const core::Schedule fits{work.steps()};
-  incumbent.offer(fits);
-  if (retain) offer_retained(graph, fits, budget, work, incumbent, watch);
-}
 
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
             int rounds) {

@@ -1,3 +1,5 @@
+#include "cairn/solvers/remat/repair/retain.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -5,7 +7,6 @@
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/internal/saturating.h"
 #include "cairn/core/random.h"
-#include "cairn/solvers/remat/repair/refine.h"
 
 namespace cairn::solvers {
 namespace {
@@ -122,6 +123,14 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
       changed = true;
     }
   }
+}
+
+void offer_retained(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
+                    core::EditableSchedule& work, Incumbent& incumbent, core::Stopwatch& watch) {
+  if (schedule.length() > kMostRetained || watch.expired_now()) return;
+  work.assign(schedule.steps);
+  retain_where_it_fits(graph, work, budget, 0, &watch);
+  incumbent.offer({work.steps()});
 }
 
 }  // namespace cairn::solvers

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cairn/core/random.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {
 namespace {

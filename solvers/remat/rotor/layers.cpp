@@ -6,7 +6,7 @@
 #include <queue>
 
 #include "cairn/core/error.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/solvers/common/incumbent.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/solvers/remat/rotor/block_chain.h"
 #include "cairn/solvers/remat/rotor/block_options.h"
 #include "cairn/solvers/remat/rotor/chain_schedule.h"

@@ -13,7 +13,9 @@
 #include "cairn/core/random.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/internal/engine.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/input_ranks.h"
+#include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/solvers/remat/stages/stage_model.h"
 
 namespace cairn::solvers {

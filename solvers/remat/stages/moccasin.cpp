@@ -15,7 +15,10 @@
 #include "cairn/core/random.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/input_ranks.h"
 #include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
 namespace {

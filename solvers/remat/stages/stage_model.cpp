@@ -7,7 +7,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/solvers/remat/repair/refine.h"
+#include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {
 

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cairn/core/graph.h"
+
+namespace cairn::solvers {
+
+/// Of each node, its place in the input order.
+std::vector<std::int32_t> input_ranks(const core::Graph& graph);
+
+/// The steps with what runs between two first runs sorted by rank, each node once, and without what comes after the
+/// last: the nearest schedule of OrderRule::stages where first runs keep the input order. O(T log T).
+std::vector<core::NodeId> in_stages(std::vector<core::NodeId> steps, const std::vector<std::int32_t>& ranks);
+
+}  // namespace cairn::solvers
