@@ -5,7 +5,7 @@
 function(cairn_public_headers target)
   list(TRANSFORM ARGN REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/\\1/*.h" OUTPUT_VARIABLE patterns)
   file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${patterns})
-  list(FILTER headers EXCLUDE REGEX "/(internal|host|device)/")
+  list(FILTER headers EXCLUDE REGEX "/(internal|host|device|engines)/")
   list(TRANSFORM headers PREPEND ${PROJECT_BINARY_DIR}/include/cairn/ OUTPUT_VARIABLE paths)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_BINARY_DIR}/include FILES ${paths})
   set_property(TARGET ${target} PROPERTY CAIRN_PUBLIC_HEADERS ${headers})

@@ -60,7 +60,7 @@ FRONT_ENDS = {"cli", "python"}
 LIBRARY = {folder.split("/")[0] for folder in RULE} - FRONT_ENDS
 # These stand outside the library and may include any folder of it, and each other.
 OUTSIDE = {"tests", "bench", "fuzz"}
-NOT_PUBLIC = {"internal", "host", "device"}
+NOT_PUBLIC = {"internal", "host", "device", "engines"}
 MOST_PARTS = 3  # of a public header's path
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)')

@@ -14,7 +14,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/common/incumbent.h"
-#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/anneal/population.h"
 #include "cairn/solvers/remat/anneal/search.h"

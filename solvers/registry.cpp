@@ -9,7 +9,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
-#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/internal/auto.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/solvers/remat/baselines.h"

@@ -1,8 +1,8 @@
-#include "cairn/solvers/engines/internal/cp_model.h"
+#include "cairn/solvers/engines/cp_model.h"
 
 #include <stdexcept>
 
-#include "cairn/solvers/engines/internal/wire_format.h"
+#include "cairn/solvers/engines/wire_format.h"
 
 namespace cairn::solvers {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/threads.h"
-#include "cairn/solvers/engines/internal/engine.h"
-#include "cairn/solvers/engines/internal/library.h"
-#include "cairn/solvers/engines/internal/wire_format.h"
+#include "cairn/solvers/engines/engine.h"
+#include "cairn/solvers/engines/library.h"
+#include "cairn/solvers/engines/wire_format.h"
 
 namespace cairn::solvers {
 namespace {

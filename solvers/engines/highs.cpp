@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/solvers/engines/internal/engine.h"
-#include "cairn/solvers/engines/internal/library.h"
+#include "cairn/solvers/engines/engine.h"
+#include "cairn/solvers/engines/library.h"
 
 namespace cairn::solvers {
 namespace {

@@ -1,4 +1,4 @@
-#include "cairn/solvers/engines/internal/library.h"
+#include "cairn/solvers/engines/library.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

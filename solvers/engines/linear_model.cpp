@@ -1,4 +1,4 @@
-#include "cairn/solvers/engines/internal/linear_model.h"
+#include "cairn/solvers/engines/linear_model.h"
 
 #include <algorithm>
 #include <stdexcept>

@@ -14,7 +14,7 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
-#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/bound/chain_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
 #include "cairn/solvers/remat/exact_remat.h"

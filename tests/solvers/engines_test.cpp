@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cairn/core/random.h"
-#include "cairn/solvers/engines/internal/engine.h"
-#include "cairn/solvers/engines/internal/wire_format.h"
+#include "cairn/solvers/engines/engine.h"
+#include "cairn/solvers/engines/wire_format.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/no_engine.h"
 

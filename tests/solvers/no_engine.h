@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/engines/engine.h"
 #include "cairn/tests/catch.h"
 
 namespace cairn::tests {

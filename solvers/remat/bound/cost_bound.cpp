@@ -8,7 +8,7 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
-#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/bound/chain_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
 #include "cairn/solvers/remat/bound/chain_search.h"

@@ -16,7 +16,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/common/incumbent.h"
-#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/hiremate/group_graph.h"
 #include "cairn/solvers/remat/hiremate/level.h"
 #include "cairn/solvers/remat/hiremate/partition.h"

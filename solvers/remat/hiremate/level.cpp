@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/engines/engine.h"
 
 namespace cairn::solvers {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
-#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/rotor/layers.h"
 
 namespace cairn::solvers {

@@ -14,7 +14,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/random.h"
 #include "cairn/solvers/common/incumbent.h"
-#include "cairn/solvers/engines/internal/engine.h"
+#include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/repair/evict.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 #include "cairn/solvers/remat/repair/refine.h"

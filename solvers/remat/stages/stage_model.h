@@ -9,7 +9,7 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/schedule.h"
-#include "cairn/solvers/engines/internal/linear_model.h"
+#include "cairn/solvers/engines/linear_model.h"
 
 namespace cairn::solvers {
 

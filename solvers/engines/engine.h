@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
-#include "cairn/solvers/engines/internal/cp_model.h"
-#include "cairn/solvers/engines/internal/linear_model.h"
+#include "cairn/solvers/engines/cp_model.h"
+#include "cairn/solvers/engines/linear_model.h"
 
 /// Engines that solve linear and constraint programs. None is linked: their libraries are opened when first needed,
 /// from the folder that CAIRN_ENGINES names, from where scripts/install_engines.sh puts them, or from the system.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cairn/solvers/engines/internal/linear_model.h"
+#include "cairn/solvers/engines/linear_model.h"
 
 namespace cairn::solvers {
 
