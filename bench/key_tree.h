@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "cairn/solvers/order/device/key_orders.h"
-#include "cairn/tests/solvers/key_trees.h"
+#include "cairn/tests/solvers/order/key_trees.h"
 
 namespace cairn::bench {
 

@@ -14,7 +14,7 @@
 #include "cairn/solvers/order/internal/exact.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 #include "cairn/solvers/order/order.h"
-#include "cairn/tests/solvers/caduceus_cases.h"
+#include "cairn/tests/solvers/order/caduceus_cases.h"
 
 namespace cairn::bench {
 namespace {

@@ -8,7 +8,7 @@ usage: plan_instances.py --write DIR [--count 100] [--seed 0]
 Kinds: partition (a rectangle of time and address cut by straight cuts and pinwheels), shortened30 and shortened70 (30
 and 70% of its lifetimes shortened, but at one full moment), left_out (10% of its buffers left out, but at one full
 moment), allocator (what an allocator does that is kept full: small buffers that live long, large ones that do not).
-tests/solvers/plan_cases.h draws problems of the same kinds.
+tests/solvers/plan/plan_cases.h draws problems of the same kinds.
 """
 import argparse
 import collections

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "cairn/core/random.h"
-#include "cairn/tests/solvers/pumpkin_cases.h"
+#include "cairn/tests/solvers/order/pumpkin_cases.h"
 
 namespace cairn::bench {
 

@@ -9,7 +9,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
-#include "cairn/tests/solvers/plan_cases.h"
+#include "cairn/tests/solvers/plan/plan_cases.h"
 #include "cairn/tests/support/report_data.h"
 
 namespace {

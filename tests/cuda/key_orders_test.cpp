@@ -3,7 +3,7 @@
 #include "cairn/cuda/accelerator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
-#include "cairn/tests/solvers/key_trees.h"
+#include "cairn/tests/solvers/order/key_trees.h"
 
 namespace cairn::cuda {
 namespace {

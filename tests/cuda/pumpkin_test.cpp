@@ -4,7 +4,7 @@
 #include "cairn/solvers/common/accelerator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
-#include "cairn/tests/solvers/pumpkin_cases.h"
+#include "cairn/tests/solvers/order/pumpkin_cases.h"
 
 namespace cairn::cuda {
 namespace {

@@ -19,7 +19,7 @@
 /// supplement, written out literally and slowly from the text: the yardstick for solvers/decomposition, tw_remat and
 /// pw_remat, with which it shares no code. Of a graph it reads nodes, inputs, sizes and costs: s(u) and L(u). Scratch,
 /// in-place and kept outputs are not in the paper. Where the text as printed does not hold, the function says so, and
-/// tests/solvers/kumar2019_definitions_test.cpp has the counterexample.
+/// tests/solvers/remat/kumar2019_definitions_test.cpp has the counterexample.
 namespace cairn::tests::kumar2019 {
 
 using core::Graph;

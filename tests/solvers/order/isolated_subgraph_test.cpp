@@ -9,7 +9,7 @@
 #include "cairn/core/reference.h"
 #include "cairn/solvers/order/internal/series_parallel_reducer.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/order_graphs.h"
+#include "cairn/tests/solvers/order/order_graphs.h"
 #include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"

@@ -11,7 +11,7 @@
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/device/key_orders_kernel.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/key_trees.h"
+#include "cairn/tests/solvers/order/key_trees.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"

@@ -10,7 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/node_sum.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/caduceus_cases.h"
+#include "cairn/tests/solvers/order/caduceus_cases.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"

@@ -8,7 +8,7 @@
 #include "cairn/core/error.h"
 #include "cairn/solvers/order/device/pumpkin_kernel.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/pumpkin_cases.h"
+#include "cairn/tests/solvers/order/pumpkin_cases.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/reference_order.h"
 

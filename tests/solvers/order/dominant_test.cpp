@@ -14,7 +14,7 @@
 #include "cairn/solvers/order/internal/search.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/order_graphs.h"
+#include "cairn/tests/solvers/order/order_graphs.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"

@@ -13,7 +13,7 @@
 #include "cairn/models/random_graphs.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/order_graphs.h"
+#include "cairn/tests/solvers/order/order_graphs.h"
 #include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"

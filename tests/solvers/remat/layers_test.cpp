@@ -14,7 +14,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/reference.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/training_graphs.h"
+#include "cairn/tests/solvers/remat/training_graphs.h"
 #include "cairn/tests/support/seeds.h"
 
 namespace cairn::solvers {

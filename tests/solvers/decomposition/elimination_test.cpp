@@ -8,7 +8,7 @@
 #include "cairn/solvers/decomposition/internal/eliminator.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/treewidth.h"
+#include "cairn/tests/solvers/decomposition/treewidth.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

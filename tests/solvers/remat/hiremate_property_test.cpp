@@ -22,7 +22,7 @@
 #include "cairn/solvers/remat/hiremate.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/no_engine.h"
-#include "cairn/tests/solvers/training_graphs.h"
+#include "cairn/tests/solvers/remat/training_graphs.h"
 #include "cairn/tests/support/seeds.h"
 #include "cairn/tests/support/show.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/treewidth.h"
+#include "cairn/tests/solvers/decomposition/treewidth.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

@@ -13,7 +13,7 @@
 #include "cairn/solvers/plan/internal/time_beam.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/solvers/plan_cases.h"
+#include "cairn/tests/solvers/plan/plan_cases.h"
 #include "cairn/tests/support/seeds.h"
 
 /// The planner against exhaustive search, and against problems whose solution is known.
