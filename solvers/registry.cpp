@@ -24,20 +24,20 @@
 namespace cairn::solvers {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
 constexpr SolverOption kTwOptions[] = {
-    {"k", "bags", 0, 0, kMost,
+    {"k", "bags", 0, 0, kUnlimited,
      "the recursion stops at tree decompositions of fewer: 1 gives the least memory, n runs every node once; 0 "
      "searches"},
     {"retain", "0 or 1", 1, 0, 1, "values that Algorithm 1 frees stay where the budget allows; 0: its own schedules"},
-    {"steps", "steps", 0, 0, kMost,
+    {"steps", "steps", 0, 0, kUnlimited,
      "a longer schedule is not written; 0: 64 a node, and 4 million for a k that is given"}};
 
 Solution run_tw(const core::Graph& graph, const SolveOptions& options) { return tw_remat(graph, tw_options(options)); }
 
 constexpr SolverOption kPwOptions[] = {
-    {"k", "bags", 0, 0, kMost,
+    {"k", "bags", 0, 0, kUnlimited,
      "the recursion stops at path decompositions of fewer: 1 gives the least memory, n runs every node once; 0 "
      "searches"},
     {"order", "order", 0, 0, 2, "1: a spine's (Algorithm 2), of proved length; 2: the input order; 0: both"},
@@ -268,8 +268,8 @@ const SolverOption& find_option(const SolverInfo& solver, std::string_view name)
 }
 
 [[noreturn]] void refuse_value(const SolverInfo& solver, const SolverOption& option, std::string_view value) {
-  const std::string range = option.most == kMost ? fmt::format("of at least {}", option.least)
-                                                 : fmt::format("from {} to {}", option.least, option.most);
+  const std::string range = option.most == kUnlimited ? fmt::format("of at least {}", option.least)
+                                                      : fmt::format("from {} to {}", option.least, option.most);
   throw core::InputError(fmt::format("option '{}' of solver '{}' is '{}', but must be a whole number {} ({})",
                                      option.name, solver.name, value, range, option.unit));
 }
