@@ -35,7 +35,7 @@ core::Graph generate_random(core::NodeId nodes, std::int64_t edges, const Genera
 
 /// The layered graphs of Gagrani et al. (Neural Topological Ordering for Computation Graphs, 2022), on which MOCCASIN
 /// was measured. Defaults are those of its graph of 1,000 nodes; the others have width 0.27 (100 nodes), 0.43 (250),
-/// 0.36 (500). What the published files do not say was measured in them: docs/remat.md.
+/// 0.36 (500). What the published files do not say was measured in them: docs/remat/random_graphs.md.
 struct LayeredOptions {
   core::NodeId nodes = 1000;      ///< with the source and the sink, at least 3
   double width = 0.31;            ///< a layer has 2 * width * sqrt(nodes) nodes on average

@@ -11,8 +11,9 @@ struct CheckmateOptions : SolveOptions {
 
 /// Checkmate (Jain et al. 2020): the cheapest schedule within the budget among those in stages (OrderRule::stages), or
 /// the proof that there is none; then, as without a budget, the least peak in that class, and the least cost at it. A
-/// mixed-integer program over which node runs in which stage and which value is retained into which; docs/remat.md has
-/// the rows. Its memory is what the schedule's evaluation says, so its optimum is that of the class.
+/// mixed-integer program over which node runs in which stage and which value is retained into which;
+/// docs/remat/stages.md has the rows. Its memory is what the schedule's evaluation says, so its optimum is that of the
+/// class.
 ///
 /// For n nodes and m inputs O(n (n + m)) variables, and as many terms with n more for each memory row; exponential
 /// time. A tenth of the limit goes into a local search within the class, which gives the engine its first schedule, and

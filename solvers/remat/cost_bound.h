@@ -41,7 +41,7 @@ struct CostBound {
 ///
 /// First runs of the nodes along a longest path (in the classes that keep the input order: along that order) split a
 /// schedule into stages. What runs in each stage and what is in memory during these first runs alone is a relaxation of
-/// all schedules; docs/remat.md says of which constraints it consists and why they hold. Its linear relaxation is
+/// all schedules; docs/remat/bound.md says of which constraints it consists and why they hold. Its linear relaxation is
 /// bounded by subgradient steps, each near-linear in the size, exactly in whole numbers at last; with that as a guide
 /// the stages are searched (up to 5,000 nodes); where HiGHS is installed the rest is its integer program. Too large
 /// graphs get a coarser chain. One thread; ends at the limit, or where bound and known cost meet.

@@ -10,7 +10,7 @@
 namespace cairn::solvers {
 
 /// A solution of the dual of ChainProgram's linear relaxation, by prices of memory: one for a byte during each first
-/// run of the chain. Any prices >= 0 give one, and so a bound, in one pass over the stages; docs/remat.md has the
+/// run of the chain. Any prices >= 0 give one, and so a bound, in one pass over the stages; docs/remat/bound.md has the
 /// proof.
 ///
 /// The price of having value x available in stage t is at most what it costs to hold it during c_(t-1) beside having

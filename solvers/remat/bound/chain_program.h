@@ -25,7 +25,7 @@ std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core:
 
 /// What every schedule within a budget and below a known cost does between the first runs of a chain of nodes c_0 to
 /// c_(K-1), each of which must run for the first time after the one before. Stage t is what comes after the first run
-/// of c_(t-1), up to and with that of c_t; stage K is the rest. See docs/remat.md for the proofs.
+/// of c_(t-1), up to and with that of c_t; stage K is the rest. See docs/remat/bound.md for the proofs.
 class ChainStages {
  public:
   /// In which stages a node may run.

@@ -44,7 +44,7 @@ std::vector<std::int32_t> immediate_dominators(const PartitionGraph& graph);
 /// node and its immediate dominator, the one of least score is wrapped, candidates that touch it grow by it or go;
 /// groups become the items of the next round. All groups are convex, so each level is acyclic. Where no candidate is
 /// left and there are still too many items, after slow rounds, and when `watch` expires, runs of consecutive items
-/// become groups. Near-linear: O((n + m) M^l log n). docs/remat.md says what the paper leaves open. Throws
+/// become groups. Near-linear: O((n + m) M^l log n). docs/remat/hiremate.md says what the paper leaves open. Throws
 /// core::InputError if most_top < 1, most_lower < 2, alpha is not finite, or slow_rounds is not >= 0.
 Partition h_partition(const PartitionGraph& graph, const PartitionOptions& options, core::Stopwatch& watch);
 
