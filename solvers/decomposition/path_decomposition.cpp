@@ -210,9 +210,9 @@ Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count)
 
 /// Reorders windows of a layout: least separation number within the window, then least sum of boundaries. Boundaries
 /// outside do not depend on the order inside.
-class WindowSearch {
+class LayoutWindowSearch {
  public:
-  WindowSearch(const Graph& graph, Layout& layout) : graph_(graph), layout_(layout), place_(places_of(layout)) {
+  LayoutWindowSearch(const Graph& graph, Layout& layout) : graph_(graph), layout_(layout), place_(places_of(layout)) {
     last_ = last_neighbours(graph, place_);
   }
 
@@ -319,7 +319,7 @@ void improve_layout(const Graph& graph, Layout& layout, core::Stopwatch* watch) 
   // The width falls only where the boundary is lowered wherever it is largest: a layout with that many places where it
   // is not, as that of a long chain, is left alone.
   constexpr int kMostStuck = 64;
-  WindowSearch search(graph, layout);
+  LayoutWindowSearch search(graph, layout);
   for (int round = 0, stuck = 0; round < kMostRounds; ++round) {
     const auto boundary = boundaries(graph, layout);
     const std::int32_t width = score_of(boundary).first;
@@ -328,13 +328,13 @@ void improve_layout(const Graph& graph, Layout& layout, core::Stopwatch* watch) 
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(boundary.size()); ++i) {
       if (boundary[i] < width || i < done) continue;
       bool better = false;
-      for (const std::int32_t back : {WindowSearch::kWindow - 1, WindowSearch::kWindow / 2, 1}) {
+      for (const std::int32_t back : {LayoutWindowSearch::kWindow - 1, LayoutWindowSearch::kWindow / 2, 1}) {
         better = search.improve(std::max(0, i - back)) || better;
       }
       changed = changed || better;
       stuck += !better;
-      done = i + WindowSearch::kWindow / 2;
-      const bool expired = watch != nullptr && watch->charge(3 << WindowSearch::kWindow).expired();
+      done = i + LayoutWindowSearch::kWindow / 2;
+      const bool expired = watch != nullptr && watch->charge(3 << LayoutWindowSearch::kWindow).expired();
       if (expired || stuck > kMostStuck) return;
     }
     if (!changed) return;

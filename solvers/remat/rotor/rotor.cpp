@@ -26,10 +26,10 @@ std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, c
 }
 
 /// The search on one chain of blocks.
-class ChainSearch {
+class BlockChainSearch {
  public:
-  ChainSearch(const core::Graph& graph, const RotorOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
-              const BlockChain& chain)
+  BlockChainSearch(const core::Graph& graph, const RotorOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
+                   const BlockChain& chain)
       : graph_(graph), options_(options), incumbent_(incumbent), watch_(watch), work_(graph) {
     core::within(watch, kShareOfOptions,
                  [&](core::Stopwatch& part) { problem_ = block_problem(graph, chain, part, schedules_); });
@@ -130,7 +130,7 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
   const std::int64_t baseline_peak = incumbent.offer(core::baseline_schedule(graph)).peak;
   for (const BlockChain& chain : chains) {
     if (incumbent.cannot_improve() || watch.expired_now()) break;
-    ChainSearch(graph, options, incumbent, watch, chain).run(baseline_peak);
+    BlockChainSearch(graph, options, incumbent, watch, chain).run(baseline_peak);
   }
   return incumbent.finish(watch.expired_now());
 }
