@@ -20,6 +20,7 @@
 #include "cairn/solvers/remat/hiremate/group_graph.h"
 #include "cairn/solvers/remat/hiremate/level.h"
 #include "cairn/solvers/remat/hiremate/partition.h"
+#include "cairn/solvers/remat/repair/least_peak.h"
 #include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/solvers/remat/rotor.h"
 #include "cairn/solvers/remat/tw_remat.h"
@@ -484,14 +485,7 @@ Solution hiremate(const Graph& graph, const HirematOptions& options) {
   const std::vector<Layer> layers = layers_of(graph);
   Incumbent incumbent(graph, options, watch);
   incumbent.offer(core::baseline_schedule(graph));
-  if (incumbent.proved_infeasible()) {
-    // The least peak is still worth knowing.
-    HirematOptions least = options;
-    least.budget.reset();
-    Solution solution = hiremate(graph, least);
-    solution.status = Status::infeasible;
-    return solution;
-  }
+  if (incumbent.proved_infeasible()) return infeasible_with_least_peak(hiremate, graph, options);
   if (!incumbent.cannot_improve()) HierarchySearch(graph, layers, options, incumbent, watch).run();
   return incumbent.finish(watch.expired_now());
 }

@@ -13,6 +13,7 @@
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 #include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/least_peak.h"
 #include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
@@ -146,14 +147,8 @@ Solution pw_remat(const core::Graph& graph, const PwRematOptions& options) {
   Incumbent incumbent(graph, options, watch);
   if (options.k == 0) {
     incumbent.offer(core::baseline_schedule(graph));
-    if (incumbent.proved_infeasible()) {
-      // No k can reach the budget; the least peak is still worth knowing.
-      PwRematOptions least = options;
-      least.budget.reset();
-      Solution solution = pw_remat(graph, least);
-      solution.status = Status::infeasible;
-      return solution;
-    }
+    // No k can reach the budget.
+    if (incumbent.proved_infeasible()) return infeasible_with_least_peak(pw_remat, graph, options);
     if (incumbent.cannot_improve()) return incumbent.finish(false);
   }
   const PathDecomposition decomposition =

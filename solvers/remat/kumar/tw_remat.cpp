@@ -15,6 +15,7 @@
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/kumar/tw_program.h"
 #include "cairn/solvers/remat/repair/evict.h"
+#include "cairn/solvers/remat/repair/least_peak.h"
 #include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
@@ -244,14 +245,7 @@ Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
   if (options.k == 0) incumbent.offer(core::baseline_schedule(graph));
-  if (incumbent.proved_infeasible() && options.k == 0) {
-    // Nothing can reach the budget; the least peak is still worth knowing.
-    TwRematOptions least = options;
-    least.budget.reset();
-    Solution solution = tw_remat(graph, least);
-    solution.status = Status::infeasible;
-    return solution;
-  }
+  if (incumbent.proved_infeasible() && options.k == 0) return infeasible_with_least_peak(tw_remat, graph, options);
   if (options.k == 0 && incumbent.cannot_improve()) return incumbent.finish(false);
 
   if (options.k == 0) {

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "cairn/core/graph.h"
+#include "cairn/solvers/common/solution.h"
+
+namespace cairn::solvers {
+
+/// What a solver answers where its budget is proved out of reach: the least peak that it finds without one, as that is
+/// still worth knowing. `options`: those of the solver.
+template <typename Options>
+Solution infeasible_with_least_peak(Solution (*solver)(const core::Graph&, const Options&), const core::Graph& graph,
+                                    Options options) {
+  options.budget.reset();
+  Solution solution = solver(graph, options);
+  solution.status = Status::infeasible;
+  return solution;
+}
+
+}  // namespace cairn::solvers
