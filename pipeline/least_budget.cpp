@@ -32,6 +32,7 @@ class LeastBudgetSearch {
 
   /// The calls are the same under every limit, which only says after how many it ends.
   LeastBudget run() {
+    // Work of the first call: a multiple of the nodes, as a call's beginning takes longer on larger graphs.
     constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
     constexpr int kGrowth = 3, kBarrenGrowth = 6;  // of the part from round to round; where these brought nothing
     constexpr int kBarren = 2;                     // rounds in a row
@@ -158,7 +159,7 @@ class LeastBudgetSearch {
     ++anew_;
     solve_within(std::nullopt, limit_of(kLong * part), true);
     if (lowest_peak_ < before && !ended_ && may_call(part) && !options_.peak_only)
-      solve_within(lowest_peak_, limit_of(kCheaper * part), false, &latest_);
+      call(lowest_peak_, kCheaper * part, false);
     plan_met();
   }
 
@@ -207,9 +208,9 @@ class LeastBudgetSearch {
     return budget && peak <= *budget;
   }
 
-  /// Under budgets below the lowest peak, further and further where they are met, else nearer. Where a round of that
-  /// brought nothing, the next one is a single try. On large graphs, where most of a short call's time is its
-  /// beginning, one long call takes the place of several.
+  /// Calls the solver under budgets below the lowest peak, further and further where they are met, else nearer. Where a
+  /// round of that brought nothing, the next one is a single try. On large graphs, where most of a short call's time is
+  /// its beginning, one long call takes the place of several.
   void lower(std::int64_t part) {
     constexpr double kGrowth = 1.5;
     constexpr int kMisses = 4;

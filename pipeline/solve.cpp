@@ -193,10 +193,10 @@ class Fitting {
     std::vector<core::Schedule> starts;
     if (fit.fits()) {
       starts.push_back(aim_cheaply(solver, first, planned));
+      if (fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
     } else {
       starts.push_back(fit.least ? fit.least->lowest : first);
     }
-    if (fit.fits() && fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
     search_placed(starts);
   }
 
@@ -208,11 +208,10 @@ class Fitting {
     // Bounds are of use only under the budget itself, which is tried once where the plan needs hardly more.
     const bool close = planned - fit.budget < fit.budget / kClose;
     const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
-    const core::Schedule fits = fit.solution.schedule;
     solvers::SolveOptions search = options_.search;
     search.budget = fit.budget + rounded_.plan_slack;
     if (!close) search.budget = std::max(*search.budget - more, fit.solution.peak);
-    for (const core::Schedule* start : {&first, &fits}) {
+    for (const core::Schedule* start : {&first, &std::as_const(fit.solution.schedule)}) {
       search.limit = watch_.share(kShare);
       search.start = start;
       solvers::Solution solution = call(solver, search);

@@ -174,6 +174,38 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
   CHECK(calls[2].start.steps == low.steps);
 }
 
+TEST_CASE("where nothing is found from above, the search goes on from what the least budget's search found") {
+  static std::vector<core::Schedule> starts;  // of calls under the budget
+  starts.clear();
+  static const core::Schedule low{{0, 1, 2, 0, 3}};
+  const solvers::SolverInfo from_low = {
+      "from low", "", "", [](const core::Graph& graph, const solvers::SolveOptions& options) {
+        const core::Evaluation evaluation = core::evaluate(graph, low);
+        const core::Schedule start = options.start ? *options.start : core::Schedule{};
+        solvers::Solution solution;
+        const bool under_budget = options.budget && !options.peak_alone;
+        if (under_budget) starts.push_back(start);
+        if (under_budget && start.steps != low.steps) return solution;
+        solution.status = solvers::Status::feasible;
+        solution.schedule = low;
+        solution.peak = evaluation.peak;
+        solution.cost = evaluation.cost;
+        return solution;
+      }};
+  const pipeline::Problem problem(diamond(), "55");
+  REQUIRE(core::evaluate(problem.graph, low).peak <= 55);
+  solvers::SolveOptions search;
+  search.limit.seconds = 10;
+  const pipeline::Fit found = pipeline::fit_to_budget(
+      problem, problem, from_low,
+      {.search = search, .plan = {.alignment = 1}, .max_rounds = 3, .first_share = 0.05, .secure_share = 0.9});
+  CHECK(found.fits());
+  REQUIRE(starts.size() == 3);
+  CHECK(starts[0].steps.empty());
+  CHECK(starts[1].steps.empty());
+  CHECK(starts[2].steps == low.steps);
+}
+
 TEST_CASE("fit stops where the solver finds nothing") {
   const auto found = fit(280, kOptimist);
   CHECK_FALSE(found.plan);
