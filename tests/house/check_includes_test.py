@@ -116,7 +116,11 @@ class CheckIncludes(unittest.TestCase):
         self.write("core/y.h", '#include "cairn/core/internal/x.h"\n')
         self.assertIn("which is not installed", self.faults()[0])
         (self.root / "core/y.h").unlink()
-        for private in ["core/y.cpp", "core/internal/y.h", "sim/host/y.h", "runtime/device/y.h", "cli/y.h", "tests/y.h"]:
+        self.write("solvers/y.h", '#include "cairn/solvers/remat/repair/x.h"\n')
+        self.assertIn("which is not installed", self.faults()[0])
+        (self.root / "solvers/y.h").unlink()
+        for private in ["core/y.cpp", "core/internal/y.h", "sim/host/y.h", "runtime/device/y.h", "solvers/engines/y.h",
+                        "solvers/remat/rotor/y.h", "cli/y.h", "tests/y.h"]:
             self.write(private, '#include <fmt/format.h>\n#include "cairn/core/internal/x.h"\n')
         self.assertEqual(self.faults(), [])
 

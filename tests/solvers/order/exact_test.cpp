@@ -19,12 +19,15 @@ namespace {
 
 core::Stopwatch unlimited() { return core::Stopwatch(core::Limit{}); }
 
+/// Draws a number from 0 up to the one that it is given, not included.
+auto drawn_below(core::Random& random) {
+  return [&random](std::int64_t most) { return static_cast<StepId>(random.uniform() * static_cast<double>(most)); };
+}
+
 /// A graph of `count` steps of a computation graph with as many edges between random pairs.
 StepGraph random_steps(StepId count, int edges, std::uint64_t seed) {
   core::Random random(seed);
-  const auto below = [&](std::int64_t most) {
-    return static_cast<StepId>(random.uniform() * static_cast<double>(most));
-  };
+  const auto below = drawn_below(random);
   core::GraphBuilder builder;
   for (StepId v = 0; v < count; ++v) {
     core::Node node;
@@ -42,9 +45,7 @@ StepGraph random_steps(StepId count, int edges, std::uint64_t seed) {
 /// scratch for odd seeds.
 StepGraph layered_steps(StepId count, StepId width, std::uint64_t seed) {
   core::Random random(seed);
-  const auto below = [&](std::int64_t most) {
-    return static_cast<StepId>(random.uniform() * static_cast<double>(most));
-  };
+  const auto below = drawn_below(random);
   core::GraphBuilder builder;
   for (StepId v = 0; v < count; ++v) {
     core::Node node;
