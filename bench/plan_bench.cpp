@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "cairn/bench/random_layered.h"
-#include "cairn/core/random.h"
 #include "cairn/core/schedule.h"
-#include "cairn/solvers/plan/internal/incremental.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace {
@@ -65,31 +63,5 @@ void plan_once(benchmark::State& state, solvers::PlanProblem (*make)(core::NodeI
 BENCHMARK_CAPTURE(plan_once, chain, chain_problem)->Apply(sizes)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(plan_once, nested, nested_problem)->Apply(sizes)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(plan_once, layered, layered_problem)->Apply(sizes)->Unit(benchmark::kMillisecond);
-
-/// As a search tries a recomputation: a buffer ends after its first steps, another one is there for its last, the
-/// height is asked, and all is taken back.
-void replan_locally(benchmark::State& state, solvers::PlanProblem (*make)(core::NodeId)) {
-  constexpr std::int64_t kSpacing = 1 << 20;
-  const solvers::PlanProblem problem = make(static_cast<core::NodeId>(state.range(0)));
-  solvers::plan::IncrementalPlan plan(problem, {.limit = {.work = 0}}, kSpacing);
-  std::vector<std::size_t> long_lived;
-  for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
-    if (problem.buffers[b].last - problem.buffers[b].first >= 3) long_lived.push_back(b);
-  }
-  core::Random random(1);
-  for (auto _ : state) {
-    const std::size_t b = long_lived[random.next() % long_lived.size()];
-    const core::Buffer& buffer = problem.buffers[b];
-    const std::int64_t first = buffer.first * kSpacing, last = buffer.last * kSpacing;
-    plan.apply({{},
-                {{plan.block_of(b), {{{first, first + kSpacing, buffer.size}}, 1, {}}}},
-                {{{{last - kSpacing - kSpacing / 2, last, buffer.size}}, 1, {}}}});
-    benchmark::DoNotOptimize(plan.height());
-    plan.undo();
-  }
-}
-BENCHMARK_CAPTURE(replan_locally, chain, chain_problem)->Apply(sizes)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(replan_locally, nested, nested_problem)->Apply(sizes)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(replan_locally, layered, layered_problem)->Apply(sizes)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -13,7 +13,6 @@ namespace cairn::solvers::plan {
 class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }
-  std::int64_t end() const { return ranges_.empty() ? 0 : ranges_.back().upper; }
 
   bool meets(std::int64_t lower, std::int64_t upper) const {
     const auto at = ending_above(lower);
@@ -34,29 +33,6 @@ class AddressSet {
       *from = {lower, upper};
       ranges_.erase(from + 1, to);
     }
-  }
-
-  /// Adds what `other` has of [lower, upper).
-  void add(const AddressSet& other, std::int64_t lower, std::int64_t upper) {
-    for (auto at = other.ending_above(lower); at != other.ranges_.end() && at->lower < upper; ++at)
-      add(std::max(lower, at->lower), std::min(upper, at->upper));
-  }
-
-  void subtract(std::int64_t lower, std::int64_t upper) {
-    const auto at = ranges_.begin() + (ending_above(lower) - ranges_.cbegin());
-    if (at == ranges_.end() || at->lower >= upper) return;
-    if (at->lower < lower && at->upper > upper) {
-      const core::AddressRange below{at->lower, lower};
-      at->lower = upper;
-      ranges_.insert(at, below);
-      return;
-    }
-    auto from = at;
-    if (from->lower < lower) (from++)->upper = lower;
-    auto to = from;
-    while (to != ranges_.end() && to->upper <= upper) ++to;
-    if (to != ranges_.end() && to->lower < upper) to->lower = upper;
-    ranges_.erase(from, to);
   }
 
  private:

@@ -33,65 +33,21 @@ void Occupancy::climb(const Rectangle& rectangle, const Between& between, const 
   }
 }
 
-void Occupancy::insert(const Rectangle& rectangle, std::int64_t offset, std::int32_t owner) {
+void Occupancy::insert(const Rectangle& rectangle, std::int64_t offset) {
   if (rectangle.size == 0) return;
   const std::int64_t upper = offset + rectangle.size;
   const std::size_t first = section_of(rectangle.first), last = section_of(rectangle.last);
   for (const std::size_t section : {first, last}) {
-    partial_[section].push_back({rectangle.first, rectangle.last, offset, upper, owner});
-    crowd_ = std::max(crowd_, partial_[section].size());
+    partial_[section].push_back({rectangle.first, rectangle.last, offset, upper});
     if (first == last) break;
   }
   climb(
       rectangle,
       [&](std::size_t n) {
-        Node& node = nodes_[n];
-        const auto at = std::partition_point(node.items.begin(), node.items.end(),
-                                             [&](const Item& item) { return item.lower < offset; });
-        node.items.insert(at, {offset, upper, owner});
-        node.all_along.add(offset, upper);
-        node.used.add(offset, upper);
+        nodes_[n].all_along.add(offset, upper);
+        nodes_[n].used.add(offset, upper);
       },
       [&](std::size_t n) { nodes_[n].used.add(offset, upper); });
-}
-
-void Occupancy::erase(const Rectangle& rectangle, std::int64_t offset, std::int32_t owner) {
-  if (rectangle.size == 0) return;
-  const std::int64_t upper = offset + rectangle.size;
-  const std::size_t first = section_of(rectangle.first), last = section_of(rectangle.last);
-  for (const std::size_t section : {first, last}) {
-    auto& list = partial_[section];
-    const auto at = std::find_if(list.begin(), list.end(), [&](const Partial& p) {
-      return p.owner == owner && p.first == rectangle.first && p.last == rectangle.last;
-    });
-    *at = list.back();
-    list.pop_back();
-    if (first == last) break;
-  }
-  climb(
-      rectangle,
-      [&](std::size_t n) {
-        Node& node = nodes_[n];
-        node.items.erase(std::partition_point(node.items.begin(), node.items.end(),
-                                              [&](const Item& item) { return item.lower < offset; }));
-        node.all_along.subtract(offset, upper);
-        refresh(n, offset, upper);
-      },
-      [&](std::size_t n) { refresh(n, offset, upper); });
-}
-
-void Occupancy::refresh(std::size_t n, std::int64_t lower, std::int64_t upper) {
-  Node& node = nodes_[n];
-  node.used.subtract(lower, upper);
-  node.used.add(node.all_along, lower, upper);
-  if (n < width_) {
-    node.used.add(nodes_[2 * n].used, lower, upper);
-    node.used.add(nodes_[2 * n + 1].used, lower, upper);
-    return;
-  }
-  for (const Partial& p : partial_[n - width_]) {
-    if (p.lower < upper && p.upper > lower) node.used.add(std::max(lower, p.lower), std::min(upper, p.upper));
-  }
 }
 
 std::int64_t Occupancy::lowest_free(std::span<const Rectangle> rectangles, std::int64_t alignment,
@@ -146,49 +102,22 @@ bool Occupancy::is_free(std::span<const Rectangle> rectangles, std::int64_t offs
     const std::int64_t end = offset + rectangle.size;
     const auto range = std::partition_point(forbidden.begin(), forbidden.end(),
                                             [&](const core::AddressRange& r) { return r.upper <= offset; });
-    return rectangle.size == 0 ||
-           ((range == forbidden.end() || range->lower >= end) && owners(rectangle, offset, end, 0).has_value());
+    return rectangle.size == 0 || ((range == forbidden.end() || range->lower >= end) && !meets(rectangle, offset));
   });
 }
 
-std::optional<std::vector<std::int32_t>> Occupancy::owners(const Rectangle& rectangle, std::int64_t lower,
-                                                           std::int64_t upper, std::size_t most) const {
-  std::vector<std::int32_t> found;
+bool Occupancy::meets(const Rectangle& rectangle, std::int64_t offset) const {
+  const std::int64_t end = offset + rectangle.size;
+  for (const std::size_t section : {section_of(rectangle.first), section_of(rectangle.last)}) {
+    for (const Partial& p : partial_[section]) {
+      if (p.lower < end && p.upper > offset && p.first <= rectangle.last && p.last >= rectangle.first) return true;
+    }
+  }
+  bool met = false;
   climb(
-      rectangle, [&](std::size_t n) { collect_below(n, rectangle, lower, upper, most, found); },
-      [&](std::size_t n) {
-        if (n < width_) {
-          collect_here(n, lower, upper, most, found);
-        } else {
-          collect_below(n, rectangle, lower, upper, most, found);
-        }
-      });
-  if (found.size() > most) return std::nullopt;
-  std::sort(found.begin(), found.end());
-  found.erase(std::unique(found.begin(), found.end()), found.end());
-  return found;
-}
-
-void Occupancy::collect_here(std::size_t n, std::int64_t lower, std::int64_t upper, std::size_t most,
-                             std::vector<std::int32_t>& found) const {
-  const std::vector<Item>& items = nodes_[n].items;
-  auto item = std::partition_point(items.begin(), items.end(), [&](const Item& i) { return i.upper <= lower; });
-  for (; item != items.end() && item->lower < upper && found.size() <= most; ++item) found.push_back(item->owner);
-}
-
-void Occupancy::collect_below(std::size_t n, const Rectangle& rectangle, std::int64_t lower, std::int64_t upper,
-                              std::size_t most, std::vector<std::int32_t>& found) const {
-  if (found.size() > most || !nodes_[n].used.meets(lower, upper)) return;
-  collect_here(n, lower, upper, most, found);
-  if (n < width_) {
-    collect_below(2 * n, rectangle, lower, upper, most, found);
-    collect_below(2 * n + 1, rectangle, lower, upper, most, found);
-    return;
-  }
-  for (const Partial& p : partial_[n - width_]) {
-    if (p.lower < upper && p.upper > lower && p.first <= rectangle.last && p.last >= rectangle.first)
-      found.push_back(p.owner);
-  }
+      rectangle, [&](std::size_t n) { met = met || nodes_[n].used.meets(offset, end); },
+      [&](std::size_t n) { met = met || nodes_[n].all_along.meets(offset, end); });
+  return met;
 }
 
 }  // namespace cairn::solvers::plan

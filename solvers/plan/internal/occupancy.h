@@ -2,9 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "cairn/solvers/plan/internal/address_set.h"
@@ -20,10 +18,7 @@ class Occupancy {
   /// `times`, ascending: first and last steps as they are to be expected; about `kSectionTimes` of them make a section.
   explicit Occupancy(const std::vector<std::int64_t>& times);
 
-  /// `owner` is a block, of which all rectangles have one offset.
-  void insert(const Rectangle& rectangle, std::int64_t offset, std::int32_t owner);
-  /// What was inserted so.
-  void erase(const Rectangle& rectangle, std::int64_t offset, std::int32_t owner);
+  void insert(const Rectangle& rectangle, std::int64_t offset);
 
   /// The lowest multiple of `alignment` at which no rectangle meets an inserted one or a forbidden range; -1 if the
   /// largest then ends above `limit`. O((log sections) * (ranges passed) + times in a section).
@@ -34,40 +29,20 @@ class Occupancy {
   bool is_free(std::span<const Rectangle> rectangles, std::int64_t offset,
                const std::vector<core::AddressRange>& forbidden) const;
 
-  /// Owners of what meets the addresses [lower, upper) while the rectangle lives, each once, ascending; none if the
-  /// search meets more than `most`, some of them again.
-  std::optional<std::vector<std::int32_t>> owners(const Rectangle& rectangle, std::int64_t lower, std::int64_t upper,
-                                                  std::size_t most) const;
-
-  std::int64_t height() const { return nodes_[1].used.end(); }
-  /// Rectangles that start or end within the most crowded section; rebuild when it grows.
-  std::size_t crowd() const { return crowd_; }
-
   static constexpr std::size_t kSectionTimes = 48;
 
  private:
-  struct Item {
-    std::int64_t lower, upper;
-    std::int32_t owner;
-  };
   struct Partial {
     std::int64_t first, last, lower, upper;
-    std::int32_t owner;
   };
   struct Node {
-    AddressSet all_along;     ///< used by rectangles that are kept here: those that live during all of its sections
-    std::vector<Item> items;  ///< those, by address
-    AddressSet used;          ///< by what is kept here or below
+    AddressSet all_along;  ///< used by rectangles that are kept here: those that live during all of its sections
+    AddressSet used;       ///< by what is kept here or below
   };
 
   std::size_t section_of(std::int64_t time) const;
-  /// Of the rectangles of a section and of all that is kept in the subtree.
-  void refresh(std::size_t node, std::int64_t lower, std::int64_t upper);
-  /// Owners of what is kept in a node, and of what is kept below it and meets the rectangle.
-  void collect_here(std::size_t node, std::int64_t lower, std::int64_t upper, std::size_t most,
-                    std::vector<std::int32_t>& found) const;
-  void collect_below(std::size_t node, const Rectangle& rectangle, std::int64_t lower, std::int64_t upper,
-                     std::size_t most, std::vector<std::int32_t>& found) const;
+  /// Whether an inserted rectangle meets this one at this offset.
+  bool meets(const Rectangle& rectangle, std::int64_t offset) const;
 
   /// Visits the nodes between the two sections whose parents are above one of them, and all above the two and
   /// themselves, in an order in which children come before parents.
@@ -78,7 +53,6 @@ class Occupancy {
   std::size_t width_ = 1;
   std::vector<Node> nodes_;
   std::vector<std::vector<Partial>> partial_;  ///< of a section: what starts or ends in it
-  std::size_t crowd_ = 0;
 };
 
 }  // namespace cairn::solvers::plan

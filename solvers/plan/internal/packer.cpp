@@ -131,7 +131,7 @@ class Packer {
     const auto put = [&](std::int32_t b, std::int64_t offset) {
       offsets_[b] = offset;
       height = std::max(height, top(b));
-      for (const Rectangle& rectangle : instance_.of(instance_.blocks[b])) occupancy.insert(rectangle, offset, b);
+      for (const Rectangle& rectangle : instance_.of(instance_.blocks[b])) occupancy.insert(rectangle, offset);
       watch_.charge(kSearch);
     };
     for (std::int32_t b = 0; b < static_cast<std::int32_t>(instance_.blocks.size()); ++b) {
