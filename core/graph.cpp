@@ -649,22 +649,24 @@ std::vector<NodeId> kahn(const std::vector<Node>& nodes, const GraphView& graph)
 
 }  // namespace
 
-Graph GraphBuilder::build() {
-  std::vector<Node> nodes = std::exchange(nodes_, {});
-  const auto n = static_cast<NodeId>(nodes.size());
-  for (NodeId v = 0; v < n; ++v) {
+namespace {
+
+// The parts of GraphBuilder::build. They take Graph's private types as `auto`.
+
+void name_all(std::vector<Node>& nodes) {
+  for (std::size_t v = 0; v < nodes.size(); ++v) {
     Node& node = nodes[v];
     if (node.name.empty()) node.name = fmt::format("#{}", v);
     if (node.outputs.empty()) node.outputs.push_back({node.size, node.keep, node.inplace, ""});
   }
   check_names(nodes);
   check_output_names(nodes);
-  check_inputs_exist(nodes);
+}
 
-  const auto structure = std::make_shared<Graph::Structure>();
-  Graph::Data data{structure, std::move(cost_unit_), {}, {}, {}, {}};
+/// The values of all nodes, with the numbers of both.
+void number_values(const std::vector<Node>& nodes, auto& data, auto& structure) {
   std::int64_t values = 0, edges = 0;
-  for (NodeId v = 0; v < n; ++v) {
+  for (std::size_t v = 0; v < nodes.size(); ++v) {
     const Node& node = nodes[v];
     values += static_cast<std::int64_t>(node.outputs.size());
     edges += static_cast<std::int64_t>(node.inputs.size());
@@ -675,85 +677,107 @@ Graph GraphBuilder::build() {
     data.scratch.push_back(node.scratch);
     for (const Output& output : node.outputs) {
       data.size.push_back(output.size);
-      structure->keep.push_back(output.keep);
-      structure->producer.push_back(v);
+      structure.keep.push_back(output.keep);
+      structure.producer.push_back(static_cast<NodeId>(v));
     }
-    structure->value_begin.push_back(static_cast<ValueId>(values));
+    structure.value_begin.push_back(static_cast<ValueId>(values));
   }
-  const auto name_of = [&](NodeId v) -> const std::string& { return nodes[v].name; };
-  check_numbers(data.view(), name_of);
-  data.add_up_sizes();
+  structure.inputs.reserve(static_cast<std::size_t>(edges));
+}
 
-  const bool single = structure->single_output();
-  structure->inputs.reserve(static_cast<std::size_t>(edges));
-  std::vector<NodeId> last_reader(static_cast<std::size_t>(values), kNoNode);  // of each value
+/// Inputs without repeats, predecessors, and both reversed.
+void link(std::vector<Node>& nodes, auto& structure) {
+  const bool single = structure.single_output();
+  const std::size_t values = structure.producer.size();
+  std::vector<NodeId> last_reader(values, kNoNode);  // of each value
   std::vector<NodeId> last_successor(single ? 0 : nodes.size(), kNoNode);
-  if (!single) structure->predecessor_begin.push_back(0);
-  for (NodeId v = 0; v < n; ++v) {
+  if (!single) structure.predecessor_begin.push_back(0);
+  for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
     std::erase_if(nodes[v].inputs, [&](OutputRef ref) {
-      return std::exchange(last_reader[structure->value_begin[ref.node] + ref.output], v) == v;
+      return std::exchange(last_reader[structure.value_begin[ref.node] + ref.output], v) == v;
     });
     for (const OutputRef ref : nodes[v].inputs) {
-      structure->inputs.push_back(structure->value_begin[ref.node] + ref.output);
-      if (!single && std::exchange(last_successor[ref.node], v) != v) structure->predecessors.push_back(ref.node);
+      structure.inputs.push_back(structure.value_begin[ref.node] + ref.output);
+      if (!single && std::exchange(last_successor[ref.node], v) != v) structure.predecessors.push_back(ref.node);
     }
-    structure->input_begin.push_back(static_cast<std::int32_t>(structure->inputs.size()));
-    if (!single) structure->predecessor_begin.push_back(static_cast<std::int32_t>(structure->predecessors.size()));
+    structure.input_begin.push_back(static_cast<std::int32_t>(structure.inputs.size()));
+    if (!single) structure.predecessor_begin.push_back(static_cast<std::int32_t>(structure.predecessors.size()));
   }
-  reverse_lists(data.size.size(), structure->input_begin, structure->inputs, structure->reader_begin,
-                structure->readers);
+  reverse_lists(values, structure.input_begin, structure.inputs, structure.reader_begin, structure.readers);
   if (!single) {
-    reverse_lists(nodes.size(), structure->predecessor_begin, structure->predecessors, structure->successor_begin,
-                  structure->successors);
+    reverse_lists(nodes.size(), structure.predecessor_begin, structure.predecessors, structure.successor_begin,
+                  structure.successors);
   }
+}
 
+void order_nodes(const std::vector<Node>& nodes, std::optional<std::vector<NodeId>> given, const auto& view,
+                 auto& structure) {
   // Kahn also finds the cycles, so it runs even where a given order makes it superfluous.
   const bool ids_topological = ids_are_topological(nodes);
   std::vector<NodeId> kahn_order;
-  if (!ids_topological) kahn_order = kahn(nodes, data.view());
-  if (order_) {
-    check_order(nodes, *order_);
-    structure->order = std::move(*order_);
-    structure->order_given = true;
+  if (!ids_topological) kahn_order = kahn(nodes, view);
+  if (given) {
+    check_order(nodes, *given);
+    structure.order = *std::move(given);
+    structure.order_given = true;
   } else if (ids_topological) {
-    structure->order.resize(n);
-    std::iota(structure->order.begin(), structure->order.end(), 0);
+    structure.order.resize(nodes.size());
+    std::iota(structure.order.begin(), structure.order.end(), 0);
   } else {
-    structure->order = std::move(kahn_order);
+    structure.order = std::move(kahn_order);
   }
-  order_.reset();
+}
 
+/// `bytes` beside those of the tensors.
+std::int64_t resident_bytes_of(const std::vector<Resident>& residents, std::int64_t bytes) {
+  for (const Resident& resident : residents) {
+    if (bytes < 0 || resident.bytes() > kSumLimit - bytes) {
+      throw InputError("the resident bytes add up to less than 0 or more than 2^62");
+    }
+    bytes += resident.bytes();
+  }
+  if (bytes < 0 || bytes > kSumLimit)
+    throw InputError(fmt::format("{} resident bytes are not between 0 and 2^62", bytes));
+  return bytes;
+}
+
+void take_rest(std::vector<Node>& nodes, auto& structure) {
+  for (Node& node : nodes) {
+    structure.names.push_back(std::move(node.name));
+    structure.backward.push_back(node.backward);
+    structure.pinned.push_back(node.pinned);
+    structure.any_pinned = structure.any_pinned || node.pinned;
+    structure.forward.push_back(node.forward);
+    for (Output& output : node.outputs) {
+      const OutputRef taken = output.inplace;
+      structure.inplace.push_back(taken.node == kNoNode ? kNoValue : structure.value_begin[taken.node] + taken.output);
+      structure.output_names.push_back(std::move(output.name));
+    }
+    structure.ops.push_back(std::move(node.op));
+  }
+}
+
+}  // namespace
+
+Graph GraphBuilder::build() {
+  std::vector<Node> nodes = std::exchange(nodes_, {});
+  name_all(nodes);
+  check_inputs_exist(nodes);
+  const auto structure = std::make_shared<Graph::Structure>();
+  Graph::Data data{structure, std::move(cost_unit_), {}, {}, {}, {}};
+  number_values(nodes, data, *structure);
+  const auto name_of = [&](NodeId v) -> const std::string& { return nodes[v].name; };
+  check_numbers(data.view(), name_of);
+  data.add_up_sizes();
+  link(nodes, *structure);
+  order_nodes(nodes, std::exchange(order_, std::nullopt), data.view(), *structure);
   check_inplace(nodes);
   check_scratch(data.view(), name_of);
   OpChecker(nodes, residents_).check_all();
-
-  structure->resident_bytes = std::exchange(extra_resident_bytes_, 0);
-  for (const Resident& resident : residents_) {
-    if (structure->resident_bytes < 0 || resident.bytes() > kSumLimit - structure->resident_bytes) {
-      throw InputError("the resident bytes add up to less than 0 or more than 2^62");
-    }
-    structure->resident_bytes += resident.bytes();
-  }
-  if (structure->resident_bytes < 0 || structure->resident_bytes > kSumLimit) {
-    throw InputError(fmt::format("{} resident bytes are not between 0 and 2^62", structure->resident_bytes));
-  }
+  structure->resident_bytes = resident_bytes_of(residents_, std::exchange(extra_resident_bytes_, 0));
   structure->residents = std::exchange(residents_, {});
   structure->name = std::exchange(name_, {});
-  for (Node& node : nodes) {
-    structure->names.push_back(std::move(node.name));
-    structure->backward.push_back(node.backward);
-    structure->pinned.push_back(node.pinned);
-    structure->any_pinned = structure->any_pinned || node.pinned;
-    structure->forward.push_back(node.forward);
-    for (Output& output : node.outputs) {
-      const OutputRef taken = output.inplace;
-      structure->inplace.push_back(taken.node == kNoNode ? kNoValue
-                                                         : structure->value_begin[taken.node] + taken.output);
-      structure->output_names.push_back(std::move(output.name));
-    }
-    structure->ops.push_back(std::move(node.op));
-  }
-
+  take_rest(nodes, *structure);
   return Graph(std::move(data));
 }
 

@@ -124,9 +124,7 @@ std::string repr(const Answer& a) {
                      solvers::to_string(a.answer.found.solution.status));
 }
 
-}  // namespace
-
-void bind_answer(nb::module_& module) {
+void bind_least_budget(nb::module_& module) {
   nb::class_<LeastBudget>(module, "LeastBudget", "A budget that is known to be met, with what meets it.")
       .def_prop_ro("bytes", [](const LeastBudget& l) { return l.of.bytes; })
       .def_prop_ro("solver", [](const LeastBudget& l) { return std::string(l.of.solver); })
@@ -153,7 +151,9 @@ void bind_answer(nb::module_& module) {
         return fmt::format("<cairn.LeastBudget {} bytes with solver {}{}>", l.of.bytes, l.of.solver,
                            l.of.proved() ? ", proved least" : "");
       });
+}
 
+void bind_arguments(nb::module_& module) {
   nb::class_<SearchArguments>(module, "SearchArguments")
       .def(
           "__init__",
@@ -176,9 +176,10 @@ void bind_answer(nb::module_& module) {
           },
           "budget"_a, "max_cost"_a, "peak_only"_a, "alignment"_a, "solver"_a, "device_memory"_a.none(),
           "context_memory"_a.none());
+}
 
-  nb::class_<Answer>(module, "Answer", "The best schedule that was found, what is promised of it, and how good it is.")
-      .def_prop_ro("graph", [](const Answer& a) { return a.task.problem.graph; })
+void bind_found(nb::class_<Answer>& answer) {
+  answer.def_prop_ro("graph", [](const Answer& a) { return a.task.problem.graph; })
       .def_prop_ro(
           "schedule", [](const Answer& a) -> const core::Schedule& { return a.answer.found.solution.schedule; },
           nb::rv_policy::reference_internal)
@@ -205,7 +206,11 @@ void bind_answer(nb::module_& module) {
           [](const Answer& a) {
             return Evaluation{a.task.problem.baseline, ""};
           },
-          "Of the graph's input order.")
+          "Of the graph's input order.");
+}
+
+void bind_quality(nb::class_<Answer>& answer) {
+  answer
       .def_prop_ro(
           "success", [](const Answer& a) { return a.answer.success; },
           "False where a callback stopped the search before anything that was asked for was found.")
@@ -234,7 +239,11 @@ void bind_answer(nb::module_& module) {
             return LeastBudget{a.least, a.task.problem.baseline.cost};
           },
           "The least budget known to be met.")
-      .def_prop_ro("interrupted", [](const Answer& a) { return a.interrupted; })
+      .def_prop_ro("interrupted", [](const Answer& a) { return a.interrupted; });
+}
+
+void bind_texts(nb::class_<Answer>& answer) {
+  answer
       .def(
           "to_json",
           [](const Answer& a) {
@@ -276,7 +285,18 @@ void bind_answer(nb::module_& module) {
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn solve --report`.");
+}
 
+}  // namespace
+
+void bind_answer(nb::module_& module) {
+  bind_least_budget(module);
+  bind_arguments(module);
+  nb::class_<Answer> answer(module, "Answer",
+                            "The best schedule that was found, what is promised of it, and how good it is.");
+  bind_found(answer);
+  bind_quality(answer);
+  bind_texts(answer);
   module.def("solve", &solve, "graph"_a, "request"_a, "search"_a, "start"_a.none(), "progress"_a.none());
   module.def("solvers", [] {
     nb::list names;

@@ -110,9 +110,7 @@ LeastBudget least_budget(const core::Graph& graph, bool peak_only, std::int64_t 
   return least;
 }
 
-}  // namespace
-
-void bind_curve(nb::module_& module) {
+void bind_point(nb::module_& module) {
   nb::class_<CurvePoint>(module, "CurvePoint", "A budget, and the cheapest schedule known within it.")
       .def_prop_ro("budget", [](const CurvePoint& p) { return p.of.budget; })
       .def_prop_ro("known", [](const CurvePoint& p) { return p.of.known(); })
@@ -150,6 +148,9 @@ void bind_curve(nb::module_& module) {
                                  p.knee ? ", the knee" : "")
                    : fmt::format("<cairn.CurvePoint of budget {}: {}>", p.of.budget, solvers::to_string(p.of.status));
       });
+}
+
+void bind_points(nb::module_& module) {
   nb::class_<Curve>(module, "Curve", "What each budget costs.")
       .def_prop_ro(
           "points",
@@ -203,6 +204,13 @@ void bind_curve(nb::module_& module) {
              return fmt::format("<cairn.Curve of '{}', {} points>", c.problem.name, c.curve.points.size());
            })
       .def("__len__", [](const Curve& c) { return c.curve.points.size(); });
+}
+
+}  // namespace
+
+void bind_curve(nb::module_& module) {
+  bind_point(module);
+  bind_points(module);
   module.def("pareto", &pareto, "graph"_a, "points"_a, "budgets"_a, "peak_only"_a, "alignment"_a, "search"_a,
              "start"_a.none(), "progress"_a.none());
   module.def("least_budget", &least_budget, "graph"_a, "peak_only"_a, "alignment"_a, "search"_a, "start"_a.none(),

@@ -253,12 +253,9 @@ void bind_builder(nb::module_& module) {
           "Validates. The builder is empty after that. Raises InputError that names the nodes.");
 }
 
-}  // namespace
+using GraphClass = nb::class_<core::Graph>;
 
-void bind_graph(nb::module_& module) {
-  bind_builder(module);
-  nb::class_<core::Graph> graph(
-      module, "Graph", "A validated directed acyclic computation graph, immutable. Bytes; cost in `cost_unit`.");
+void bind_facts(GraphClass& graph) {
   graph.def_prop_ro("name", [](const core::Graph& g) { return g.name(); })
       .def_prop_ro("node_count", &core::Graph::node_count)
       .def_prop_ro("value_count", &core::Graph::value_count, "Outputs of all nodes. A value is one output of one node.")
@@ -280,6 +277,15 @@ void bind_graph(nb::module_& module) {
       .def_prop_ro("cost_source", [](const core::Graph& g) { return g.cost_unit().source; })
       .def_prop_ro("single_output", &core::Graph::single_output)
       .def("__len__", &core::Graph::node_count);
+  graph
+      .def_prop_ro(
+          "baseline",
+          [](const core::Graph& g) { return evaluation_of(g, core::evaluate(g, core::baseline_schedule(g))); },
+          "The Evaluation of the input order.")
+      .def_prop_ro("peak_lower_bound", &core::peak_lower_bound, "Bytes that no schedule is below.");
+}
+
+void bind_views(GraphClass& graph) {
   // Views: no copies, and they keep the graph.
   const auto nodes = [](auto member) {
     return
@@ -324,6 +330,9 @@ void bind_graph(nb::module_& module) {
       .def_prop_ro(
           "input_order", [](GraphHandle g) { return view(g.p->input_order(), g.h); }, "The baseline: every node once.")
       .def_prop_ro("order_was_given", &core::Graph::order_was_given);
+}
+
+void bind_nodes(GraphClass& graph) {
   const auto at = [](const auto& get) {
     return [get](const core::Graph& g, std::int64_t v) {
       require_node(g, v);
@@ -363,13 +372,11 @@ void bind_graph(nb::module_& module) {
             require_node(*g.p, v);
             return view(g.p->successors(static_cast<core::NodeId>(v)), g.h);
           },
-          "node"_a)
-      .def_prop_ro(
-          "baseline",
-          [](const core::Graph& g) { return evaluation_of(g, core::evaluate(g, core::baseline_schedule(g))); },
-          "The Evaluation of the input order.")
-      .def_prop_ro("peak_lower_bound", &core::peak_lower_bound, "Bytes that no schedule is below.")
-      .def("to_json", &core::graph_to_json)
+          "node"_a);
+}
+
+void bind_texts(GraphClass& graph) {
+  graph.def("to_json", &core::graph_to_json)
       .def("write", &write, "path"_a, nb::sig("def write(self, path: str | os.PathLike[str]) -> None"),
            "Writes the graph: Graphviz to a .dot file, PACE to .gr, else Cairn JSON.")
       .def("__repr__",
@@ -382,22 +389,25 @@ void bind_graph(nb::module_& module) {
       .def("__setstate__",
            [](core::Graph& g, const std::string& state) { new (&g) core::Graph(core::parse_graph(state, "a pickle")); })
       .def("to_dot", &core::graph_to_dot)
-      .def("to_gr", &core::graph_to_gr, "The undirected graph under it as PACE .gr: node i is vertex i + 1.")
-      .def_static(
-          "from_arrays", &from_arrays,
-          nb::sig("def from_arrays(name: str = '', *, sizes: Sequence[int], costs: Sequence[int] | None = None, "
-                  "input_begin: Sequence[int], inputs: Sequence[int], scratch: Sequence[int] | None = None, "
-                  "keep: Sequence[bool] | None = None, backward: Sequence[bool] | None = None, pinned: Sequence[bool] "
-                  "| None = None, "
-                  "names: Sequence[str] | None = None, order: Sequence[int] | None = None, resident_bytes: int = 0, "
-                  "cost_unit: str = '', cost_source: str = '') -> Graph"),
-          "name"_a = "", nb::kw_only(), "sizes"_a, "costs"_a = nb::none(), "input_begin"_a, "inputs"_a,
-          "scratch"_a = nb::none(), "keep"_a = nb::none(), "backward"_a = nb::none(), "pinned"_a = nb::none(),
-          "names"_a = nb::none(), "order"_a = nb::none(), "resident_bytes"_a = 0, "cost_unit"_a = "",
-          "cost_source"_a = "",
-          "A graph of nodes with one output each, from columns: numpy arrays are read where they lie. Node v reads "
-          "the\n"
-          "nodes inputs[input_begin[v]:input_begin[v + 1]].")
+      .def("to_gr", &core::graph_to_gr, "The undirected graph under it as PACE .gr: node i is vertex i + 1.");
+}
+
+void bind_changes(GraphClass& graph) {
+  graph.def_static(
+      "from_arrays", &from_arrays,
+      nb::sig("def from_arrays(name: str = '', *, sizes: Sequence[int], costs: Sequence[int] | None = None, "
+              "input_begin: Sequence[int], inputs: Sequence[int], scratch: Sequence[int] | None = None, "
+              "keep: Sequence[bool] | None = None, backward: Sequence[bool] | None = None, pinned: Sequence[bool] "
+              "| None = None, "
+              "names: Sequence[str] | None = None, order: Sequence[int] | None = None, resident_bytes: int = 0, "
+              "cost_unit: str = '', cost_source: str = '') -> Graph"),
+      "name"_a = "", nb::kw_only(), "sizes"_a, "costs"_a = nb::none(), "input_begin"_a, "inputs"_a,
+      "scratch"_a = nb::none(), "keep"_a = nb::none(), "backward"_a = nb::none(), "pinned"_a = nb::none(),
+      "names"_a = nb::none(), "order"_a = nb::none(), "resident_bytes"_a = 0, "cost_unit"_a = "", "cost_source"_a = "",
+      "A graph of nodes with one output each, from columns: numpy arrays are read where they lie. Node v reads "
+      "the\n"
+      "nodes inputs[input_begin[v]:input_begin[v + 1]].");
+  graph
       .def(
           "with_costs",
           [](const core::Graph& g, nb::handle costs, std::optional<std::string> unit, std::string source) {
@@ -421,7 +431,9 @@ void bind_graph(nb::module_& module) {
           },
           "scratch"_a, "The same graph with other scratch; everything else is shared.")
       .def("forward_part", &core::forward_part, "What remains without the backward nodes.");
+}
 
+void bind_files(nb::module_& module) {
   module.def(
       "read_graph",
       [](const std::string& path) {
@@ -437,6 +449,20 @@ void bind_graph(nb::module_& module) {
   module.def(
       "write_file", [](const std::string& path, std::string_view text) { core::write_file(path, text); }, "path"_a,
       "text"_a);
+}
+
+}  // namespace
+
+void bind_graph(nb::module_& module) {
+  bind_builder(module);
+  GraphClass graph(module, "Graph",
+                   "A validated directed acyclic computation graph, immutable. Bytes; cost in `cost_unit`.");
+  bind_facts(graph);
+  bind_views(graph);
+  bind_nodes(graph);
+  bind_texts(graph);
+  bind_changes(graph);
+  bind_files(module);
 }
 
 }  // namespace cairn::python

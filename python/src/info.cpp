@@ -124,11 +124,8 @@ Info info(const core::Graph& graph, const pipeline::Request& request, const Sear
   return found;
 }
 
-}  // namespace
-
-void bind_info(nb::module_& module) {
-  nb::class_<Info>(module, "Info", "What a graph needs: will it fit, by which means, and what is the least budget?")
-      .def_prop_ro("baseline",
+void bind_facts(nb::class_<Info>& info) {
+  info.def_prop_ro("baseline",
                    [](const Info& i) {
                      return Evaluation{i.task.problem.baseline, ""};
                    })
@@ -184,8 +181,11 @@ void bind_info(nb::module_& module) {
       .def_prop_ro(
           "largest_batch", [](const Info& i) { return i.device ? i.device->largest_batch : std::nullopt; },
           "That fits the device, where the graph does not and build= was given.")
-      .def_prop_ro("interrupted", [](const Info& i) { return i.interrupted; })
-      .def(
+      .def_prop_ro("interrupted", [](const Info& i) { return i.interrupted; });
+}
+
+void bind_texts(nb::class_<Info>& info) {
+  info.def(
           "to_json",
           [](const Info& i) {
             pipeline::Json json = pipeline::info_json(i.task, i.of, i.advice(), i.interrupted);
@@ -214,6 +214,9 @@ void bind_info(nb::module_& module) {
         return fmt::format("<cairn.Info of '{}': least budget known {} bytes{}>", i.task.problem.name, i.of.least.bytes,
                            i.of.verdict ? ", " + in_python(i.of.verdict->text) : "");
       });
+}
+
+void bind_device(nb::module_& module) {
   nb::class_<pipeline::DeviceShare>(module, "DeviceShare", "How the memory of a device is divided, in bytes.")
       .def_ro("memory", &pipeline::DeviceShare::device, "All of it.")
       .def_prop_ro("resident", [](const pipeline::DeviceShare& d) { return d.resident.total(); })
@@ -240,6 +243,16 @@ void bind_info(nb::module_& module) {
       .def("__repr__", [](const pipeline::LargestBatch& b) {
         return fmt::format("<cairn.LargestBatch {}>", pipeline::batch_text(b));
       });
+}
+
+}  // namespace
+
+void bind_info(nb::module_& module) {
+  nb::class_<Info> of_graph(module, "Info",
+                            "What a graph needs: will it fit, by which means, and what is the least budget?");
+  bind_facts(of_graph);
+  bind_texts(of_graph);
+  bind_device(module);
   module.def("info", &info, "graph"_a, "request"_a, "search"_a, "build"_a.none(), "progress"_a.none());
   module.def("largest_batch", &largest_batch, "build"_a, "request"_a, "search"_a);
 }

@@ -101,9 +101,7 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
           std::move(decision), std::move(answer), std::move(result)};
 }
 
-}  // namespace
-
-void bind_run(nb::module_& module) {
+void bind_executed(nb::module_& module) {
   nb::class_<Executed>(module, "Executed", "A schedule that was executed: promised and measured bytes, and its time.")
       .def_prop_ro(
           "schedule", [](const Executed& e) -> const core::Schedule& { return e.decision.schedule; },
@@ -143,6 +141,9 @@ void bind_run(nb::module_& module) {
         return fmt::format("<cairn.Executed planned {}, measured {}, {:.4g} s>", e.decision.plan.bytes,
                            e.execution->report.measured_peak_bytes, e.execution->report.seconds);
       });
+}
+
+void bind_result(nb::module_& module) {
   nb::class_<RunResult>(module, "RunResult",
                         "A schedule executed beside the baseline, and compared with it bit by bit.")
       .def_prop_ro("baseline",
@@ -198,6 +199,13 @@ void bind_run(nb::module_& module) {
                            core::format_bytes(after.measured_peak_bytes), before.seconds, after.seconds,
                            r.result.comparison.identical() ? "identical" : "different");
       });
+}
+
+}  // namespace
+
+void bind_run(nb::module_& module) {
+  bind_executed(module);
+  bind_result(module);
   module.def("run", &run, "graph"_a, "request"_a, "search"_a, "schedule"_a.none(), "backend"_a, "precision"_a.none(),
              "repeats"_a, "poison"_a, "sentinels"_a, "check"_a, "progress"_a.none());
 }

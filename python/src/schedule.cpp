@@ -34,7 +34,9 @@ Evaluation evaluation_of(const core::Graph& graph, const core::Evaluation& evalu
   return {evaluation, evaluation.valid() ? std::string() : core::describe(graph, evaluation.defect)};
 }
 
-void bind_schedule(nb::module_& module) {
+namespace {
+
+void bind_classes(nb::module_& module) {
   nb::class_<core::Schedule>(module, "Schedule",
                              "A sequence of nodes; a node may stand in it more than once (recomputation).")
       .def(
@@ -78,7 +80,12 @@ void bind_schedule(nb::module_& module) {
                                           e.of.recomputed)
                             : fmt::format("<cairn.Evaluation invalid: {}>", e.defect);
       });
+}
 
+}  // namespace
+
+void bind_schedule(nb::module_& module) {
+  bind_classes(module);
   module.def(
       "evaluate",
       [](const core::Graph& graph, nb::handle schedule) {

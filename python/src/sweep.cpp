@@ -101,10 +101,8 @@ auto if_any(const Get& get) {
   return [get](const Sweep& s) { return s.any() ? std::optional(get(s)) : std::nullopt; };
 }
 
-}  // namespace
-
-void bind_sweep(nb::module_& module) {
-  nb::class_<Sweep>(module, "Sweep", "What many schedules came to.")
+void bind_outcomes(nb::class_<Sweep>& sweep) {
+  sweep
       .def_prop_ro(
           "best", [](const Sweep& s) { return s.any() ? &s.swept.best : nullptr; }, nb::rv_policy::reference_internal,
           nb::sig("def best(self) -> Schedule | None"), "The schedule of the least peak, then the least cost.")
@@ -159,8 +157,11 @@ void bind_sweep(nb::module_& module) {
             if (!s.p->outcomes) return nb::none();
             return nb::cast(view(std::span<const std::int64_t>(s.p->outcomes->cost), s.h));
           },
-          nb::sig("def costs(self) -> NDArray | None"))
-      .def_prop_ro("seconds", [](const Sweep& s) { return s.swept.result.seconds; })
+          nb::sig("def costs(self) -> NDArray | None"));
+}
+
+void bind_circumstances(nb::class_<Sweep>& sweep) {
+  sweep.def_prop_ro("seconds", [](const Sweep& s) { return s.swept.result.seconds; })
       .def_prop_ro("timed_out", [](const Sweep& s) { return s.swept.timed_out; })
       .def_prop_ro("interrupted", [](const Sweep& s) { return s.swept.interrupted; })
       .def_prop_ro("baseline",
@@ -188,6 +189,14 @@ void bind_sweep(nb::module_& module) {
                        : fmt::format("<cairn.Sweep of {} {}, none of them valid>", s.swept.tally.candidates(),
                                      s.origin.text());
       });
+}
+
+}  // namespace
+
+void bind_sweep(nb::module_& module) {
+  nb::class_<Sweep> sweep(module, "Sweep", "What many schedules came to.");
+  bind_outcomes(sweep);
+  bind_circumstances(sweep);
   module.def("simulate", &simulate, "graph"_a, "schedules"_a.none(), "random"_a.none(), "recompute"_a, "seed"_a,
              "top"_a, "budget"_a, "backend"_a, "seconds"_a.none(), "progress"_a.none());
 }

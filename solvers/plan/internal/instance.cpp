@@ -48,62 +48,101 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
 
 }  // namespace
 
-Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : forbidden(problem.forbidden) {
-  check_options(options);
-  const auto count = static_cast<std::int32_t>(problem.buffers.size());
-  const std::int64_t guard = core::align_up(options.guard_bytes, options.alignment);
-  std::vector<std::int32_t> next(problem.buffers.size(), -1);
-  const auto takes_over = [&](std::int32_t b) { return problem.takes_over.empty() ? -1 : problem.takes_over[b]; };
-  const PlacementRules none;
-  const auto rules_of = [&](std::int32_t b) -> const PlacementRules& {
-    return problem.rules.empty() ? none : problem.rules[b];
-  };
-  if (!problem.takes_over.empty() && problem.takes_over.size() != problem.buffers.size())
-    throw core::InputError("takes_over must be empty or have one entry a buffer");
-  if (!problem.rules.empty() && problem.rules.size() != problem.buffers.size())
-    throw core::InputError("rules must be empty or have one entry a buffer");
-  for (std::int32_t b = 0; b < count; ++b) {
-    const core::Buffer& buffer = problem.buffers[b];
+namespace {
+
+/// The lists of a problem, of which two may be left out.
+class Given {
+ public:
+  explicit Given(const PlanProblem& problem) : problem_(problem) {
+    if (!problem.takes_over.empty() && problem.takes_over.size() != problem.buffers.size())
+      throw core::InputError("takes_over must be empty or have one entry a buffer");
+    if (!problem.rules.empty() && problem.rules.size() != problem.buffers.size())
+      throw core::InputError("rules must be empty or have one entry a buffer");
+  }
+  std::int32_t count() const { return static_cast<std::int32_t>(problem_.buffers.size()); }
+  const core::Buffer& buffer(std::int32_t b) const { return problem_.buffers[b]; }
+  std::int32_t takes_over(std::int32_t b) const { return problem_.takes_over.empty() ? -1 : problem_.takes_over[b]; }
+  const PlacementRules& rules(std::int32_t b) const { return problem_.rules.empty() ? none_ : problem_.rules[b]; }
+
+ private:
+  const PlanProblem& problem_;
+  const PlacementRules none_;
+};
+
+/// Checks every buffer alone; for each the one that takes over its storage, or -1.
+std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment) {
+  std::vector<std::int32_t> next(static_cast<std::size_t>(given.count()), -1);
+  for (std::int32_t b = 0; b < given.count(); ++b) {
+    const core::Buffer& buffer = given.buffer(b);
     if (buffer.first < 0 || buffer.last < buffer.first || buffer.last > kSumLimit)
       fail(b, fmt::format("its times {} to {} are no lifetime", buffer.first, buffer.last));
     if (buffer.size < 0) fail(b, fmt::format("its size {} is negative", buffer.size));
     if (buffer.size > kSumLimit) fail(b, "it has more than 2^62 bytes");
-    check_rules(b, buffer, rules_of(b), options.alignment);
-    const std::int32_t before = takes_over(b);
+    check_rules(b, buffer, given.rules(b), alignment);
+    const std::int32_t before = given.takes_over(b);
     if (before == -1) continue;
-    if (before < 0 || before >= count || before == b || next[before] != -1 ||
-        problem.buffers[before].last != buffer.first || problem.buffers[before].first >= buffer.first)
+    if (before < 0 || before >= given.count() || before == b || next[before] != -1 ||
+        given.buffer(before).last != buffer.first || given.buffer(before).first >= buffer.first)
       fail(b, fmt::format("it cannot take over the storage of buffer {}", before));
     next[before] = b;
   }
+  return next;
+}
 
+/// Adds what a buffer of a block demands of the block's offset.
+void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
+  block.alignment = std::lcm(block.alignment, rules.alignment);
+  if (block.alignment > std::int64_t{1} << 40)
+    fail(buffer, "the alignments of what shares its offset have no small multiple");
+  if (rules.offset && block.fixed && *block.fixed != *rules.offset)
+    fail(buffer, fmt::format("it takes over a storage at offset {}, but is fixed at {}", *block.fixed, *rules.offset));
+  if (rules.offset) block.fixed = rules.offset;
+  if (rules.hint && !block.hint) block.hint = rules.hint;
+}
+
+/// Ascending, those that touch united.
+void unite(std::vector<core::AddressRange>& ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const core::AddressRange& a, const core::AddressRange& b) {
+    return a.lower != b.lower ? a.lower < b.lower : a.upper < b.upper;
+  });
+  std::size_t kept = 0;
+  for (const core::AddressRange& range : ranges) {
+    if (kept > 0 && range.lower <= ranges[kept - 1].upper) {
+      ranges[kept - 1].upper = std::max(ranges[kept - 1].upper, range.upper);
+    } else {
+      ranges[kept++] = range;
+    }
+  }
+  ranges.resize(kept);
+}
+
+}  // namespace
+
+Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : forbidden(problem.forbidden) {
+  check_options(options);
+  const std::int64_t guard = core::align_up(options.guard_bytes, options.alignment);
+  const Given given(problem);
+  const std::vector<std::int32_t> next = successors(given, options.alignment);
   std::int64_t total = 0;
   const auto add = [&](std::int64_t bytes) {
     if (bytes > kSumLimit - total) throw core::InputError("the buffers' sizes add up to more than 2^62 bytes");
     total += bytes;
   };
   block_of.assign(problem.buffers.size(), -1);
-  for (std::int32_t b = 0; b < count; ++b) {
-    if (takes_over(b) >= 0) continue;
+  for (std::int32_t b = 0; b < given.count(); ++b) {
+    if (given.takes_over(b) >= 0) continue;
     Block block{static_cast<std::int32_t>(rectangles.size()), 0, options.alignment, {}, {}};
     for (std::int32_t c = b; c >= 0; c = next[c]) {
-      const core::Buffer& buffer = problem.buffers[c];
-      const PlacementRules& rules = rules_of(c);
+      const core::Buffer& buffer = given.buffer(c);
       const std::int64_t size = core::align_up(buffer.size, options.alignment) + guard;
       add(size);
       std::int64_t first = buffer.first;
-      for (const core::StepRange& gap : rules.gaps) {
+      for (const core::StepRange& gap : given.rules(c).gaps) {
         rectangles.push_back({first, gap.first - 1, size});
         first = gap.last + 1;
       }
       rectangles.push_back({first, buffer.last, size});
-      block.alignment = std::lcm(block.alignment, rules.alignment);
-      if (block.alignment > std::int64_t{1} << 40)
-        fail(c, "the alignments of what shares its offset have no small multiple");
-      if (rules.offset && block.fixed && *block.fixed != *rules.offset)
-        fail(c, fmt::format("it takes over a storage at offset {}, but is fixed at {}", *block.fixed, *rules.offset));
-      if (rules.offset) block.fixed = rules.offset;
-      if (rules.hint && !block.hint) block.hint = rules.hint;
+      add_rules(block, c, given.rules(c));
       steps = std::max(steps, buffer.last);
       block_of[c] = static_cast<std::int32_t>(blocks.size());
     }
@@ -114,24 +153,12 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
     add(block.alignment - 1);  // an offset may have to be rounded up
     blocks.push_back(block);
   }
-
   for (const core::AddressRange& range : forbidden) {
     if (range.lower < 0 || range.upper < range.lower)
       throw core::InputError(fmt::format("the forbidden range of bytes {} to {} is none", range.lower, range.upper));
     add(range.upper - range.lower);
   }
-  std::sort(forbidden.begin(), forbidden.end(), [](const core::AddressRange& a, const core::AddressRange& b) {
-    return a.lower != b.lower ? a.lower < b.lower : a.upper < b.upper;
-  });
-  std::size_t kept = 0;
-  for (const core::AddressRange& range : forbidden) {
-    if (kept > 0 && range.lower <= forbidden[kept - 1].upper) {
-      forbidden[kept - 1].upper = std::max(forbidden[kept - 1].upper, range.upper);
-    } else {
-      forbidden[kept++] = range;
-    }
-  }
-  forbidden.resize(kept);
+  unite(forbidden);
 }
 
 std::vector<std::int64_t> Instance::load() const {

@@ -1,6 +1,9 @@
 #include "cairn/solvers/plan/internal/sections.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace cairn::solvers::plan {
 namespace {
@@ -17,29 +20,51 @@ bool within(const std::vector<Cover>& a, const std::vector<Cover>& b) {
   return true;
 }
 
-}  // namespace
+/// A rectangle begins or ends at a step.
+struct Event {
+  std::int64_t step;
+  bool start;
+  std::int32_t rectangle;
+};
 
-Sections::Sections(const Instance& instance, std::int64_t most) {
-  struct Event {
-    std::int64_t step;
-    bool start;
-    std::int32_t rectangle, block;
-  };
+std::vector<Event> events_of(const Instance& instance) {
   std::vector<Event> events;
-  for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
-    for (const Rectangle& rectangle : instance.of(instance.blocks[b])) {
+  for (const Block& block : instance.blocks) {
+    for (const Rectangle& rectangle : instance.of(block)) {
       if (rectangle.size == 0) continue;
       const auto id = static_cast<std::int32_t>(&rectangle - instance.rectangles.data());
-      events.push_back({rectangle.first, true, id, static_cast<std::int32_t>(b)});
-      events.push_back({rectangle.last + 1, false, id, static_cast<std::int32_t>(b)});
+      events.push_back({rectangle.first, true, id});
+      events.push_back({rectangle.last + 1, false, id});
     }
   }
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return a.step != b.step ? a.step < b.step : a.rectangle < b.rectangle;
   });
+  return events;
+}
 
-  // What lives in each section, of the blocks' numbers in the instance; where one rectangle of a block takes over from
-  // another the larger counts. A section within the next one is dropped, and so is one within the last that was kept.
+/// What lives, of the blocks' numbers in the instance; where one rectangle of a block takes over from another the
+/// larger counts.
+std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::int32_t>& live) {
+  std::vector<Cover> covers;
+  for (const std::int32_t r : live) {
+    const auto block = std::upper_bound(instance.blocks.begin(), instance.blocks.end(), r,
+                                        [](std::int32_t id, const Block& b) { return id < b.first_rectangle; }) -
+                       instance.blocks.begin() - 1;
+    covers.push_back({static_cast<std::int32_t>(block), instance.rectangles[r].size});
+  }
+  std::sort(covers.begin(), covers.end(),
+            [](const Cover& a, const Cover& b) { return a.block != b.block ? a.block < b.block : a.size > b.size; });
+  covers.erase(
+      std::unique(covers.begin(), covers.end(), [](const Cover& a, const Cover& b) { return a.block == b.block; }),
+      covers.end());
+  return covers;
+}
+
+/// What lives in each section. A section within the next one is dropped, and so is one within the last that was kept.
+/// nullopt: more than `most` entries.
+std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& instance, std::int64_t most) {
+  const std::vector<Event> events = events_of(instance);
   std::vector<std::vector<Cover>> kept;
   std::vector<std::int32_t> live;  // rectangles
   std::int64_t entries = 0;
@@ -57,29 +82,26 @@ Sections::Sections(const Instance& instance, std::int64_t most) {
         })) {
       continue;  // all of it lives on into the next section
     }
-    std::vector<Cover> now;
-    for (const std::int32_t r : live) {
-      const auto block = std::upper_bound(instance.blocks.begin(), instance.blocks.end(), r,
-                                          [](std::int32_t id, const Block& b) { return id < b.first_rectangle; }) -
-                         instance.blocks.begin() - 1;
-      now.push_back({static_cast<std::int32_t>(block), instance.rectangles[r].size});
-    }
-    std::sort(now.begin(), now.end(),
-              [](const Cover& a, const Cover& b) { return a.block != b.block ? a.block < b.block : a.size > b.size; });
-    now.erase(std::unique(now.begin(), now.end(), [](const Cover& a, const Cover& b) { return a.block == b.block; }),
-              now.end());
+    std::vector<Cover> now = covers_of(instance, live);
     if (!kept.empty() && within(now, kept.back())) continue;
     while (!kept.empty() && within(kept.back(), now)) kept.pop_back();
     entries += static_cast<std::int64_t>(now.size());
-    if (entries > most) return;
+    if (entries > most) return std::nullopt;
     kept.push_back(std::move(now));
   }
   const auto forbidden = static_cast<std::int64_t>(instance.forbidden.size());
-  if (entries + forbidden * static_cast<std::int64_t>(kept.size()) > most) return;
-  count = static_cast<std::int32_t>(kept.size());
+  if (entries + forbidden * static_cast<std::int64_t>(kept.size()) > most) return std::nullopt;
+  return kept;
+}
 
+}  // namespace
+
+Sections::Sections(const Instance& instance, std::int64_t most) {
+  const auto kept = kept_sections(instance, most);
+  if (!kept) return;
+  count = static_cast<std::int32_t>(kept->size());
   std::vector<std::int32_t> index(instance.blocks.size(), -1);
-  for (const auto& section : kept) {
+  for (const auto& section : *kept) {
     for (const Cover& cover : section) {
       const Block& block = instance.blocks[cover.block];
       if (block.fixed || index[cover.block] >= 0) continue;
@@ -94,7 +116,7 @@ Sections::Sections(const Instance& instance, std::int64_t most) {
   for (std::int32_t t = 0; t < count; ++t) {
     std::vector<core::AddressRange> obstacles = instance.forbidden;
     std::int64_t load = 0;
-    for (const Cover& cover : kept[t]) {
+    for (const Cover& cover : (*kept)[t]) {
       if (const std::int32_t b = index[cover.block]; b >= 0) {
         parts[b].push_back({t, cover.size});
         covers_.push_back({b, cover.size});

@@ -215,6 +215,41 @@ std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_
   return flatten(std::move(all));
 }
 
+/// What runs on which side of the middle bag, whose nodes are `in_middle`.
+PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, const std::vector<std::int32_t>& in_middle,
+                                            std::int32_t middle, const Side& outer) const {
+  // X_m, the middle bag: its nodes among these and among the items.
+  Halves halves;
+  for (const std::int32_t v : in_middle) halves.outer.push_back({v, {}});
+  for (const Item& item : items) {
+    if (item.node != kAfterAll && intervals_[item.node].contains(middle)) halves.outer.push_back({item.node, {}});
+  }
+  const auto by_node = [](const Item& a, const Item& b) { return a.node < b.node; };
+  std::sort(halves.outer.begin(), halves.outer.end(), by_node);
+  const std::int32_t last = halves.outer.empty() ? -1 : halves.outer.back().node;
+  // u_1, u_2, ...: X_m and the items before its last node.
+  for (const std::int32_t v : in_middle) halves.before.push_back({v, {}});
+  for (const Item& item : items) (item.node > last ? halves.lower : halves.before).push_back({item.node, {}});
+  std::sort(halves.before.begin(), halves.before.end(), by_node);
+  halves.outer.push_back({kAfterAll, {}});
+  // What must be there although it is no item's input is computed as soon as all before it can be.
+  const auto after = [](std::vector<Item>& list, std::int32_t v) {
+    return std::upper_bound(list.begin(), list.end(), v,
+                            [](std::int32_t value, const Item& item) { return value < item.node; });
+  };
+  for (const Item& item : items) {
+    for (const std::int32_t v : item.also) {
+      if (intervals_[v].contains(middle)) continue;
+      if (outer.holds(intervals_[v])) {
+        after(halves.outer, v)->also.push_back(v);
+      } else {
+        (v < last ? after(halves.before, v) : after(halves.lower, v))->also.push_back(v);
+      }
+    }
+  }
+  return halves;
+}
+
 /// InterleavedSchedule: for each item what must run on the side before it. All nodes of the items are known already:
 /// what runs before an item cannot read a later one.
 InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, const Side& side) {
@@ -255,41 +290,10 @@ InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, c
   const Side inner = side.inner(middle), outer = side.outer(middle);
   const std::vector<std::int32_t> in_middle = at(nodes, middle);
   for (const std::int32_t v : in_middle) known_[v] = 1;
-  // X_m, the middle bag: its nodes among these and among the items.
-  std::vector<Item> outer_items;
-  std::vector<std::int32_t> item_nodes;
-  for (const std::int32_t v : in_middle) outer_items.push_back({v, {}});
-  for (const Item& item : items) {
-    item_nodes.push_back(item.node);
-    if (item.node != kAfterAll && intervals_[item.node].contains(middle)) outer_items.push_back({item.node, {}});
-  }
-  const auto by_node = [](const Item& a, const Item& b) { return a.node < b.node; };
-  std::sort(outer_items.begin(), outer_items.end(), by_node);
-  const std::int32_t last = outer_items.empty() ? -1 : outer_items.back().node;
-  // u_1, u_2, ...: X_m and the items before its last node.
-  std::vector<Item> before, lower_items;
-  for (const std::int32_t v : in_middle) before.push_back({v, {}});
-  for (const std::int32_t x : item_nodes) (x > last ? lower_items : before).push_back({x, {}});
-  std::sort(before.begin(), before.end(), by_node);
-  outer_items.push_back({kAfterAll, {}});
-  // What must be there although it is no item's input is computed as soon as all before it can be.
-  const auto after = [](std::vector<Item>& list, std::int32_t v) {
-    return std::upper_bound(list.begin(), list.end(), v,
-                            [](std::int32_t value, const Item& item) { return value < item.node; });
-  };
-  for (const Item& item : items) {
-    for (const std::int32_t v : item.also) {
-      if (intervals_[v].contains(middle)) continue;
-      if (outer.holds(intervals_[v])) {
-        after(outer_items, v)->also.push_back(v);
-      } else {
-        (v < last ? after(before, v) : after(lower_items, v))->also.push_back(v);
-      }
-    }
-  }
+  Halves halves = divide(items, in_middle, middle, outer);
 
   result.clear();
-  for (Item& item : before) {
+  for (Item& item : halves.before) {
     InterleavedTuple tuple{{}, item.node};
     std::vector<std::int32_t>& targets = item.also;
     add_unknown_inputs(item.node, inner, targets);
@@ -302,13 +306,15 @@ InterleavedSchedule PathScheduler::interleaved(const std::vector<Item>& items, c
     }
     result.push_back(std::move(tuple));
   }
-  const bool ends = !outer_items.back().also.empty();
-  if (!ends) outer_items.pop_back();
-  InterleavedSchedule from_outer = interleaved(outer_items, outer);
-  if (ends) from_outer.back().node = lower_items.front().node;
+  const bool ends = !halves.outer.back().also.empty();
+  if (!ends) halves.outer.pop_back();
+  InterleavedSchedule from_outer = interleaved(halves.outer, outer);
+  if (ends) from_outer.back().node = halves.lower.front().node;
   unite(result, std::move(from_outer));
-  if (!lower_items.empty()) unite(result, interleaved(lower_items, inner));
+  if (!halves.lower.empty()) unite(result, interleaved(halves.lower, inner));
   forget(in_middle);
+  std::vector<std::int32_t> item_nodes;
+  for (const Item& item : items) item_nodes.push_back(item.node);
   return condense(item_nodes, std::move(result));
 }
 

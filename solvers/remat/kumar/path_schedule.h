@@ -83,6 +83,10 @@ class PathScheduler {
     std::int32_t node;
     std::vector<std::int32_t> also;
   };
+  /// Items by where they run: those up to the last node of a middle bag, those after it, and those of its outer side.
+  struct Halves {
+    std::vector<Item> before, lower, outer;
+  };
   /// The bags lo + 1 ... hi - 1 on one side of the bag that holds X.
   struct Side {
     std::int32_t lo, hi;
@@ -106,6 +110,8 @@ class PathScheduler {
   std::int32_t compute(const std::vector<std::int32_t>& targets);
   std::vector<std::int32_t> steps_for(const std::vector<std::int32_t>& targets, const std::vector<std::int32_t>& nodes);
   InterleavedSchedule interleaved(const std::vector<Item>& items, const Side& side);
+  Halves divide(const std::vector<Item>& items, const std::vector<std::int32_t>& in_middle, std::int32_t middle,
+                const Side& outer) const;
   std::int64_t bytes_in_order(const std::vector<std::int32_t>& nodes, const std::vector<Item>& items);
   void forget(const std::vector<std::int32_t>& nodes);
 

@@ -155,10 +155,17 @@ void TwProgram::expand(std::int32_t number) {
   }
   for (auto& [component, there] : wanted_of) items.push_back({~find(component, std::move(there.nodes)), 0});
 
-  // Separator nodes stay until their last reader here, or to the end where they are outputs.
+  note_releases(run, wanted, part.begin, items);
+  procedures_[number].items_begin = static_cast<std::int64_t>(items_.size());
+  items_.insert(items_.end(), items.begin(), items.end());
+  procedures_[number].items_end = static_cast<std::int64_t>(items_.size());
+}
+
+void TwProgram::note_releases(const std::vector<NodeId>& run, const std::vector<NodeId>& wanted, std::int32_t separator,
+                              std::vector<Item>& items) {
   for (const NodeId v : run) last_[v] = -1;
   const auto note = [&](NodeId u, std::size_t item) {
-    if (in_separator(u)) last_[u] = static_cast<std::int32_t>(item);
+    if (separators_.home[u] == separator) last_[u] = static_cast<std::int32_t>(item);
   };
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (items[i].what >= 0) {
@@ -172,10 +179,6 @@ void TwProgram::expand(std::int32_t number) {
   for (const NodeId v : run) {
     if (!std::binary_search(wanted.begin(), wanted.end(), v)) items[last_[v]].released += graph_.size(v);
   }
-
-  procedures_[number].items_begin = static_cast<std::int64_t>(items_.size());
-  items_.insert(items_.end(), items.begin(), items.end());
-  procedures_[number].items_end = static_cast<std::int64_t>(items_.size());
 }
 
 std::optional<std::int64_t> TwProgram::length(std::int64_t k, core::Stopwatch& watch) {

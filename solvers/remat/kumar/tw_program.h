@@ -92,6 +92,9 @@ class TwProgram {
   void needed(const Procedure& procedure, std::vector<core::NodeId>& nodes);
   void measure(Procedure& procedure);
   void expand(std::int32_t number);
+  /// Nodes of the separator stay until their last reader among the items, or to the end where they are `wanted`.
+  void note_releases(const std::vector<core::NodeId>& run, const std::vector<core::NodeId>& wanted,
+                     std::int32_t separator, std::vector<Item>& items);
   std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
                                         std::vector<std::int64_t>& known);
   /// Its least_peak; the direct one where the watch expired.
