@@ -272,7 +272,7 @@ class LeastBudgetSearch {
     constexpr std::int64_t kFrom = 400'000;
     const std::int64_t unit = options_.plan.alignment;
     const solvers::Scope& scope = options_.search.scope;
-    if (part < kFrom || options_.peak_only || solver_.name != "auto" || scope.order == solvers::OrderRule::stages ||
+    if (part < kFrom || options_.peak_only || !solver_.can.any_means || scope.order == solvers::OrderRule::stages ||
         scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
       return;
     std::int64_t low = std::max(lowest_peak_, least_.bound.value);  // nothing is in place

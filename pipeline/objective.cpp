@@ -151,7 +151,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
 /// get a higher peak for it.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   constexpr double kShare = 0.8;  // of the time; of a limit of work, each has the whole
-  if (solver.name != "auto") return search_peak(task, solver, search);
+  if (!solver.can.any_means) return search_peak(task, solver, search);
   const core::Stopwatch watch(search.limit);
   solvers::SolveOptions options = search;
   options.limit.seconds *= kShare;

@@ -67,7 +67,7 @@ Task make_task(core::Graph graph, std::string_view name, const Request& request)
     objective = request.peak_only ? Objective::within_peak : Objective::within_budget;
   } else if (least && !request.peak_only) {
     objective = Objective::least_budget;
-  } else if (!least && request.solver == "auto") {
+  } else if (!least && solvers::find_solver(request.solver).can.any_means) {
     objective = Objective::knee;
   }
   return {std::move(problem), objective, alignment, most};

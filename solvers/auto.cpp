@@ -142,150 +142,239 @@ class BoundBeside {
   std::future<CostBound> bound_;  // last: its destructor waits, and the thread uses all others
 };
 
-}  // namespace
+// What stages take of the time that is left to them, and when they are worth it.
+constexpr double kHopelessSeconds = 2;  // in all where nothing can fit: nobody waits long for the least budget
+constexpr double kPricing = 0.2;        // byte prices
+constexpr double kConstruction = 0.5;   // of the share that a construction has in the registry, as the search follows
+constexpr double kShortConstruction = 0.01;  // the same where the search gets most of the time
+constexpr double kAgain = 0.3;               // a construction that was cut short, with more time
+constexpr double kNearBest = 1.01;           // such a one's cost over the best that is known
+constexpr double kRefining = 0.3;            // evicting and retaining
+constexpr double kRefiningStages = 0.5;      // the same where no search follows
+constexpr double kProof = 0.2;               // a bound on the cost that is not computed beside the search
+constexpr double kLowering = 0.6;            // without a budget: lowering the peak, before the cost of the lowest
+constexpr core::NodeId kLarge = 2000;        // nodes, from which on constructions are far from what byte prices reach
+constexpr int kStagnation = 2000;            // rounds of refining without success
+constexpr int kShortStagnation = 200;        // the same where the search follows
 
-Solution auto_remat(const core::Graph& graph, const SolveOptions& options) {
-  constexpr double kHopelessSeconds = 2, kPricing = 0.2, kConstruction = 0.5, kShortConstruction = 0.01, kAgain = 0.3,
-                   kNearBest = 1.01, kRefining = 0.3, kProof = 0.2, kLowering = 0.6;
-  constexpr core::NodeId kLarge = 2000;
-  constexpr int kStagnation = 2000, kShortStagnation = 200;
-  const bool hopeless = options.budget && *options.budget < core::peak_lower_bound(graph);
-  const bool recomputes = options.scope.max_occurrences != 1;
+/// The stages of auto_remat, which share what is known.
+class AutoRemat {
+ public:
+  AutoRemat(const core::Graph& graph, const SolveOptions& options);
+  Solution solve();
+
+ private:
+  bool over() { return incumbent_.done() || watch_.expired_now(); }
+  bool searches() const { return options_.scope.order != OrderRule::stages && recomputes_; }
+
+  void offer_prices();
+  void construct();
+  void go_on_with_cut_short();
+  Solution solve_without_search();
+  void refine_and_bound();
+  Stop search_schedules();
+  Stop lower_cost_of_peak();
+
+  void run(const SolverInfo& solver, double share);
+  void refine_for(double share, int rounds);
+  void credit(std::string_view solver);
+  Solution finish(Stop stop);
+  void add_others(Solution& solution);
+
+  const core::Graph& graph_;
+  const SolveOptions& options_;
+  const bool hopeless_;  // no schedule can meet the budget: the least one is looked for
+  const bool recomputes_ = options_.scope.max_occurrences != 1;
+  const bool training_ = has_backward_nodes(graph_);
+  SolveOptions inner_ = options_;
+  const bool priced_;
+  const bool search_most_;  // the search gets most of the time
+  core::Stopwatch watch_;
+  Incumbent incumbent_;
+  std::int64_t least_peak_ = 0;
+  std::string_view least_peak_by_ = "none";
+  std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;  // within the budget, with their costs
+  const SolverInfo* cut_short_ = nullptr;  // by the end of its share, with the best schedule of such
+  std::int64_t cut_short_cost_ = 0;
+  std::optional<BoundBeside> bound_;
+};
+
+core::Limit limit_of(const SolveOptions& options, bool hopeless) {
   core::Limit limit = options.limit;
-  // No schedule can fit: what is left to find is the least budget, and nobody waits long for that.
   if (hopeless) limit.seconds = std::min(limit.seconds, kHopelessSeconds);
-  core::Stopwatch watch(limit);
-  SolveOptions inner = options;
-  if (hopeless) inner.budget.reset();
-  Incumbent incumbent(graph, options, watch);
-  incumbent.offer(core::baseline_schedule(graph));
-  std::int64_t least_peak = incumbent.least_peak();
-  std::string_view least_peak_by = "none";
-  const auto credit = [&](std::string_view solver) {
-    if (incumbent.least_peak() < least_peak) least_peak_by = solver;
-    least_peak = incumbent.least_peak();
+  return limit;
+}
+
+AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
+    : graph_(graph),
+      options_(options),
+      hopeless_(options.budget && *options.budget < core::peak_lower_bound(graph)),
+      priced_(options.budget && !hopeless_ && searches()),
+      search_most_(priced_ && !training_ && graph.node_count() > kLarge),
+      watch_(limit_of(options, hopeless_)),
+      incumbent_(graph, options, watch_) {
+  if (hopeless_) inner_.budget.reset();
+  incumbent_.offer(core::baseline_schedule(graph));
+  least_peak_ = incumbent_.least_peak();
+  if (!options.progress) return;
+  // The inner solvers start afresh; people want to see the best of all.
+  inner_.progress = [this](const Progress&) {
+    options_.progress({incumbent_.peak(), incumbent_.cost(), watch_.seconds()});
   };
-  if (options.progress) {
-    // The inner solvers start afresh; people want to see the best of all.
-    inner.progress = [&](const Progress&) { options.progress({incumbent.peak(), incumbent.cost(), watch.seconds()}); };
-  }
-  std::vector<std::pair<std::int64_t, core::Schedule>> constructions;  // within the budget, with their costs
-  const SolverInfo* cut_short = nullptr;  // by the end of its share, with the best schedule of such
-  std::int64_t cut_short_cost = 0;
-  const auto run = [&](const SolverInfo& solver, double share) {
-    if (incumbent.done() || watch.expired_now()) return;
-    if (!has_left(watch, solver.turn.least_seconds)) return;
-    const bool visits = !solver.can.exact && solver.can.recomputes && !solver.turn.rest;
-    inner.limit = visits ? in_visits(watch.share(share)) : watch.share(share);
-    if (inner.limit.seconds < solver.turn.setup_seconds * static_cast<double>(graph.node_count() + graph.edge_count()))
-      return;
-    Solution solution;
-    try {
-      solution = solver.solve(graph, inner);
-    } catch (const core::InputError&) {
-      return;  // takes other graphs of this kind
-    }
-    if (!solution.schedule.steps.empty()) incumbent.offer(solution.schedule);
-    if (solution.timed_out && options.budget && solution.status == Status::feasible &&
-        (cut_short == nullptr || solution.cost < cut_short_cost)) {
-      cut_short = &solver;
-      cut_short_cost = solution.cost;
-    }
-    watch.charge(visits ? solution.work / kVisitsOfMove : solution.work);
-    if (options.budget && solution.status != Status::not_found && solution.peak <= *options.budget)
-      constructions.emplace_back(solution.cost, std::move(solution.schedule));
-    for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent.note(tradeoff);
-    incumbent.raise_peak_bound(solution.peak_bound);
-    if (!hopeless) incumbent.raise_cost_bound(solution.cost_bound);
-    credit(solution.least_peak_by);
-  };
-  // Byte prices first: near-linear a round. On large graphs that are no training graphs the others are far from what
-  // these reach in the same time, and the bound is weak: the search gets the time.
-  const bool training = has_backward_nodes(graph);
-  const bool priced = inner.budget && recomputes && options.scope.order != OrderRule::stages;
-  const bool search_most = priced && !training && graph.node_count() > kLarge;
-  if (priced && !incumbent.within_budget()) {
-    core::Stopwatch part(in_visits(watch.share(kPricing)));
-    offer_priced(graph, graph.input_order(), *inner.budget, incumbent, part);
-    watch.charge(part.work() / kVisitsOfMove);
-    credit("auto");
-  }
-  // Constructions, so that something is known when time is short, and the search has good places to start from. An
-  // order that needs no recomputation is the cheapest schedule of all, where it fits.
-  for (const bool recomputing : {true, false}) {
-    if (recomputing && !recomputes) continue;
-    for (const SolverInfo* solver : turns(graph, options.scope, recomputing))
-      run(*solver, solver->turn.share * (search_most ? kShortConstruction : solver->can.exact ? 1 : kConstruction));
-  }
-  // With more time it may get further than all others.
-  if (cut_short != nullptr && incumbent.within_budget() &&
-      static_cast<double>(cut_short_cost) <= kNearBest * static_cast<double>(incumbent.cost()))
-    run(*cut_short, kAgain);
-  // The cheapest schedule of the lowest peak, by a search of its own: what lowers peaks leads away from it. The bound
-  // on its cost is none of other schedules.
-  const auto lower_cost_of_peak = [&] {
-    SolveOptions of_peak = inner;
-    of_peak.budget = incumbent.peak();
-    of_peak.max_cost.reset();
-    of_peak.start = &incumbent.schedule();
-    of_peak.limit = watch.rest();
-    const Solution cheapest = auto_remat(graph, of_peak);
-    watch.charge(cheapest.work);
-    incumbent.offer(cheapest.schedule);
-    for (const Tradeoff& tradeoff : cheapest.tradeoffs) incumbent.note(tradeoff);
-    return cheapest.stop;
-  };
-  const auto finish = [&](Stop stop) {
-    Solution solution = incumbent.finish(stop == Stop::limit || stop == Stop::interrupted);
-    if (solution.stop != Stop::proved) solution.stop = stop;
-    solution.least_peak_by = least_peak_by;
-    return solution;
-  };
-  if (!options.budget && incumbent.optimal() && !incumbent.done() && !watch.expired_now())
-    return finish(lower_cost_of_peak());
-  inner.limit = watch.rest();
-  if (options.scope.order == OrderRule::stages || !recomputes) {
-    if (recomputes) {
-      core::within(watch, 0.5, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, kStagnation); });
-      credit("auto");
-    }
-    const std::vector<const SolverInfo*> last = rest_of_time(graph, options.scope, recomputes);
-    for (std::size_t i = 0; i < last.size(); ++i) run(*last[i], 1.0 / static_cast<double>(last.size() - i));
-    Solution solution = incumbent.finish(watch.expired_now());
-    solution.least_peak_by = least_peak_by;
-    return solution;
-  }
-  std::optional<BoundBeside> bound;
-  if (inner.budget && !search_most) {
-    // On training graphs evicting and retaining gets far at once.
-    const int rounds = training ? kShortStagnation : 0;
-    core::within(watch, kRefining, [&](core::Stopwatch& part) { refine(graph, inner, incumbent, part, rounds); });
-    if (!incumbent.done() && !watch.expired_now()) offer_evolved(graph, inner, incumbent, watch);
-    // Under a work limit one after the other, so that the answer is the same on every machine.
-    const bool beside = !options.limit.counts_work() && core::thread_count() > 1;
-    if (!options.peak_alone && !incumbent.done() && !watch.expired_now()) {
-      bound.emplace(graph, inner, incumbent, beside ? watch.rest() : watch.share(kProof), beside);
-      if (!beside) bound->finish(incumbent, watch);
-    }
-  }
-  const auto between = [&] { return bound && bound->exchange(incumbent, watch); };
-  const auto search_in = [&](core::Stopwatch& part) {
-    return search(graph, inner, {.between = between}, incumbent, part);
-  };
-  const bool at_once = options.budget || options.peak_alone;
-  Stop stop = at_once ? search_in(watch) : core::within(watch, kLowering, search_in);
-  credit("auto");
-  if (!at_once && recomputes && stop != Stop::ended && !incumbent.done() && !watch.expired_now()) {
-    const Stop of_cost = lower_cost_of_peak();
-    // A proof of the cost is none of the peak.
-    if (incumbent.optimal() || of_cost == Stop::interrupted) stop = of_cost;
-  }
+}
+
+Solution AutoRemat::solve() {
+  offer_prices();
+  construct();
+  go_on_with_cut_short();
+  if (!options_.budget && incumbent_.optimal() && !over()) return finish(lower_cost_of_peak());
+  inner_.limit = watch_.rest();
+  if (!searches()) return solve_without_search();
+  refine_and_bound();
+  const Stop stop = search_schedules();
   Solution solution = finish(stop);
-  std::sort(constructions.begin(), constructions.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [cost, schedule] : constructions) {
-    if (cost > solution.cost) solution.others.push_back(std::move(schedule));
-  }
+  add_others(solution);
   return solution;
 }
+
+/// Byte prices are near-linear a round. On large graphs that are no training graphs the others are far from what these
+/// reach in the same time, and the bound is weak: the search gets the time.
+void AutoRemat::offer_prices() {
+  if (!priced_ || incumbent_.within_budget()) return;
+  core::Stopwatch part(in_visits(watch_.share(kPricing)));
+  offer_priced(graph_, graph_.input_order(), *inner_.budget, incumbent_, part);
+  watch_.charge(part.work() / kVisitsOfMove);
+  credit("auto");
+}
+
+/// With constructions something is known when time is short, and the search has good places to start from. An order
+/// that needs no recomputation is the cheapest schedule of all, where it fits.
+void AutoRemat::construct() {
+  for (const bool recomputing : {true, false}) {
+    if (recomputing && !recomputes_) continue;
+    for (const SolverInfo* solver : turns(graph_, options_.scope, recomputing))
+      run(*solver, solver->turn.share * (search_most_ ? kShortConstruction : solver->can.exact ? 1 : kConstruction));
+  }
+}
+
+/// With more time it may get further than all others.
+void AutoRemat::go_on_with_cut_short() {
+  if (cut_short_ != nullptr && incumbent_.within_budget() &&
+      static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
+    run(*cut_short_, kAgain);
+}
+
+Solution AutoRemat::solve_without_search() {
+  if (recomputes_) {
+    refine_for(kRefiningStages, kStagnation);
+    credit("auto");
+  }
+  const std::vector<const SolverInfo*> last = rest_of_time(graph_, options_.scope, recomputes_);
+  for (std::size_t i = 0; i < last.size(); ++i) run(*last[i], 1.0 / static_cast<double>(last.size() - i));
+  Solution solution = incumbent_.finish(watch_.expired_now());
+  solution.least_peak_by = least_peak_by_;
+  return solution;
+}
+
+void AutoRemat::refine_and_bound() {
+  if (!inner_.budget || search_most_) return;
+  // On training graphs evicting and retaining gets far at once.
+  refine_for(kRefining, training_ ? kShortStagnation : 0);
+  if (!over()) offer_evolved(graph_, inner_, incumbent_, watch_);
+  if (options_.peak_alone || over()) return;
+  // Under a work limit one after the other, so that the answer is the same on every machine.
+  const bool beside = !options_.limit.counts_work() && core::thread_count() > 1;
+  bound_.emplace(graph_, inner_, incumbent_, beside ? watch_.rest() : watch_.share(kProof), beside);
+  if (!beside) bound_->finish(incumbent_, watch_);
+}
+
+Stop AutoRemat::search_schedules() {
+  const auto between = [&] { return bound_ && bound_->exchange(incumbent_, watch_); };
+  const auto search_in = [&](core::Stopwatch& part) {
+    return search(graph_, inner_, {.between = between}, incumbent_, part);
+  };
+  const bool at_once = options_.budget || options_.peak_alone;
+  Stop stop = at_once ? search_in(watch_) : core::within(watch_, kLowering, search_in);
+  credit("auto");
+  if (!at_once && stop != Stop::ended && !over()) {
+    const Stop of_cost = lower_cost_of_peak();
+    // A proof of the cost is none of the peak.
+    if (incumbent_.optimal() || of_cost == Stop::interrupted) stop = of_cost;
+  }
+  return stop;
+}
+
+/// Looks for the cheapest schedule of the lowest peak, by a search of its own: what lowers peaks leads away from it.
+/// The bound on its cost is none of other schedules.
+Stop AutoRemat::lower_cost_of_peak() {
+  SolveOptions of_peak = inner_;
+  of_peak.budget = incumbent_.peak();
+  of_peak.max_cost.reset();
+  of_peak.start = &incumbent_.schedule();
+  of_peak.limit = watch_.rest();
+  const Solution cheapest = auto_remat(graph_, of_peak);
+  watch_.charge(cheapest.work);
+  incumbent_.offer(cheapest.schedule);
+  for (const Tradeoff& tradeoff : cheapest.tradeoffs) incumbent_.note(tradeoff);
+  return cheapest.stop;
+}
+
+/// One solver, for that share of the time that is left.
+void AutoRemat::run(const SolverInfo& solver, double share) {
+  if (over() || !has_left(watch_, solver.turn.least_seconds)) return;
+  const bool visits = !solver.can.exact && solver.can.recomputes && !solver.turn.rest;
+  inner_.limit = visits ? in_visits(watch_.share(share)) : watch_.share(share);
+  if (inner_.limit.seconds < solver.turn.setup_seconds * static_cast<double>(graph_.node_count() + graph_.edge_count()))
+    return;
+  Solution solution;
+  try {
+    solution = solver.solve(graph_, inner_);
+  } catch (const core::InputError&) {
+    return;  // takes other graphs of this kind
+  }
+  if (!solution.schedule.steps.empty()) incumbent_.offer(solution.schedule);
+  if (solution.timed_out && options_.budget && solution.status == Status::feasible &&
+      (cut_short_ == nullptr || solution.cost < cut_short_cost_)) {
+    cut_short_ = &solver;
+    cut_short_cost_ = solution.cost;
+  }
+  watch_.charge(visits ? solution.work / kVisitsOfMove : solution.work);
+  if (options_.budget && solution.status != Status::not_found && solution.peak <= *options_.budget)
+    constructions_.emplace_back(solution.cost, std::move(solution.schedule));
+  for (const Tradeoff& tradeoff : solution.tradeoffs) incumbent_.note(tradeoff);
+  incumbent_.raise_peak_bound(solution.peak_bound);
+  if (!hopeless_) incumbent_.raise_cost_bound(solution.cost_bound);
+  credit(solution.least_peak_by);
+}
+
+void AutoRemat::refine_for(double share, int rounds) {
+  core::within(watch_, share, [&](core::Stopwatch& part) { refine(graph_, inner_, incumbent_, part, rounds); });
+}
+
+/// Notes who has lowered the least peak.
+void AutoRemat::credit(std::string_view solver) {
+  if (incumbent_.least_peak() < least_peak_) least_peak_by_ = solver;
+  least_peak_ = incumbent_.least_peak();
+}
+
+Solution AutoRemat::finish(Stop stop) {
+  Solution solution = incumbent_.finish(stop == Stop::limit || stop == Stop::interrupted);
+  if (solution.stop != Stop::proved) solution.stop = stop;
+  solution.least_peak_by = least_peak_by_;
+  return solution;
+}
+
+/// Dearer constructions, the cheapest first: the plan of one may fit where that of the solution does not.
+void AutoRemat::add_others(Solution& solution) {
+  std::sort(constructions_.begin(), constructions_.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [cost, schedule] : constructions_) {
+    if (cost > solution.cost) solution.others.push_back(std::move(schedule));
+  }
+}
+
+}  // namespace
+
+Solution auto_remat(const core::Graph& graph, const SolveOptions& options) { return AutoRemat(graph, options).solve(); }
 
 }  // namespace cairn::solvers

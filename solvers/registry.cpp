@@ -150,7 +150,7 @@ constexpr SolverInfo kSolvers[] = {
      .paper = "the others, then annealing of order and recomputation at once, and windows solved exactly",
      .guarantee = "the cheapest schedule within budget and time limit that any of them found",
      .run = auto_remat,
-     .can = {.input_order = true, .max_occurrences = true, .accelerator = true}},
+     .can = {.input_order = true, .max_occurrences = true, .accelerator = true, .any_means = true}},
     {.name = "tw",
      .paper = "Kumar et al. 2019, Algorithm 1: TWRemat(k)",
      .guarantee = "peak O((M_in + w M_max) log n) for tree decompositions of width w, where recursion goes to the end",

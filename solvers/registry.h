@@ -24,6 +24,7 @@ struct Capabilities {
   bool exact = false;            ///< proves its answer best within its scope, where it ends in time
   bool accelerator = false;      ///< SolveOptions::accelerator takes over some of its work
   bool decomposition = false;    ///< works on SolveOptions::decomposition where one is given
+  bool any_means = false;        ///< asked for is the best answer by whatever means, not that of one algorithm
 };
 
 /// When `auto` calls a solver, and how long for.

@@ -143,24 +143,24 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
   static core::Schedule low;
   calls.clear();
   low = again;
-  // Named as the one solver whose schedules are placed. Its first schedule claims to meet the budget.
-  const solvers::SolverInfo placing = {"auto", "", "",
-                                       [](const core::Graph& graph, const solvers::SolveOptions& options) {
-                                         solvers::Solution solution;
-                                         solution.status = solvers::Status::feasible;
-                                         solution.schedule = low;
-                                         solution.peak = core::evaluate(graph, low).peak;
-                                         solution.cost = core::evaluate(graph, low).cost;
-                                         if (options.peak_alone || !options.budget) return solution;
-                                         calls.push_back({*options.budget, options.start ? *options.start : low});
-                                         if (calls.size() == 1) {
-                                           solution.schedule = core::baseline_schedule(graph);
-                                           solution.peak = *options.budget;
-                                         } else if (calls.size() == 2) {
-                                           solution.status = solvers::Status::not_found;
-                                         }
-                                         return solution;
-                                       }};
+  // Like the one solver whose schedules are placed. Its first schedule claims to meet the budget.
+  solvers::SolverInfo placing = {"placing", "", "", [](const core::Graph& graph, const solvers::SolveOptions& options) {
+                                   solvers::Solution solution;
+                                   solution.status = solvers::Status::feasible;
+                                   solution.schedule = low;
+                                   solution.peak = core::evaluate(graph, low).peak;
+                                   solution.cost = core::evaluate(graph, low).cost;
+                                   if (options.peak_alone || !options.budget) return solution;
+                                   calls.push_back({*options.budget, options.start ? *options.start : low});
+                                   if (calls.size() == 1) {
+                                     solution.schedule = core::baseline_schedule(graph);
+                                     solution.peak = *options.budget;
+                                   } else if (calls.size() == 2) {
+                                     solution.status = solvers::Status::not_found;
+                                   }
+                                   return solution;
+                                 }};
+  placing.can.any_means = true;
   solvers::SolveOptions search;
   search.limit.work = 10'000;
   const auto found = pipeline::fit_to_budget(problem, problem, placing,
