@@ -288,7 +288,11 @@ class MachineSimulator : public Simulator {
     Id* steps = batch.steps<Id>();
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
-      const BatchView<Id> piece = draw(generator, first + done, std::min(at_once, count - done));
+      const std::int64_t piece_count = std::min(at_once, count - done);
+      // Rows are copied whole, and a schedule with recomputation leaves the end of its row as it is.
+      if (generator.moves > 0)
+        machine_.fill(room(steps_, piece_count * stride), 0, piece_count * stride * std::int64_t{sizeof(Id)});
+      const BatchView<Id> piece = draw(generator, first + done, piece_count);
       machine_.download(piece.steps, piece.count * stride, steps + done * stride);
       machine_.download(piece.length, piece.count, batch.lengths() + done);
     }

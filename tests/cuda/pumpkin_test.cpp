@@ -30,11 +30,11 @@ TEST_CASE("pumpkin on a device: the host's answer for up to 18 branches of 16 no
   }
 }
 
-TEST_CASE("pumpkin on a device: the host's answer on small pumpkins full of ties and equal branches") {
-  if (tests::no_device()) return;
+/// Full of ties and equal branches.
+void check_small(int pumpkins) {
   const auto device = make_accelerator();
   tests::Random random(2);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < pumpkins; ++i) {
     tests::PumpkinShape shape;
     shape.kinds = random.between(1, 6);
     shape.copies = random.between(1, 3);
@@ -47,6 +47,16 @@ TEST_CASE("pumpkin on a device: the host's answer on small pumpkins full of ties
     INFO(i);
     CHECK(device->pumpkin(problem, options) == on_host(problem));
   }
+}
+
+TEST_CASE("pumpkin on a device: the host's answer on small pumpkins full of ties and equal branches") {
+  if (tests::no_device()) return;
+  check_small(300);
+}
+
+TEST_CASE("pumpkin on a device: the host's answer on a few small pumpkins", "[sanitize]") {
+  if (tests::no_device()) return;
+  check_small(10);
 }
 
 TEST_CASE("pumpkin on a device: it stops and it keeps to its memory") {
