@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <functional>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -20,6 +23,15 @@ using core::ElementType;
 using runtime::device::ConvKind;
 using runtime::device::ConvOperands;
 using runtime::device::ConvShape;
+
+/// Bytes of the three tensors.
+struct ConvBytes {
+  explicit ConvBytes(const ConvShape& s)
+      : x(core::element_bytes(s.type) * s.images * s.in_h * s.in_w * s.in_c),
+        w(core::element_bytes(s.type) * s.out_c * s.kernel_h * s.kernel_w * s.in_c),
+        y(core::element_bytes(s.type) * s.images * s.out_h * s.out_w * s.out_c) {}
+  std::int64_t x, w, y;
+};
 
 std::string extents(std::initializer_list<std::int64_t> values) {
   std::string text;
@@ -266,7 +278,7 @@ bool acceptable(const Descriptor& config, const ConvShape& shape) {
 
 /// How cuDNN computes one shape. The graph and the engine are kept as long as the plan that was made of them.
 struct Plan {
-  OperationGraph graph;
+  std::shared_ptr<const OperationGraph> graph;
   Descriptor config;
   Descriptor plan;
   std::int64_t workspace = 0;
@@ -290,15 +302,16 @@ void execute(const Descriptor& plan, const ConvOperands& operands, void* workspa
   check(cudnn().execute(handle, plan.get(), pack.get()));
 }
 
-/// A plan that could be made may still refuse to run.
-bool runs(const Descriptor& plan, const ConvShape& shape, std::int64_t workspace, cudnnHandle_t handle) {
-  const std::int64_t width = core::element_bytes(shape.type);
+/// As trial_ms: a plan that could be made may still refuse to run.
+std::optional<double> plan_ms(const Descriptor& plan, const ConvShape& shape, std::int64_t workspace,
+                              cudnnHandle_t handle) {
   const KindNames names = names_of(shape.kind);
+  const ConvBytes sizes(shape);
   std::int64_t bytes[4] = {0, 0, 0, workspace};
-  bytes[names.x_uid - kFirst] = width * shape.images * shape.in_h * shape.in_w * shape.in_c;
-  bytes[names.w_uid - kFirst] = width * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;
-  bytes[names.y_uid - kFirst] = width * shape.images * shape.out_h * shape.out_w * shape.out_c;
-  return runs_once(bytes, [&](std::span<std::byte* const> buffers, cudaStream_t stream) {
+  bytes[names.x_uid - kFirst] = sizes.x;
+  bytes[names.w_uid - kFirst] = sizes.w;
+  bytes[names.y_uid - kFirst] = sizes.y;
+  return trial_ms(bytes, [&](std::span<std::byte* const> buffers, cudaStream_t stream) {
     try {
       check(cudnn().set_stream(handle, stream));
       execute(plan, {buffers[0], buffers[1], buffers[2]}, buffers[3], handle);
@@ -309,29 +322,83 @@ bool runs(const Descriptor& plan, const ConvShape& shape, std::int64_t workspace
   });
 }
 
-std::optional<Plan> choose_plan(const ConvShape& shape, cudnnHandle_t handle, std::int64_t workspace_limit) {
-  OperationGraph graph(shape, handle);
-  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    std::vector<Descriptor> configs;
-    try {
-      configs = engine_configs(graph, mode);
-    } catch (const CudnnFailure&) {
-      continue;  // the heuristic does not know the shape; the other one may
-    }
-    for (Descriptor& config : configs) {
+/// The least time of a convolution on a device with these ceilings, in ms; 0 where they are unknown.
+double least_ms(const ConvShape& s, const Ceilings& ceilings) {
+  if (ceilings.flops_per_ms <= 0) return 0;
+  const ConvBytes sizes(s);
+  const double sums = static_cast<double>(s.images * s.out_h * s.out_w * s.out_c);
+  const double flops = 2 * sums * static_cast<double>(s.kernel_h * s.kernel_w * s.in_c);
+  return std::max(flops / ceilings.flops_per_ms,
+                  static_cast<double>(sizes.x + sizes.w + sizes.y) / ceilings.bytes_per_ms);
+}
+
+/// What a search among slow plans may take for one shape: a convolution in fp32 may have 20 plans of 100 ms.
+constexpr int kMostTrials = 6;
+constexpr std::chrono::milliseconds kMostTime{300};
+
+/// Chooses among the plans of one shape, tried in the order of cuDNN's heuristics, and the same as products.
+class PlanChoice {
+ public:
+  /// `lowered_ms`: the time as products, asked for where the first plan is slow; 0: they are no choice.
+  PlanChoice(const ConvShape& shape, cudnnHandle_t handle, std::int64_t workspace_limit, double least_ms,
+             std::function<double()> lowered_ms)
+      : shape_(shape),
+        handle_(handle),
+        workspace_limit_(workspace_limit),
+        near_ms_(kNear * least_ms + kLaunchMs),
+        lowered_ms_(std::move(lowered_ms)) {}
+
+  /// None where products are faster, or cuDNN has no plan.
+  std::unique_ptr<Plan> choose() {
+    const auto end = std::chrono::steady_clock::now() + kMostTime;
+    for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+      std::vector<Descriptor> configs;
       try {
-        if (!acceptable(config, shape)) continue;
-        Descriptor plan = make_plan(config, handle);
-        const std::int64_t workspace = plan.get_integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-        if (workspace > workspace_limit || !runs(plan, shape, workspace, handle)) continue;
-        return Plan{std::move(graph), std::move(config), std::move(plan), workspace};
+        configs = engine_configs(*graph_, mode);
       } catch (const CudnnFailure&) {
-        // this engine does not take the shape after all
+        continue;  // the heuristic does not know the shape; the other one may
+      }
+      for (Descriptor& config : configs) {
+        if (best_ && (is_near() || trials_ >= kMostTrials || std::chrono::steady_clock::now() > end)) break;
+        try {
+          consider(std::move(config));
+        } catch (const CudnnFailure&) {
+          // this engine does not take the shape after all
+        }
       }
     }
+    return rival_ms_ * kWorthIt < best_ms_ ? nullptr : std::move(best_);
   }
-  return std::nullopt;
-}
+
+ private:
+  bool is_near() const { return std::min(best_ms_, rival_ms_) <= near_ms_; }
+
+  void consider(Descriptor config) {
+    if (!acceptable(config, shape_)) return;
+    Descriptor plan = make_plan(config, handle_);
+    const std::int64_t workspace = plan.get_integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+    if (workspace > workspace_limit_) return;
+    const std::optional<double> ms = plan_ms(plan, shape_, workspace, handle_);
+    if (!ms) return;
+    ++trials_;
+    if (best_ && (*ms <= 0 || *ms * kWorthIt > best_ms_))
+      return;  // one that cannot be tried is taken as a first one alone
+    best_ = std::make_unique<Plan>(Plan{graph_, std::move(config), std::move(plan), workspace});
+    best_ms_ = *ms;
+    if (trials_ > 1 || is_near()) return;
+    if (const double lowered = lowered_ms_(); lowered > 0) rival_ms_ = lowered;
+  }
+
+  const ConvShape& shape_;
+  cudnnHandle_t handle_;
+  std::int64_t workspace_limit_;
+  double near_ms_;
+  std::function<double()> lowered_ms_;
+  std::shared_ptr<const OperationGraph> graph_ = std::make_shared<OperationGraph>(shape_, handle_);
+  std::unique_ptr<Plan> best_;
+  double best_ms_ = std::numeric_limits<double>::infinity(), rival_ms_ = best_ms_;
+  int trials_ = 0;
+};
 
 struct HandleDeleter {
   void operator()(cudnnHandle_t handle) const noexcept { cudnn().destroy(handle); }
@@ -345,9 +412,10 @@ struct HandleDeleter {
 
 struct Convolutions::Impl {
   std::int64_t workspace_limit;
+  Gemms* gemms;
   std::string why_not = cudnn().library.why_not();
   std::unique_ptr<cudnnContext, HandleDeleter> handle = nullptr;
-  Plans<ConvShape, std::optional<Plan>> plans = {};
+  Plans<ConvShape, std::unique_ptr<Plan>> plans = {};
 
   void start() {
     if (!why_not.empty()) return;
@@ -359,12 +427,19 @@ struct Convolutions::Impl {
     why_not = std::string("cuDNN does not start on this machine: ") + cudnn().error_string(status);
   }
 
-  const std::optional<Plan>& plan(const ConvShape& wanted) {
-    return plans.of(wanted, [&](const ConvShape& shape) -> std::optional<Plan> {
-      if (!why_not.empty()) return std::nullopt;
-      std::optional<Plan> chosen;
+  std::unique_ptr<Plan> choose(const ConvShape& shape) {
+    const Ceilings reached = gemms ? gemms->ceilings(shape.type, shape.tf32) : Ceilings{};
+    return PlanChoice(shape, handle.get(), workspace_limit, least_ms(shape, reached),
+                      [&] { return gemms ? lowered_ms(*gemms, shape) : 0; })
+        .choose();
+  }
+
+  const std::unique_ptr<Plan>& plan(const ConvShape& wanted) {
+    return plans.of(wanted, [&](const ConvShape& shape) -> std::unique_ptr<Plan> {
+      if (!why_not.empty()) return nullptr;
+      std::unique_ptr<Plan> chosen;
       try {
-        chosen = choose_plan(shape, handle.get(), workspace_limit);
+        chosen = choose(shape);
       } catch (const CudnnFailure&) {
         // cuDNN takes no such convolution
       }
@@ -374,12 +449,12 @@ struct Convolutions::Impl {
   }
 
   std::optional<std::int64_t> workspace(const ConvShape& shape) {
-    const std::optional<Plan>& chosen = plan(shape);
+    const std::unique_ptr<Plan>& chosen = plan(shape);
     return chosen ? std::optional(chosen->workspace) : std::nullopt;
   }
 
   void run(const ConvShape& shape, const ConvOperands& operands, void* workspace, cudaStream_t stream) {
-    const std::optional<Plan>& chosen = plan(shape);
+    const std::unique_ptr<Plan>& chosen = plan(shape);
     if (!chosen) fail(shape, why_not.empty() ? "cuDNN has no deterministic plan for it" : why_not);
     try {
       check(cudnn().set_stream(handle.get(), stream));
@@ -394,6 +469,7 @@ struct Convolutions::Impl {
 
 struct Convolutions::Impl {
   std::int64_t workspace_limit;
+  Gemms* gemms;
   std::string why_not = "this build has no cuDNN: install its headers or set CUDNN_ROOT, and build again";
 
   void start() {}
@@ -403,8 +479,8 @@ struct Convolutions::Impl {
 
 #endif
 
-Convolutions::Convolutions(std::int64_t workspace_limit_bytes)
-    : impl_(new Impl{.workspace_limit = std::max<std::int64_t>(workspace_limit_bytes, 0)}) {
+Convolutions::Convolutions(std::int64_t workspace_limit_bytes, Gemms* gemms)
+    : impl_(new Impl{.workspace_limit = std::max<std::int64_t>(workspace_limit_bytes, 0), .gemms = gemms}) {
   impl_->start();
 }
 Convolutions::~Convolutions() = default;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/cuda/internal/libraries.h"
@@ -83,7 +84,9 @@ std::string describe(const GemmShape& shape) {
 
 void check_shape(const GemmShape& shape) {
   const bool typed = shape.type == ElementType::f32 || shape.type == ElementType::bf16;
-  if (!typed || std::min({shape.batch, shape.m, shape.n, shape.k}) < 1 || (shape.bias && shape.accumulate))
+  const bool apart = shape.stride_of_a() >= shape.row_of_a() && shape.stride_of_b() >= shape.row_of_b() &&
+                     shape.stride_of_c() >= shape.n;
+  if (!typed || !apart || std::min({shape.batch, shape.m, shape.n, shape.k}) < 1 || (shape.bias && shape.accumulate))
     throw core::InputError(describe(shape) + ": no such product is defined");
 }
 
@@ -110,15 +113,15 @@ class ProductBuilder {
     return ProductDesc(desc);
   }
 
-  /// A dense column-major matrix of rows x columns in each batch.
-  MatrixLayout layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) const {
+  /// A column-major matrix of rows x columns in each batch, with `stride` elements from column to column.
+  MatrixLayout layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns, std::int64_t stride) const {
     cublasLtMatrixLayout_t created = nullptr;
-    check(
-        lt_.create_layout(&created, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), rows));
+    check(lt_.create_layout(&created, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns),
+                            stride));
     MatrixLayout layout(created);
     if (shape_.batch > 1) {
       set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch_count());
-      set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, rows * columns);
+      set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride * columns);
     }
     return layout;
   }
@@ -208,9 +211,9 @@ Product make_product(const GemmShape& shape, cublasLtHandle_t handle, std::int64
     // The choice looks at the alignment of this pointer, and at nothing behind it.
     builder.set(product.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment});
   }
-  product.left = shape.trans_b ? builder.layout(type, shape.k, shape.n) : builder.layout(type, shape.n, shape.k);
-  product.right = shape.trans_a ? builder.layout(type, shape.m, shape.k) : builder.layout(type, shape.k, shape.m);
-  product.out = builder.layout(type, shape.n, shape.m);
+  product.left = builder.layout(type, shape.row_of_b(), shape.trans_b ? shape.n : shape.k, shape.stride_of_b());
+  product.right = builder.layout(type, shape.row_of_a(), shape.trans_a ? shape.k : shape.m, shape.stride_of_a());
+  product.out = builder.layout(type, shape.n, shape.m, shape.stride_of_c());
   choose_algorithm(shape, builder, handle, workspace_limit, product);
   return product;
 }
@@ -227,6 +230,8 @@ struct Gemms::Impl {
   std::int64_t workspace_limit;
   CublasLtHandle handle = make_handle();
   Plans<GemmShape, Product> products = {};
+  Plans<GemmShape, bool> tiled = {};
+  Plans<std::pair<ElementType, bool>, Ceilings> reached = {};  // of a type, and whether TF32 is allowed
 
   const Product& product(const GemmShape& wanted) {
     return products.of(wanted,
@@ -240,6 +245,14 @@ Gemms::~Gemms() = default;
 
 std::int64_t Gemms::workspace(const GemmShape& shape) {
   return static_cast<std::int64_t>(impl_->product(shape).workspace);
+}
+
+bool Gemms::in_tiles(const GemmShape& wanted) {
+  return impl_->tiled.of(wanted, [&](const GemmShape& shape) { return tiles_pay(*this, shape); });
+}
+
+const Ceilings& Gemms::ceilings(ElementType type, bool tf32) {
+  return impl_->reached.of({type, tf32}, [&](const auto& of) { return measure_ceilings(*this, of.first, of.second); });
 }
 
 void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* workspace, cudaStream_t stream) {

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -57,24 +58,38 @@ std::string SharedLibrary::why_not() const {
          "): install it or put its folder on LD_LIBRARY_PATH";
 }
 
-bool runs_once(std::span<const std::int64_t> bytes,
-               const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute) {
+std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
+                               const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute,
+                               double limit_ms) {
+  constexpr int kTimedRuns = 3;
   std::vector<DeviceMemory> memory;
   std::vector<std::byte*> buffers;
   try {
     for (const std::int64_t size : bytes) buffers.push_back(memory.emplace_back(device_memory(size)).get());
   } catch (const core::DeviceError&) {
-    return true;
+    return 0;
   }
   const Stream stream = make_stream();
+  const Event begin = make_event(cudaEventDefault), end = make_event(cudaEventDefault);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (bytes[i] > 0)
       check(cudaMemsetAsync(buffers[i], 0, static_cast<std::size_t>(bytes[i]), stream.get()), "filling memory");
   }
-  const bool accepted = execute(buffers, stream.get());
-  const cudaError_t left_behind = cudaGetLastError();
-  check(cudaStreamSynchronize(stream.get()), "the first run of a library's plan");
-  return accepted && left_behind == cudaSuccess;
+  float least = std::numeric_limits<float>::infinity();
+  for (int run = 0; run <= kTimedRuns; ++run) {
+    check(cudaEventRecord(begin.get(), stream.get()), "an event");
+    const bool accepted = execute(buffers, stream.get());
+    const cudaError_t left_behind = cudaGetLastError();
+    check(cudaEventRecord(end.get(), stream.get()), "an event");
+    check(cudaStreamSynchronize(stream.get()), "a trial run of a library's plan");
+    if (!accepted || left_behind != cudaSuccess) return std::nullopt;
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin.get(), end.get()), "the time between events");
+    if (run == 0) continue;  // which loads the kernels
+    least = std::min(least, ms);
+    if (ms > limit_ms) break;
+  }
+  return least;
 }
 
 }  // namespace cairn::cuda

@@ -63,11 +63,26 @@ class Plans {
   std::map<Shape, Plan> plans_;
 };
 
-/// Whether execute(buffers, stream) is accepted, tried once on buffers of these sizes that are freed again: a library
-/// may refuse what it said it could do. True, too, where memory does not suffice for a trial. Throws DeviceError where
-/// what it enqueued fails.
-bool runs_once(std::span<const std::int64_t> bytes,
-               const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);
+/// Milliseconds of execute(buffers, stream), the least of a few runs after a first one, on buffers of these sizes that
+/// are freed again; of one run where that takes longer than `limit_ms`. nullopt where a run is refused, as a library
+/// may refuse what it said it could do; 0 where memory does not suffice for a trial. Throws DeviceError where what it
+/// enqueued fails.
+std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
+                               const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute,
+                               double limit_ms = 1);
+
+/// What a device reaches, as measured by one large product and one large copy; zeros where memory did not suffice.
+struct Ceilings {
+  double flops_per_ms = 0;
+  double bytes_per_ms = 0;  ///< read and written
+};
+
+/// A choice is searched for where the first one takes longer than this many times the least time, and by more than a
+/// launch takes.
+inline constexpr double kNear = 2;
+inline constexpr double kLaunchMs = 0.03;
+/// Another one is preferred from this ratio on, so that noise decides nothing.
+inline constexpr double kWorthIt = 1.2;
 
 /// Matrix products by cuBLASLt. The algorithm of a shape is chosen once, so that the same product has the same bits
 /// whenever it is computed. For one thread at a time.
@@ -83,6 +98,12 @@ class Gemms {
   /// the shape is none (extents below 1, or bias together with accumulate).
   std::int64_t workspace(const runtime::device::GemmShape& shape);
 
+  /// Whether gemm_tiles() of the shape are faster than run(), as measured by the first call, which may not be captured.
+  bool in_tiles(const runtime::device::GemmShape& shape);
+
+  /// Of products of this type, measured by the first call, which may not be captured.
+  const Ceilings& ceilings(core::ElementType type, bool tf32);
+
   /// Enqueues the product. Every tensor begins at a multiple of 16 bytes, the workspace at a multiple of 256. May be
   /// captured into a graph. Throws DeviceError that names the shape.
   void run(const runtime::device::GemmShape& shape, const runtime::device::GemmOperands& operands, void* workspace,
@@ -93,21 +114,33 @@ class Gemms {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Milliseconds that a convolution takes as products over patches (runtime/device/conv.h); 0 where memory does not
+/// suffice for a trial. Throws DeviceError.
+double lowered_ms(Gemms& gemms, const runtime::device::ConvShape& shape);
+
+/// Whether a product is worth its tiles (runtime/device/matmul.h). Throws DeviceError.
+bool tiles_pay(Gemms& gemms, const runtime::device::GemmShape& shape);
+
+/// For products of this type.
+Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32);
+
 /// Convolutions by cuDNN, where it is installed. The plan of a shape is chosen once, among those that give the same
 /// bits every time. For one thread at a time.
 class Convolutions {
  public:
   /// Loads cuDNN and starts it: some tenths of a second. No convolution will need more than `workspace_limit_bytes` of
-  /// workspace.
-  explicit Convolutions(std::int64_t workspace_limit_bytes);
+  /// workspace. With `gemms`, which must outlive it, a convolution that products over patches compute faster than every
+  /// plan is left to them.
+  explicit Convolutions(std::int64_t workspace_limit_bytes, Gemms* gemms = nullptr);
   ~Convolutions();
 
   bool available() const;
   /// One line that says why cuDNN cannot be used and how to mend; empty when it can.
   const std::string& why_not() const;
 
-  /// Bytes of workspace that run() needs for this shape; nullopt when there is no cuDNN, or it has no deterministic
-  /// plan for the shape that also runs. The first call for a shape chooses the plan and executes it once:
+  /// Bytes of workspace that run() needs for this shape; nullopt when there is no cuDNN, when it has no deterministic
+  /// plan for the shape that also runs, or when products over patches are faster. The first call for a shape chooses
+  /// the plan, the first of cuDNN's list unless that is far from what the device reaches, and executes it a few times:
   /// milliseconds, and seconds where cuDNN compiles a kernel for it.
   std::optional<std::int64_t> workspace(const runtime::device::ConvShape& shape);
 
@@ -125,7 +158,7 @@ class Convolutions {
 /// What a device keeps of them.
 struct Libraries {
   explicit Libraries(std::int64_t workspace_limit_bytes)
-      : gemms(workspace_limit_bytes), convolutions(workspace_limit_bytes) {}
+      : gemms(workspace_limit_bytes), convolutions(workspace_limit_bytes, &gemms) {}
 
   Gemms gemms;
   Convolutions convolutions;
@@ -143,6 +176,7 @@ class StreamLibrary final : public runtime::device::Library {
             void* workspace) override {
     libraries_.gemms.run(shape, operands, workspace, stream_);
   }
+  bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return libraries_.gemms.in_tiles(shape); }
   std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) override {
     return libraries_.convolutions.workspace(shape);
   }

@@ -9,9 +9,9 @@
 /// What a device gets done by a vendor's library where there is one: matrix products and convolutions.
 namespace cairn::runtime::device {
 
-/// C = alpha op(A) op(B) (+ bias) (+ C): row-major, dense, each batch contiguous. op(A) is m x k (stored k x m with
-/// trans_a), op(B) is k x n (stored n x k with trans_b), bias has n elements and is added to every row. All of one type
-/// (f32 or bf16); sums are fp32.
+/// C = alpha op(A) op(B) (+ bias) (+ C): row-major, rows one after the other, and so are batches. op(A) is m x k
+/// (stored k x m with trans_a), op(B) is k x n (stored n x k with trans_b), bias has n elements and is added to every
+/// row. All of one type (f32 or bf16); sums are fp32. A bf16 product may be rounded before bias or C is added.
 struct GemmShape {
   bool trans_a = false, trans_b = false;
   bool bias = false;
@@ -19,6 +19,14 @@ struct GemmShape {
   bool tf32 = false;        ///< factors may be rounded to TF32; f32 only
   core::ElementType type = core::ElementType::f32;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  /// Elements from the beginning of one row of A, B and C, as stored, to that of the next; 0: as many as a row has.
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+
+  std::int64_t row_of_a() const { return trans_a ? m : k; }
+  std::int64_t row_of_b() const { return trans_b ? k : n; }
+  std::int64_t stride_of_a() const { return lda > 0 ? lda : row_of_a(); }
+  std::int64_t stride_of_b() const { return ldb > 0 ? ldb : row_of_b(); }
+  std::int64_t stride_of_c() const { return ldc > 0 ? ldc : n; }
 
   auto operator<=>(const GemmShape&) const = default;
 };
@@ -66,6 +74,8 @@ class Library {
   /// Bytes of workspace, aligned to 256, that gemm() needs.
   virtual std::int64_t gemm_workspace(const GemmShape& shape) = 0;
   virtual void gemm(const GemmShape& shape, const GemmOperands& operands, void* workspace) = 0;
+  /// Whether a product some of whose rows do not begin at 16 bytes is computed in tiles (matmul.h).
+  virtual bool gemm_in_tiles(const GemmShape& shape) = 0;
   /// nullopt: the library does no such convolution.
   virtual std::optional<std::int64_t> conv_workspace(const ConvShape& shape) = 0;
   virtual void conv(const ConvShape& shape, const ConvOperands& operands, void* workspace) = 0;

@@ -1,11 +1,147 @@
 #pragma once
 
-#include "cairn/runtime/device/call.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 
+#include "cairn/core/host_device.h"
+#include "cairn/runtime/device/grid.h"
+
+/// Matrix products, by the library. Where rows do not begin at 16 bytes, as those of an odd vocabulary do not,
+/// libraries are slow: there a product is computed in tiles of rows of op(A) and C, with these rows in scratch, padded.
 namespace cairn::runtime::device {
 
-template <class Machine>
-void matmul(Launcher<Machine>&, Call& call) {
+/// Bytes of padded rows that a tile aims at.
+inline constexpr std::int64_t kGemmTileBytes = std::int64_t{32} << 20;
+/// Rows of a tile are a multiple of this many: what a library's own tiles have, and the beginning of each is aligned.
+inline constexpr std::int64_t kGemmTileRows = 128;
+
+/// How a product is cut.
+struct GemmTiles {
+  bool a = false, c = false;  ///< A, C: its rows are padded
+  std::int64_t rows = 0;      ///< of op(A) and C in a tile; the last may have fewer
+};
+
+/// Elements of a row that begins, and ends, at 16 bytes.
+inline std::int64_t padded_row(const GemmShape& s, std::int64_t elements) {
+  const std::int64_t step = 16 / core::element_bytes(s.type);
+  return blocks_of(elements, step) * step;
+}
+
+/// nullopt where tiles are no help: all rows begin at 16 bytes, or those of B do not either; or not possible: there are
+/// several batches, or the sum goes on in C.
+inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limit) {
+  const auto aligned = [&](std::int64_t row) { return padded_row(s, row) == row; };
+  GemmTiles tiles{!aligned(s.row_of_a()), !aligned(s.n), 0};
+  if (s.batch != 1 || s.accumulate || !aligned(s.row_of_b()) || (!tiles.a && !tiles.c)) return std::nullopt;
+  const std::int64_t elements = (tiles.a ? padded_row(s, s.k) : 0) + (tiles.c ? padded_row(s, s.n) : 0);
+  const std::int64_t fitting = limit / (elements * core::element_bytes(s.type)) / kGemmTileRows * kGemmTileRows;
+  tiles.rows = std::min(s.m, std::max(kGemmTileRows, fitting));
+  return tiles;
+}
+
+/// out = rows of x that lie `stride` elements apart, padded to whole chunks. Places: row, chunk.
+template <class T, int W>
+struct PadRows : StoreInOrder<T, W> {
+  const T* x;
+  std::int64_t stride, elements;  ///< of a row
+  CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
+    const T* const from = x + place.at[0] * stride + place.at[1] * W;
+    const std::int64_t left = elements - place.at[1] * W;
+    Chunk<T, W> chunk = {};
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) {
+      if (i < left) chunk.value[i] = from[i];
+    }
+    return chunk;
+  }
+};
+
+/// The other way round: rows of `out` follow one another. Places: row, chunk.
+template <class T, int W>
+struct UnpadRows {
+  T* out;
+  const T* padded;
+  std::int64_t chunks, elements;  ///< of a row
+  CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
+    return load_chunk<W>(padded, place.at[0] * chunks + place.at[1]);
+  }
+  CAIRN_HD void store(const Place<2>& place, std::int64_t, const Chunk<T, W>& chunk) const {
+    T* const to = out + place.at[0] * elements + place.at[1] * W;
+    const std::int64_t left = elements - place.at[1] * W;
+    CAIRN_UNROLL
+    for (int i = 0; i < W; ++i) {
+      if (i < left) to[i] = chunk.value[i];
+    }
+  }
+};
+
+/// A product in tiles; T is the storage type of its shape.
+template <class T, class Machine>
+class TiledGemm {
+ public:
+  TiledGemm(Launcher<Machine>& launcher, Call& call, const GemmShape& shape, const GemmTiles& tiles)
+      : launcher_(launcher), call_(call), s_(shape), tiles_(tiles) {}
+
+  void run(const GemmOperands& operands) {
+    T* const a_tile = tiles_.a ? call_.scratch.template take<T>(a_rows(tiles_.rows) * a_stride(tiles_.rows)) : nullptr;
+    T* const c_tile = tiles_.c ? call_.scratch.template take<T>(tiles_.rows * padded_row(s_, s_.n)) : nullptr;
+    const std::int64_t rest = s_.m % tiles_.rows;
+    std::int64_t bytes = call_.library.gemm_workspace(tile(tiles_.rows));
+    if (rest > 0) bytes = std::max(bytes, call_.library.gemm_workspace(tile(rest)));
+    void* const workspace = call_.scratch.template take<std::byte>(bytes);
+    if (call_.scratch.counts()) return;  // there are no tensors
+    const T* const a = static_cast<const T*>(operands.a);
+    T* const c = static_cast<T*>(operands.c);
+    for (std::int64_t first = 0; first < s_.m; first += tiles_.rows) {
+      const std::int64_t rows = std::min(tiles_.rows, s_.m - first);
+      GemmOperands of_tile = operands;
+      of_tile.a = a + first * (s_.trans_a ? 1 : s_.k);
+      of_tile.c = c + first * s_.n;
+      if (tiles_.a) {
+        pad(static_cast<const T*>(of_tile.a), rows, a_tile);
+        of_tile.a = a_tile;
+      }
+      if (tiles_.c) of_tile.c = c_tile;
+      call_.gemm(tile(rows), of_tile, workspace);
+      if (tiles_.c) unpad(c_tile, rows, c + first * s_.n);
+    }
+  }
+
+ private:
+  static constexpr int kWidth = Pack<T>::kWidth;
+
+  /// Of A as stored, in a tile.
+  std::int64_t a_rows(std::int64_t rows) const { return s_.trans_a ? s_.k : rows; }
+  std::int64_t a_elements(std::int64_t rows) const { return s_.trans_a ? rows : s_.k; }
+  std::int64_t a_stride(std::int64_t rows) const { return padded_row(s_, a_elements(rows)); }
+
+  GemmShape tile(std::int64_t rows) const {
+    GemmShape shape = s_;
+    shape.m = rows;
+    shape.lda = tiles_.a ? a_stride(rows) : s_.row_of_a();
+    if (tiles_.c) shape.ldc = padded_row(s_, s_.n);
+    return shape;
+  }
+
+  void pad(const T* a, std::int64_t rows, T* to) {
+    const std::int64_t chunks = a_stride(rows) / kWidth;
+    for_places<kCopyUnroll<kWidth>>(launcher_, Grid<2>({a_rows(rows), chunks}),
+                                    PadRows<T, kWidth>{{to}, a, s_.row_of_a(), a_elements(rows)});
+  }
+  void unpad(const T* padded, std::int64_t rows, T* to) {
+    const std::int64_t chunks = padded_row(s_, s_.n) / kWidth;
+    for_places<kCopyUnroll<kWidth>>(launcher_, Grid<2>({rows, chunks}), UnpadRows<T, kWidth>{to, padded, chunks, s_.n});
+  }
+
+  Launcher<Machine>& launcher_;
+  Call& call_;
+  GemmShape s_;
+  GemmTiles tiles_;
+};
+
+inline GemmShape gemm_shape(const Call& call) {
   const core::OpAttrs& a = call.attrs();
   GemmShape shape;
   shape.trans_a = a.trans_a;
@@ -17,13 +153,33 @@ void matmul(Launcher<Machine>&, Call& call) {
   shape.m = a.m;
   shape.n = a.n;
   shape.k = a.k;
+  return shape;
+}
+
+inline GemmOperands gemm_operands(const Call& call) {
   GemmOperands operands;
-  operands.alpha = static_cast<float>(a.alpha);
+  operands.alpha = static_cast<float>(call.attrs().alpha);
   operands.a = call.args[0].data;
   operands.b = call.args[1].data;
-  operands.bias = shape.bias ? call.args[2].data : nullptr;
+  operands.bias = call.args.size() == 3 ? call.args[2].data : nullptr;
   operands.c = call.out;
-  call.gemm(shape, operands, call.scratch.take<std::byte>(call.library.gemm_workspace(shape)));
+  return operands;
+}
+
+/// matmul() in these tiles.
+template <class Machine>
+void matmul_in_tiles(Launcher<Machine>& launcher, Call& call, const GemmShape& shape, const GemmTiles& tiles) {
+  with_storage(shape.type, [&](auto tag) {
+    TiledGemm<typename decltype(tag)::Type, Machine>(launcher, call, shape, tiles).run(gemm_operands(call));
+  });
+}
+
+template <class Machine>
+void matmul(Launcher<Machine>& launcher, Call& call) {
+  const GemmShape shape = gemm_shape(call);
+  const std::optional<GemmTiles> tiles = gemm_tiles(shape, kGemmTileBytes);
+  if (tiles && call.library.gemm_in_tiles(shape)) return matmul_in_tiles(launcher, call, shape, *tiles);
+  call.gemm(shape, gemm_operands(call), call.scratch.take<std::byte>(call.library.gemm_workspace(shape)));
 }
 
 }  // namespace cairn::runtime::device

@@ -70,6 +70,8 @@ Gemms::~Gemms() = default;
 
 std::int64_t Gemms::workspace(const GemmShape& shape) { return library().gemm_workspace(shape); }
 
+bool Gemms::in_tiles(const GemmShape& shape) { return library().gemm_in_tiles(shape); }
+
 void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* workspace, cudaStream_t stream) {
   for (const void* tensor : {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.c)}) {
     fake::require_aligned(tensor, 16, "a product's tensor");
@@ -82,7 +84,7 @@ void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* work
 struct Convolutions::Impl {
   std::string why_not = "the fake cuDNN is switched off";
 };
-Convolutions::Convolutions(std::int64_t) : impl_(std::make_unique<Impl>()) {}
+Convolutions::Convolutions(std::int64_t, Gemms*) : impl_(std::make_unique<Impl>()) {}
 Convolutions::~Convolutions() = default;
 
 bool Convolutions::available() const { return fake::has_cudnn(); }

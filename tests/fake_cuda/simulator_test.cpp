@@ -98,7 +98,7 @@ TEST_CASE("an array waits for the kernels that use it before its memory goes") {
   CHECK(fake::calls()["cudaStreamSynchronize"] == 1);
 }
 
-TEST_CASE("a library's plan is tried once, on memory that is freed again") {
+TEST_CASE("a library's plan is timed on memory that is freed again") {
   const ThirdOfThree devices;
   const cuda::OnDevice on;
   const std::array<std::int64_t, 3> bytes = {100, 0, 5000};
@@ -107,20 +107,21 @@ TEST_CASE("a library's plan is tried once, on memory that is freed again") {
     CHECK((buffers[0] != nullptr && buffers[1] == nullptr && buffers[2] != nullptr));
     return fake::enqueue_kernel(stream, [&] { ++kernels; }) == cudaSuccess;
   };
-  CHECK(cuda::runs_once(bytes, accepts));
-  CHECK(kernels == 1);
+  const std::optional<double> ms = cuda::trial_ms(bytes, accepts);
+  CHECK((ms && *ms > 0));
+  CHECK(kernels > 1);
   CHECK(fake::alive() == "");
-  CHECK_FALSE(cuda::runs_once(bytes, [](auto, cudaStream_t) { return false; }));
+  CHECK_FALSE(cuda::trial_ms(bytes, [](auto, cudaStream_t) { return false; }));
   // What refuses may leave an error behind instead.
   fake::fail_call("kernel", 1, cudaErrorInvalidConfiguration);
-  CHECK_FALSE(cuda::runs_once(bytes, [&](auto buffers, cudaStream_t stream) {
+  CHECK_FALSE(cuda::trial_ms(bytes, [&](auto buffers, cudaStream_t stream) {
     accepts(buffers, stream);
     return true;
   }));
   CHECK(fake::last_error() == cudaSuccess);
   // Too large to try: nothing speaks against it.
   const std::array<std::int64_t, 1> huge = {2 * fake::kDeviceBytes};
-  CHECK(cuda::runs_once(huge, [](auto, cudaStream_t) { return false; }));
+  CHECK(cuda::trial_ms(huge, [](auto, cudaStream_t) { return false; }) == 0);
   CHECK(fake::alive() == "");
 }
 

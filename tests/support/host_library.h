@@ -30,6 +30,9 @@ class HostLibrary final : public runtime::device::Library {
     }
   }
 
+  /// Some, so that tests see both ways.
+  bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return shape.k % 2 == 1; }
+
   std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) override {
     if (!convolves_) return std::nullopt;
     return 128 + shape.out_c % 5;
@@ -52,21 +55,23 @@ class HostLibrary final : public runtime::device::Library {
     const T* bias = static_cast<const T*>(o.bias);
     T* c = static_cast<T*>(o.c);
     std::vector<double> row(static_cast<std::size_t>(s.n));
-    for (std::int64_t batch = 0; batch < s.batch; ++batch, a += s.m * s.k, b += s.k * s.n, c += s.m * s.n) {
+    const std::int64_t lda = s.stride_of_a(), ldb = s.stride_of_b(), ldc = s.stride_of_c();
+    const std::int64_t a_rows = s.trans_a ? s.k : s.m, b_rows = s.trans_b ? s.n : s.k;
+    for (std::int64_t batch = 0; batch < s.batch; ++batch, a += a_rows * lda, b += b_rows * ldb, c += s.m * ldc) {
       for (std::int64_t i = 0; i < s.m; ++i) {
         std::fill(row.begin(), row.end(), 0.0);
         for (std::int64_t l = 0; l < s.k; ++l) {
-          const double factor = runtime::device::to_float(s.trans_a ? a[l * s.m + i] : a[i * s.k + l]);
+          const double factor = runtime::device::to_float(s.trans_a ? a[l * lda + i] : a[i * lda + l]);
           for (std::int64_t j = 0; j < s.n; ++j) {
             row[static_cast<std::size_t>(j)] +=
-                factor * static_cast<double>(runtime::device::to_float(s.trans_b ? b[j * s.k + l] : b[l * s.n + j]));
+                factor * static_cast<double>(runtime::device::to_float(s.trans_b ? b[j * ldb + l] : b[l * ldb + j]));
           }
         }
         for (std::int64_t j = 0; j < s.n; ++j) {
           double value = static_cast<double>(o.alpha) * row[static_cast<std::size_t>(j)];
           if (s.bias) value += static_cast<double>(runtime::device::to_float(bias[j]));
-          if (s.accumulate) value += static_cast<double>(runtime::device::to_float(c[i * s.n + j]));
-          c[i * s.n + j] = runtime::device::from_float<T>(static_cast<float>(value));
+          if (s.accumulate) value += static_cast<double>(runtime::device::to_float(c[i * ldc + j]));
+          c[i * ldc + j] = runtime::device::from_float<T>(static_cast<float>(value));
         }
       }
     }
