@@ -13,13 +13,13 @@ from torch.utils.flop_counter import flop_registry
 
 from . import _cache, _layouts, _private
 from ._operators import is_described, is_random, operator_name, schema_name
-from ._memory import MemoryTrace, is_unsplit
+from ._memory import MemoryTrace
 
 # Bytes and operations a ns of a device of each kind. Only ratios matter: they say what is cheap to run again.
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
 _OVERHEAD_NS = 2000  # of one call of a kernel
-_CACHE_VERSION = 7
+_CACHE_VERSION = 8
 # An operation is timed until it has taken this long; the fastest call counts, as others only add what else the machine did.
 _MEASURE_NS = 10_000_000
 _CALLS_AT_LEAST, _CALLS = 3, 20
@@ -168,7 +168,7 @@ def _read_layouts(trace, measured, texts):
             spec = _Spec(node, layouts)
             texts[op] = spec.text
             entry = measured.entry(spec)
-            layouts.measured(node, entry[3] if entry is not None else ())
+            layouts.measured(node, *(entry[3:5] if entry is not None else ((), ())))
     return layouts
 
 
@@ -201,7 +201,8 @@ def _is_entry(entry):
     def is_stride(value):
         return value is None or isinstance(value, list) and all(map(is_size, value))
 
-    return (isinstance(entry, list) and len(entry) == 4 and is_size(entry[0]) and isinstance(entry[2], list) and
+    return (isinstance(entry, list) and len(entry) == 5 and is_size(entry[0]) and
+            isinstance(entry[4], list) and all(device in ("cpu", "cuda") for device in entry[4]) and isinstance(entry[2], list) and
             all(size is None or is_size(size) for size in entry[2]) and isinstance(entry[3], list) and
             all(map(is_stride, entry[3])) and
             (entry[1] is None or isinstance(entry[1], list) and
@@ -234,7 +235,7 @@ def _take_sizes(op, sizes):
     outputs = op.outputs + (op.statistics.outputs if op.statistics is not None else [])
     if len(sizes) == len(outputs):
         for storage, size in zip(outputs, sizes):
-            if size is not None and storage.allocated and not is_unsplit(size, storage.allocated, storage.device):
+            if size is not None and storage.allocated:
                 storage.allocated = size
                 storage.size = size if storage.size else 0
 
@@ -257,7 +258,7 @@ def _file_name(device):
 
 class _Measured:
     """What is known of operations by their text: [ns of the fastest call, peaks as _scratch takes them, bytes of each storage
-    that it returned, strides of each tensor]; no peaks where a profiler that is active hides them. Within ``with`` it measures
+    that it returned, strides of each tensor, device of each]; no peaks where a profiler that is active hides them. Within ``with`` it measures
     what is not known; the peaks are there after it."""
 
     def __init__(self, device, known):
@@ -295,18 +296,19 @@ class _Measured:
         self._tries += 1
         label = f"cairn:{self._tries}"
         try:
-            ns, self._outputs[label], strides = _time(spec, label, self.device)
+            ns, self._outputs[label], strides, devices = _time(spec, label, self.device)
         except Exception as error:  # whatever a kernel refuses: its estimate stands
             if not _private.is_out_of_memory(error):  # there may be more another time
                 _refused.add(spec.text)
             return entry
         self.new[spec.text] = label
-        self.known[spec.text] = [ns, None, [], strides]
+        self.known[spec.text] = [ns, None, [], strides, devices]
         return self.known[spec.text]
 
 
 def _time(spec, label, device):
-    """(ns of the fastest call, addresses of the storages that the labelled call returned, strides of each tensor)."""
+    """(ns of the fastest call, addresses of the storages that the labelled call returned, strides and device of each
+    tensor)."""
     call = spec.run()
     start = time.perf_counter_ns()
     call()  # what a first call sets up is no part of it
@@ -320,6 +322,7 @@ def _time(spec, label, device):
     tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     addresses = list(dict.fromkeys(t.untyped_storage().data_ptr() for t in tensors))
     strides = [list(t.stride()) if t.layout is torch.strided else None for t in tensors]
+    devices = [t.device.type for t in tensors]
     del result, tensors
     for total in range(2, _CALLS + 1):
         begin = time.perf_counter_ns()
@@ -329,7 +332,7 @@ def _time(spec, label, device):
         best = min(best, now - begin)
         if total >= _CALLS_AT_LEAST and now - start > _MEASURE_NS:
             break
-    return best, addresses, strides
+    return best, addresses, strides, devices
 
 
 def _wait(device):

@@ -1,7 +1,9 @@
-"""The layouts that tensors of a traced graph really have.
+"""The layouts that tensors of a traced graph really have, and where they lie.
 
 A kernel may lay out its result otherwise than the tracer thought. What draws random numbers into a tensor, or is drawn `like`
-one, fills memory in the order of its strides, so a layout that is only believed would give other numbers.
+one, fills memory in the order of its strides, so a layout that is only believed would give other numbers. The tracer has
+the seed of an attention's dropout on the GPU, where its kernel gives it in the host's memory, and reads it there in the
+backward pass.
 """
 
 import torch
@@ -62,18 +64,19 @@ class Layouts:
         except Exception:  # a view that this layout does not have
             pass
 
-    def measured(self, node, strides):
-        """``strides``: of each tensor that a call returned."""
+    def measured(self, node, strides, devices):
+        """``strides``, ``devices``: of each tensor that a call returned."""
         leaves, structure = pytree.tree_flatten(node.meta.get("val"))
         tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         if not self.arguments_known(node) or len(strides) != len(tensors) or None in strides:
             return
         changed = False
-        for i, stride in zip(tensors, strides):
-            if not laid_out(leaves[i], stride):
+        for i, stride, device in zip(tensors, strides, devices):
+            where = leaves[i].device if leaves[i].device.type == device else torch.device(device)
+            if not laid_out(leaves[i], stride) or where != leaves[i].device:
                 sizes = [_private.hint(s) for s in leaves[i].shape]
                 with _private.fake_mode_of([leaves[i]]):
-                    leaves[i] = torch.empty_strided(sizes, stride, dtype=leaves[i].dtype, device=leaves[i].device)
+                    leaves[i] = torch.empty_strided(sizes, stride, dtype=leaves[i].dtype, device=where)
                 changed = True
         self._values[node] = pytree.tree_unflatten(leaves, structure) if changed else node.meta.get("val")
 

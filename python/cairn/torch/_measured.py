@@ -28,7 +28,6 @@ class Measured:
             report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
         self.forward_operation = ""
-        self.unsplit = 0  # bytes that the allocator may have left in blocks meanwhile
         leaves = _private.outputs(joint.graph)
         split = num_fwd_outputs or 0
         self.gradient_positions = [
@@ -72,7 +71,6 @@ class Measured:
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         self.forward_peak, self.forward_operation = trace.at_peak()
-        self.unsplit = trace.unsplit
         self.report.measured_forward = self.forward_peak
         results, saved = list(result)[:self.split], list(result)[self.split:]
         kept = [results[i] for i in self.kept_positions]
@@ -83,7 +81,6 @@ class Measured:
     def _alone(self, run, args):
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
-        self.unsplit = trace.unsplit
         self._compare(*trace.at_peak(self._gradients(result)))
         return result
 
@@ -99,7 +96,6 @@ class Measured:
         held += self.outputs_held - bytes_beyond(args[i] for i in tangents)  # which _together counts
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
-        self.unsplit = max(self.unsplit, trace.unsplit)
         peak, operation = trace.at_peak(self._gradients(result), self.outputs)
         peak += held
         self.report.measured_backward = peak
@@ -114,8 +110,6 @@ class Measured:
 
     def _compare(self, peak, operation):
         self.done = True
-        if peak > self.report.promised:  # bytes that nobody asked for, and the allocator left in a block, are not promised
-            peak = max(self.report.promised, peak - self.unsplit)
         self.report.measured = peak
         _solve.remember_measured(self.solved, peak)
         if peak > self.report.promised:

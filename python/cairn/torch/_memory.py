@@ -1,16 +1,17 @@
-"""Bytes that are really alive, from the allocation events of torch's profiler.
+"""Bytes that are really alive, from the allocation events of torch's profiler and, on a GPU, of its allocator.
 
-A dispatch mode would miss what kernels allocate for themselves; the profiler sees every allocation, on any device.
+A dispatch mode would miss what kernels allocate for themselves; these see every allocation.
 """
 
 import bisect
+import contextlib
 
 import torch
 
 from . import _private
 
 
-_UNSPLIT = 2**20  # of CUDA's caching allocator: of blocks above it a rest up to it is not split off
+_BLOCK = 512  # bytes, of which CUDA's caching allocator gives multiples
 
 
 class MemoryTrace:
@@ -26,32 +27,37 @@ class MemoryTrace:
 
     @staticmethod
     def available():
-        return not _private.profiler_runs()
+        return not _private.profiler_runs() and _private.history_can_be_recorded()
 
     def __enter__(self):
-        activities = [torch.profiler.ProfilerActivity.CPU]
-        self._profiler = torch.profiler.profile(activities=activities, profile_memory=True)
+        self._history = None
         if self.device == "cuda":
             _private.make_workspaces()
-        with _private.quiet_profiler():
-            self._profiler.__enter__()
-        _private.quiet_allocator.__enter__()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_private.quiet_allocator)
+            self._profiler = _private.memory_profiler()
+            with _private.quiet_profiler():
+                stack.enter_context(self._profiler)
+            if self.device == "cuda":
+                self._history = stack.enter_context(_private.AllocatorHistory())
+            self._entered = stack.pop_all()
         return self
 
     def __exit__(self, *error):
-        try:
-            self._profiler.__exit__(*error)
-        finally:
-            _private.quiet_allocator.__exit__()
+        self._entered.__exit__(*error)
         if error[0] is None:
+            found = []
             for time, size, address, device, name in _private.allocations(self._profiler):
                 if size == 0:
                     self.blocks.append((time, name))
                 elif device == self.device:
-                    self.times.append(time)
-                    self.sizes.append(size)
-                    self.addresses.append(address)
-        del self._profiler
+                    found.append((time, size, address))
+            if self._history is not None:
+                found = timed(self._history.events, found)
+            for event in found:
+                for values, value in zip((self.times, self.sizes, self.addresses), event):
+                    values.append(value)
+        del self._profiler, self._history, self._entered
 
     def live(self, without=(), held=()):
         """Bytes alive after each event, beyond those before the first. ``without``: addresses of storages alive at the end
@@ -78,17 +84,6 @@ class MemoryTrace:
         return max(self.live(), default=0) if self.sizes else 0
 
     @property
-    def unsplit(self):
-        """The most bytes that the allocator may have left in blocks at a time, although nobody asked for them."""
-        if self.device != "cuda" or _private.splits_all_blocks():
-            return 0
-        most = now = 0
-        for size in self.sizes:
-            now += (size > 0) - (size < 0) if abs(size) > _UNSPLIT else 0
-            most = max(most, now)
-        return most * _UNSPLIT
-
-    @property
     def end(self):
         return sum(self.sizes)
 
@@ -102,10 +97,17 @@ class MemoryTrace:
         return max(live[peak], 0), self.blocks[begin][1] if begin >= 0 else ""
 
 
-def is_unsplit(size, wanted, device):
-    """Whether a block of ``size`` bytes is what the allocator of a GPU gives for ``wanted``: above 1 MiB it leaves up to 1 MiB
-    in the block."""
-    return device == "cuda" and _UNSPLIT < wanted < size <= wanted + _UNSPLIT
+def timed(history, found):
+    """Events of a GPU's allocator, (address, bytes), as (ns, bytes that they take, address). ``found``: the same of what the
+    profiler saw, whose allocations come in the same order; what it did not see is as late as what came before."""
+    allocated = [(time, address) for time, size, address in found if size > 0]
+    events, k, now = [], 0, allocated[0][0] if allocated else 0
+    for address, size in history:
+        if size > 0 and k < len(allocated) and allocated[k][1] == address:
+            now = allocated[k][0]
+            k += 1
+        events.append((now, (size > 0 or -1) * (-(-abs(size) // _BLOCK) * _BLOCK), address))
+    return events
 
 
 def measure_peak(function, device="cpu"):

@@ -872,18 +872,48 @@ def _log_level():
     return None
 
 
-def splits_all_blocks():
-    """Whether CUDA's caching allocator was told to give blocks that are no larger than was asked for, in multiples of 512."""
-    given = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or ""
-    return "expandable_segments:true" in given.lower().replace(" ", "")
-
-
 def make_workspaces():
     """Has cuBLAS make, for this thread and stream, the workspaces that it keeps from then on: those of a product, and of one
     with a bias. A backward pass runs on a thread of its own."""
     with no_modes():
         ones = torch.ones(16, 16, device="cuda")
         torch.addmm(ones[0], ones, torch.mm(ones, ones))
+
+
+class AllocatorHistory:
+    """What CUDA's caching allocator does while it is entered. The profiler of torch 2.11 says nothing of what is freed there,
+    and of what is allocated how large the block is rather than what was asked for.
+
+    After it ``events``, in order on each device: (address, bytes that were asked for; negative where they are given back).
+    """
+
+    def __enter__(self):
+        torch.cuda.memory._record_memory_history("all", context=None, stacks="python")
+        return self
+
+    def __exit__(self, *error):
+        try:
+            traces = torch.cuda.memory._snapshot()["device_traces"]
+        finally:
+            torch.cuda.memory._record_memory_history(None)
+        sign = {"alloc": 1, "free_requested": -1}
+        self.events = [(entry["addr"], sign[entry["action"]] * entry["size"])
+                       for trace in traces for entry in trace if entry["action"] in sign]
+
+
+def history_can_be_recorded():
+    """Whether a recording is possible, of which there is one at a time, and which other allocators do not know."""
+    if not torch.cuda.is_initialized():
+        return True
+    if torch.cuda.get_allocator_backend() != "native":
+        return False
+    enabled = getattr(torch._C, "_cuda_isHistoryEnabled", None)
+    return enabled is None or not enabled()
+
+
+def memory_profiler():
+    """A profiler that records allocations. With ``acc_events`` torch 2.11 does not warn of the end of a cycle."""
+    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True)
 
 
 def allocations(profiler):

@@ -8,6 +8,7 @@ import cairn.torch
 import torch
 from cairn.torch import _memory, _private
 from cairn.torch._graph import trace_graph
+from cairn.torch._layouts import Layouts
 from cairn.torch._nondeterministic import repeats_bitwise
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -43,6 +44,7 @@ class Devices(unittest.TestCase):
             elsewhere={"cpu": 2048})
         self.assertIn("2.00 KiB on cpu, which is not in the budget", str(report))
 
+    @unittest.skipIf(torch.cuda.device_count() == 1, "torch refuses fake tensors of a GPU that is not there beside one that is")
     def test_several_gpus_are_not_planned(self):
         with self.assertRaisesRegex(NotImplementedError, "cuda:0 and cuda:1, and a budget is of one"):
             traced(lambda x, y: (x.sin(), y.cos()), ((8,), "cuda:0"), ((8,), "cuda:1"))
@@ -93,21 +95,31 @@ class Kernels(unittest.TestCase):
 class Allocator(unittest.TestCase):
     """CUDA's caching allocator, as its sources say."""
 
-    def test_blocks_that_are_not_split(self):
-        mib = 2**20
-        for size, wanted, expected in ((3 * mib, 2 * mib + 512, True), (3 * mib, 2 * mib, True), (4 * mib, 2 * mib, False),
-                                       (mib, mib // 2, False), (2 * mib, 2 * mib, False)):
-            self.assertEqual(_memory.is_unsplit(size, wanted, "cuda"), expected)
-        self.assertFalse(_memory.is_unsplit(3 * mib, 2 * mib + 512, "cpu"))
+    def test_events_get_the_time_at_which_the_profiler_saw_them(self):
+        """Of another thread, and of what is freed, it sees nothing: 40 and the negative ones."""
+        history = [(10, 100), (20, 513), (10, -100), (40, 512), (10, 1), (20, -513)]
+        profiled = [(1000, 1024, 10), (2000, 1024, 20), (3000, 512, 10)]
+        self.assertEqual(_memory.timed(history, profiled), [
+            (1000, 512, 10), (2000, 1024, 20), (2000, -512, 10), (2000, 512, 40), (3000, 512, 10), (3000, -1024, 20)])
+        self.assertEqual(_memory.timed([(10, -5)], []), [(0, -512, 10)])
 
-    def test_what_may_be_left_in_blocks(self):
-        trace = _memory.MemoryTrace("cuda")
-        trace.sizes = [3 * 2**20, 2**19, 5 * 2**20, -3 * 2**20, 2 * 2**20]
-        self.assertEqual(trace.unsplit, 2 * 2**20)
-        with unittest.mock.patch(f"{_private.__name__}.splits_all_blocks", return_value=True):
-            self.assertEqual(trace.unsplit, 0)
-        trace.device = "cpu"
-        self.assertEqual(trace.unsplit, 0)
+    def test_a_result_that_lies_in_the_memory_of_the_host(self):
+        """The seed of an attention's dropout, which the tracer has on the GPU."""
+        with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
+            given = torch.empty(4, 4, device="cuda:0"), torch.empty(4, 4, device="cuda:0")
+            graph = make_fx(lambda x, y: torch.aminmax(x @ y))(*given).graph
+        layouts = Layouts()
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                layouts.given(node)
+            elif node.target is torch.ops.aten.mm.default:
+                layouts.measured(node, [[4, 1]], ["cuda"])
+                self.assertTrue(layouts.as_traced(node))
+            elif node.target is torch.ops.aten.aminmax.default:
+                layouts.measured(node, [[], []], ["cuda", "cpu"])
+                self.assertEqual([value.device.type for value in layouts.value(node)], ["cuda", "cpu"])
+                return
+        self.fail(f"no such operations: {graph}")
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ class Amp(torch.nn.Module):
         self.inner = inner
 
     def forward(self, *inputs):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(inputs[0].device.type, dtype=torch.bfloat16):
             return self.inner(*inputs)
 
 
@@ -130,7 +130,7 @@ def train(model, inputs, backend, *, loss_of=None, seed=7, **compile_options):
     step()
     model.load_state_dict(state)
     model.zero_grad(set_to_none=True)
-    with cairn.torch.MemoryTrace() as trace:
+    with cairn.torch.MemoryTrace(inputs[0].device.type) as trace:
         loss = step()
     gradients = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
     peak, operation = trace.at_peak({g.untyped_storage().data_ptr() for g in gradients.values()})

@@ -824,7 +824,7 @@ class Measuring(unittest.TestCase):
     def test_quiet_allocator(self):
         program = ("import torch; from cairn.torch import _private; kept = [torch.ones(1000), torch.ones(1000)]\n"
                    "with _private.quiet_allocator, _private.quiet_profiler():\n"
-                   "    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True):\n"
+                   "    with _private.memory_profiler():\n"
                    "        torch.ones(1); kept.clear()\n"
                    "print(_private.quiet_allocator.entered, _private._log_level().value)")
         environment = {k: v for k, v in os.environ.items() if k not in ("KINETO_LOG_LEVEL", "TORCH_CPP_LOG_LEVEL")}
@@ -868,13 +868,17 @@ class Measuring(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         self.assertEqual(done.stdout, "True\n", done.stderr)
 
-    def test_splits_all_blocks(self):
-        for name, text, expected in (("PYTORCH_ALLOC_CONF", "expandable_segments:True", True),
-                                     ("PYTORCH_ALLOC_CONF", "", False),
-                                     ("PYTORCH_CUDA_ALLOC_CONF", "backend:native, expandable_segments: True", True),
-                                     ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:False", False)):
-            with unittest.mock.patch.dict(os.environ, {name: text}):
-                self.assertEqual(_private.splits_all_blocks(), expected)
+    @unittest.skipUnless(torch.cuda.is_available(), "there is no GPU")
+    def test_history_of_the_allocator(self):
+        torch.ones(1, device="cuda")
+        with _private.AllocatorHistory() as history:
+            self.assertFalse(_private.history_can_be_recorded())
+            a = torch.empty(1000, device="cuda")
+            b = torch.empty(3 * 2**20 + 4, dtype=torch.uint8, device="cuda")
+            where = a.data_ptr(), b.data_ptr()
+            del a
+        self.assertEqual(history.events, [(where[0], 4000), (where[1], 3 * 2**20 + 4), (where[0], -4000)])
+        self.assertTrue(_private.history_can_be_recorded())
 
     @unittest.skipUnless(torch.cuda.is_available(), "there is no GPU")
     def test_make_workspaces(self):
