@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks and measures a CUDA build on the GPU of this machine; scripts/gpu_check.sh builds one and calls this.
 
-Steps: the device's tests; compute-sanitizer on the tests tagged [sanitize]; small models against the host's results;
-four models under three budgets by every solver; the device benchmarks; PyTorch beside Cairn. A step that fails does not
-stop the later ones. Writes bench/results/<device>-<date>.md and .json.
+Steps: the device's tests; compute-sanitizer on the tests tagged [sanitize]; cairn.torch's tests of a GPU; small models
+against the host's results; four models under three budgets by every solver; the device benchmarks; PyTorch beside
+Cairn. A step that fails does not stop the later ones. Writes bench/results/<device>-<date>.md and .json.
 Exit codes: 0 nothing failed, 1 something did, 2 bad usage, 5 no device.
 """
 
@@ -39,7 +39,8 @@ QUICK_MODELS = {
 }
 BUDGETS = ("70%", "50%", "35%")
 PRECISIONS = ("fp32", "tf32", "bf16")
-SANITIZERS = ("memcheck", "racecheck", "initcheck")
+STEPS = ("tests", "sanitizers", "torch", "host", "runs", "benchmarks", "pytorch")
+SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 SANITIZER_SECONDS = 120
 TEST_SECONDS = 300
 HOST_SHARE = 0.2  # of the time that is left, for comparing with the host
@@ -47,6 +48,7 @@ HOST_SHARE = 0.2  # of the time that is left, for comparing with the host
 RUNS_SHARE = 0.6
 RUNS_SHARE_WITHOUT_TORCH = 0.85
 REPEATS = "10"
+BENCHMARK_SECONDS = "0.05"  # of each of a hundred
 NOT_RUN = "not run: time"
 # What compute-sanitizer says where it works on no program at all, e.g. in some virtual machines.
 UNSUPPORTED = re.compile(r"(?i)device (is )?not supported|insufficient permissions")
@@ -57,12 +59,17 @@ def parse_arguments(arguments):
                     allow_abbrev=False)
     parser.add_argument("--build", required=True, metavar="DIR", help="folder that is built with CUDA")
     parser.add_argument("--quick", action="store_true", help="small sizes, without PyTorch")
+    parser.add_argument("--steps", default=",".join(STEPS), metavar="LIST",
+                        help=f"some of {', '.join(STEPS)}, where time with the device is short; default all")
     parser.add_argument("--precision", choices=PRECISIONS, default="bf16",
                         help="of runs and comparison; default bf16. One run a model is done in each of the others")
     parser.add_argument("--time-limit", default="20s", help="of each search; default 20s")
     parser.add_argument("--results", default=str(ROOT / "bench" / "results"), metavar="DIR",
                         help="folder to write; default bench/results")
     given = parser.parse_args(arguments)
+    given.steps = given.steps.split(",")
+    if unknown := [step for step in given.steps if step not in STEPS]:
+        raise Failure(2, f"--steps: there is no step '{unknown[0]}'; there are {', '.join(STEPS)}")
     given.build = pathlib.Path(given.build).resolve()
     given.cairn = given.build / "bin" / "cairn"
     if not os.access(given.cairn, os.X_OK):
@@ -179,10 +186,25 @@ class Check:
             line = next(line for line in output.splitlines() if UNSUPPORTED.search(line))
             return "skipped", line.strip("= ")
         if code is None:
-            # Checking initialization is the slowest of the three and the least needed.
+            # Checking initialization is the slowest, and the least needed.
             return "skipped" if tool == "initcheck" else "FAILED", f"not done after {SANITIZER_SECONDS} s"
         print(output[-6000:])
         return "FAILED", f"exit code {code}: {detail}"
+
+    def torch_tests(self):
+        """cairn.torch on the device: python/tests/torch/device_test.py."""
+        module = self.given.build / "python"
+        environment = {"PYTHONPATH": os.pathsep.join(filter(None, [str(module) if module.is_dir() else "",
+                                                                  os.environ.get("PYTHONPATH", "")]))}
+        code, _ = call([sys.executable, "-c", "import cairn.torch"], 120, environment)
+        if code != 0:
+            return "skipped", "the package cairn is neither installed nor in the build: pip install ."
+        code, output = call([sys.executable, ROOT / "python" / "tests" / "torch" / "run.py", "device_test"], TEST_SECONDS,
+                            environment)
+        if code == 0:
+            return "ok", last_line(output)
+        print(output[-6000:])
+        return "FAILED", f"after {TEST_SECONDS} s" if code is None else last_line(output)
 
     def against_host(self):
         """Small models in every precision: each kept output against the host's, within Cairn's tolerance."""
@@ -291,8 +313,8 @@ class Check:
         if self.left() <= 0:
             return NOT_RUN, ""
         file = self.folder / "bench.json"
-        code, output = call([program, "--benchmark_format=json", f"--benchmark_out={file}",
-                             "--benchmark_out_format=json"], self.left())
+        code, output = call([program, f"--benchmark_min_time={BENCHMARK_SECONDS}", "--benchmark_format=json",
+                             f"--benchmark_out={file}", "--benchmark_out_format=json"], self.left())
         if code is None:
             return NOT_RUN, "no time was left to end it"
         if code != 0:
@@ -336,15 +358,22 @@ class Check:
         self.begin_timed()
         with tempfile.TemporaryDirectory() as folder:
             self.folder = pathlib.Path(folder)
-            self.step("tests", self.tests)
-            for tool in SANITIZERS:
-                self.step(tool, lambda tool=tool: self.sanitizer(tool))
-            self.step("against the host", self.against_host)
+            steps = self.given.steps
             torch = self.torch_problem()
-            share = RUNS_SHARE_WITHOUT_TORCH if torch else RUNS_SHARE
-            self.step("runs", lambda: self.all_runs(time.monotonic() + share * max(self.left(), 0)))
-            self.step("benchmarks", self.bench)
-            for i, model in enumerate(self.models):
+            if "tests" in steps:
+                self.step("tests", self.tests)
+            for tool in SANITIZERS if "sanitizers" in steps else ():
+                self.step(tool, lambda tool=tool: self.sanitizer(tool))
+            if "torch" in steps:
+                self.step("cairn.torch", (lambda: ("skipped", torch)) if torch else self.torch_tests)
+            if "host" in steps:
+                self.step("against the host", self.against_host)
+            share = RUNS_SHARE_WITHOUT_TORCH if torch or "pytorch" not in steps else RUNS_SHARE
+            if "runs" in steps:
+                self.step("runs", lambda: self.all_runs(time.monotonic() + share * max(self.left(), 0)))
+            if "benchmarks" in steps:
+                self.step("benchmarks", self.bench)
+            for i, model in enumerate(self.models if "pytorch" in steps else ()):
                 if torch:
                     self.step(f"PyTorch {model}", lambda: ("skipped", torch))
                 else:

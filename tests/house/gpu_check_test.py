@@ -108,7 +108,7 @@ class Script(StandIns):
         self.assertEqual(self.calls("test_cuda"), ["test_cuda 1 "])
         self.assertEqual(self.calls("sanitizer"),
                          [f"sanitizer --tool {tool} --error-exitcode 9 {self.build}/tests/test_cuda [sanitize]"
-                          for tool in ("memcheck", "racecheck", "initcheck")])
+                          for tool in ("memcheck", "racecheck", "initcheck", "synccheck")])
         self.assertEqual(len(self.calls("cairn measure")), 3 * MODELS)
         self.assertIn("--precision bf16 --backend cuda -o ", self.calls("cairn measure resnet50")[0])
         runs = [call for call in self.calls("cairn run") if "--solver" in call]
@@ -179,10 +179,17 @@ class Script(StandIns):
         self.assertEqual(len(self.figures()["runs"]), RUNS)
         self.assertEqual(self.step("PyTorch unet")["detail"], "PyTorch is not installed or sees no device")
 
+    def test_steps_can_be_chosen(self):
+        run = self.check("--quick", "--steps", "tests,benchmarks")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertEqual([step["step"] for step in self.figures()["steps"]], ["tests", "benchmarks"])
+        self.assertEqual(self.calls("sanitizer") + self.calls("cairn measure"), [])
+
     def test_bad_usage_is_one_line(self):
         for arguments, words in [(["--build"], "--build needs a folder"),
                                  (["--build", "/nowhere"], "'/nowhere/bin/cairn' is not there"),
-                                 (["--build", str(self.build), "--wrong"], "--wrong")]:
+                                 (["--build", str(self.build), "--wrong"], "--wrong"),
+                                 (["--build", str(self.build), "--steps", "runs,run"], "there is no step 'run'")]:
             with self.subTest(arguments=arguments):
                 run = self.check(*arguments, build=False)
                 self.assertEqual((run.returncode, run.stderr.count("\n")), (2, 1), run.stderr)
