@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Pictures (SVG, for light and dark pages) of what table.py and large.py wrote as JSON.
+"""Pictures (SVG, for light and dark pages) of what table.py, large.py and ../torch_compare.py wrote as JSON.
 
-usage: plot.py [--table FILE] [--large FILE] [--model MODEL] [--to FOLDER]
+usage: plot.py [--table FILE] [--large FILE] [--model MODEL] [--compare FILE ...] [--to FOLDER]
 
 torch_peak.svg: peaks of one model, promised and measured. torch_tradeoff.svg: time over peak, of every model.
-torch_large.svg: what budgets of a large model cost.
+torch_large.svg: what budgets of a large model cost. gpu.svg: a step of PyTorch and of Cairn's own executor on a GPU, time
+over memory.
 """
 
 import argparse
@@ -205,12 +206,59 @@ def large(data, path):
     picture.write(path)
 
 
+def compare(found, path):
+    """Time over memory of one GPU, a panel a model."""
+    wide, high, gap = 420, 250, 20
+    picture = Picture(len(found) * (wide + gap) + gap, high + 62, "Step time over memory on a GPU")
+    device = found[0]["device"]
+    picture.text(gap, 20, f"A training step on one {device}, {found[0]['precision']}: ms over GiB of activations", kind="strong")
+    x = gap + 4
+    for kind, name in (("cairn", "Cairn"), ("plain", "PyTorch, eager"), ("checkpoint", "PyTorch, checkpoint")):
+        picture.mark(x, 38, kind, name)
+        picture.text(x + 9, 42, name)
+        x += 34 + 6.2 * len(name)
+    for i, data in enumerate(found):
+        compare_panel(picture, data, gap + i * (wide + gap), 52, wide, high)
+    picture.write(path)
+
+
+def compare_panel(picture, data, x0, y0, wide, high):
+    ours = sorted((row["measured_bytes"] / 2**30, row["ms"], row["label"]) for row in data["cairn"] if row.get("ms"))
+    theirs = [(row["activation_bytes"] / 2**30, row["ms"], row["mode"]) for row in data["pytorch"]
+              if row.get("ms") and row.get("activation_bytes")]
+    most_x = 1.06 * max(x for x, *_ in ours + theirs)
+    most_y = 1.1 * max(y for _, y, _ in ours + theirs)
+    left, bottom = x0 + 30, y0 + high - 20
+
+    def place(x, y):
+        return left + (wide - 34) * x / most_x, bottom - (high - 46) * y / most_y
+
+    options = ", ".join(f"{name} {value}" for name, value in list(data["options"].items())[:3])
+    picture.text(left, y0 + 14, f"{data['model']}: {options}", kind="strong")
+    tick = next(t for t in (5, 10, 20, 50, 100, 200) if most_y / t <= 7)
+    for value in range(0, int(most_y) + 1, tick):
+        y = place(0, value)[1]
+        picture.line(left, y, x0 + wide, y, "grid")
+        picture.text(left - 5, y + 4, f"{value}", "end")
+    tick = next(t for t in (1, 2, 5, 10, 20, 50) if most_x / t <= 8)
+    for value in range(0, int(most_x) + 1, tick):
+        picture.text(place(value, 0)[0], bottom + 15, f"{value}", "middle")
+    picture.line(left, bottom, x0 + wide, bottom, "axis")
+    picture.path([place(x, y) for x, y, _ in ours], "cairn")
+    for x, y, label in ours:
+        picture.mark(*place(x, y), "cairn", f"Cairn, {label}: {x:.2f} GiB, {y:.1f} ms")
+    for x, y, mode in theirs:
+        picture.mark(*place(x, y), "checkpoint" if mode.startswith("checkpoint") else "plain", f"PyTorch {mode}: {x:.2f} GiB, "
+                     f"{y:.1f} ms")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="plot.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      allow_abbrev=False)
     parser.add_argument("--table", metavar="FILE", type=pathlib.Path, help="of table.py --json")
     parser.add_argument("--large", metavar="FILE", type=pathlib.Path, help="of large.py --json")
     parser.add_argument("--model", default="gpt-6", metavar="MODEL", help="whose peaks are drawn; default gpt-6")
+    parser.add_argument("--compare", metavar="FILE", type=pathlib.Path, nargs="+", help="of torch_compare.py --json, a panel each")
     parser.add_argument("--to", default=".", metavar="FOLDER", type=pathlib.Path)
     given = parser.parse_args()
     if not given.to.is_dir():
@@ -222,6 +270,8 @@ def main():
         tradeoff(data, given.to / "torch_tradeoff.svg")
     if given.large:
         large(json.loads(given.large.read_text()), given.to / "torch_large.svg")
+    if given.compare:
+        compare([json.loads(file.read_text()) for file in given.compare], given.to / "gpu.svg")
     return 0
 
 
