@@ -322,14 +322,11 @@ std::optional<double> plan_ms(const Descriptor& plan, const ConvShape& shape, st
   });
 }
 
-/// The least time of a convolution on a device with these ceilings, in ms; 0 where they are unknown.
-double least_ms(const ConvShape& s, const Ceilings& ceilings) {
-  if (ceilings.flops_per_ms <= 0) return 0;
+double near_ms(const ConvShape& s, const Ceilings& ceilings) {
   const ConvBytes sizes(s);
   const double sums = static_cast<double>(s.images * s.out_h * s.out_w * s.out_c);
   const double flops = 2 * sums * static_cast<double>(s.kernel_h * s.kernel_w * s.in_c);
-  return std::max(flops / ceilings.flops_per_ms,
-                  static_cast<double>(sizes.x + sizes.w + sizes.y) / ceilings.bytes_per_ms);
+  return ceilings.near_ms(flops, static_cast<double>(sizes.x + sizes.w + sizes.y));
 }
 
 /// What a search among slow plans may take for one shape: a convolution in fp32 may have 20 plans of 100 ms.
@@ -340,12 +337,12 @@ constexpr std::chrono::milliseconds kMostTime{300};
 class PlanChoice {
  public:
   /// `lowered_ms`: the time as products, asked for where the first plan is slow; 0: they are no choice.
-  PlanChoice(const ConvShape& shape, cudnnHandle_t handle, std::int64_t workspace_limit, double least_ms,
+  PlanChoice(const ConvShape& shape, cudnnHandle_t handle, std::int64_t workspace_limit, double near_ms,
              std::function<double()> lowered_ms)
       : shape_(shape),
         handle_(handle),
         workspace_limit_(workspace_limit),
-        near_ms_(kNear * least_ms + kLaunchMs),
+        near_ms_(near_ms),
         lowered_ms_(std::move(lowered_ms)) {}
 
   /// None where products are faster, or cuDNN has no plan.
@@ -429,7 +426,7 @@ struct Convolutions::Impl {
 
   std::unique_ptr<Plan> choose(const ConvShape& shape) {
     const Ceilings reached = gemms ? gemms->ceilings(shape.type, shape.tf32) : Ceilings{};
-    return PlanChoice(shape, handle.get(), workspace_limit, least_ms(shape, reached),
+    return PlanChoice(shape, handle.get(), workspace_limit, near_ms(shape, reached),
                       [&] { return gemms ? lowered_ms(*gemms, shape) : 0; })
         .choose();
   }

@@ -1,7 +1,6 @@
 // Choices by time: a convolution as products, a product in tiles, and what the device reaches at all.
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <array>
 #include <span>
 #include <vector>
@@ -20,20 +19,14 @@ using runtime::device::ConvShape;
 using runtime::device::GemmShape;
 
 /// Products alone, in tiles or at once: it has no convolution.
-class OnlyProducts final : public runtime::device::Library {
+class OnlyProducts final : public StreamProducts {
  public:
-  OnlyProducts(Gemms& gemms, cudaStream_t stream, bool tiles) : gemms_(gemms), stream_(stream), tiles_(tiles) {}
-  std::int64_t gemm_workspace(const GemmShape& shape) override { return gemms_.workspace(shape); }
-  void gemm(const GemmShape& shape, const runtime::device::GemmOperands& operands, void* workspace) override {
-    gemms_.run(shape, operands, workspace, stream_);
-  }
+  OnlyProducts(Gemms& gemms, cudaStream_t stream, bool tiles) : StreamProducts(gemms, stream), tiles_(tiles) {}
   bool gemm_in_tiles(const GemmShape&) override { return tiles_; }
   std::optional<std::int64_t> conv_workspace(const ConvShape&) override { return std::nullopt; }
   void conv(const ConvShape&, const runtime::device::ConvOperands&, void*) override {}
 
  private:
-  Gemms& gemms_;
-  cudaStream_t stream_;
   bool tiles_;
 };
 
@@ -107,11 +100,10 @@ double lowered_ms(Gemms& gemms, const ConvShape& shape) {
 
 bool tiles_pay(Gemms& gemms, const GemmShape& s) {
   const Ceilings& reached = gemms.ceilings(s.type, s.tf32);
-  if (reached.flops_per_ms <= 0) return false;
+  if (!reached.known()) return false;
   const auto elements = static_cast<double>(s.m * s.k + s.k * s.n + s.m * s.n);
   const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  const double least_ms = std::max(flops / reached.flops_per_ms,
-                                   elements * static_cast<double>(core::element_bytes(s.type)) / reached.bytes_per_ms);
+  const double near_ms = reached.near_ms(flops, elements * static_cast<double>(core::element_bytes(s.type)));
   core::Op op;
   op.kind = OpKind::matmul;
   op.type = s.type;
@@ -125,7 +117,7 @@ bool tiles_pay(Gemms& gemms, const GemmShape& s) {
                                    s.trans_b ? core::Shape{s.n, s.k} : core::Shape{s.k, s.n}};
   if (s.bias) args.push_back({s.n});
   const double at_once = op_ms(gemms, op, args, s.tf32, false);
-  if (at_once <= kNear * least_ms + kLaunchMs) return false;
+  if (at_once <= near_ms) return false;
   const double in_tiles = op_ms(gemms, op, args, s.tf32, true);
   return in_tiles > 0 && in_tiles * kWorthIt < at_once;
 }

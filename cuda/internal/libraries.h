@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -64,23 +65,26 @@ class Plans {
 };
 
 /// Milliseconds of execute(buffers, stream), the least of a few runs after a first one, on buffers of these sizes that
-/// are freed again; of one run where that takes longer than `limit_ms`. nullopt where a run is refused, as a library
+/// are freed again; of one run where that takes longer than a millisecond. nullopt where a run is refused, as a library
 /// may refuse what it said it could do; 0 where memory does not suffice for a trial. Throws DeviceError where what it
 /// enqueued fails.
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
-                               const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute,
-                               double limit_ms = 1);
+                               const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);
 
 /// What a device reaches, as measured by one large product and one large copy; zeros where memory did not suffice.
 struct Ceilings {
   double flops_per_ms = 0;
   double bytes_per_ms = 0;  ///< read and written
+
+  bool known() const { return flops_per_ms > 0; }
+  /// The time from which on a search for a faster way is worth it: twice the least that so many operations and bytes
+  /// take, where that is known, and what a launch takes.
+  double near_ms(double flops, double bytes) const {
+    constexpr double kNear = 2, kLaunchMs = 0.03;
+    return kLaunchMs + (known() ? kNear * std::max(flops / flops_per_ms, bytes / bytes_per_ms) : 0);
+  }
 };
 
-/// A choice is searched for where the first one takes longer than this many times the least time, and by more than a
-/// launch takes.
-inline constexpr double kNear = 2;
-inline constexpr double kLaunchMs = 0.03;
 /// Another one is preferred from this ratio on, so that noise decides nothing.
 inline constexpr double kWorthIt = 1.2;
 
@@ -164,30 +168,39 @@ struct Libraries {
   Convolutions convolutions;
 };
 
-/// They on a stream, as ops ask for them.
-class StreamLibrary final : public runtime::device::Library {
+/// Products on a stream, as ops ask for them.
+class StreamProducts : public runtime::device::Library {
  public:
-  StreamLibrary(Libraries& libraries, cudaStream_t stream) : libraries_(libraries), stream_(stream) {}
+  StreamProducts(Gemms& gemms, cudaStream_t stream) : gemms_(gemms), stream_(stream) {}
 
-  std::int64_t gemm_workspace(const runtime::device::GemmShape& shape) override {
-    return libraries_.gemms.workspace(shape);
-  }
+  std::int64_t gemm_workspace(const runtime::device::GemmShape& shape) final { return gemms_.workspace(shape); }
   void gemm(const runtime::device::GemmShape& shape, const runtime::device::GemmOperands& operands,
-            void* workspace) override {
-    libraries_.gemms.run(shape, operands, workspace, stream_);
+            void* workspace) final {
+    gemms_.run(shape, operands, workspace, stream_);
   }
-  bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return libraries_.gemms.in_tiles(shape); }
+
+ protected:
+  Gemms& gemms_;
+  cudaStream_t stream_;
+};
+
+/// All that a device keeps, on a stream.
+class StreamLibrary final : public StreamProducts {
+ public:
+  StreamLibrary(Libraries& libraries, cudaStream_t stream)
+      : StreamProducts(libraries.gemms, stream), convolutions_(libraries.convolutions) {}
+
+  bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return gemms_.in_tiles(shape); }
   std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape& shape) override {
-    return libraries_.convolutions.workspace(shape);
+    return convolutions_.workspace(shape);
   }
   void conv(const runtime::device::ConvShape& shape, const runtime::device::ConvOperands& operands,
             void* workspace) override {
-    libraries_.convolutions.run(shape, operands, workspace, stream_);
+    convolutions_.run(shape, operands, workspace, stream_);
   }
 
  private:
-  Libraries& libraries_;
-  cudaStream_t stream_;
+  Convolutions& convolutions_;
 };
 
 }  // namespace cairn::cuda
