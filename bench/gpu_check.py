@@ -358,22 +358,22 @@ class Check:
         self.begin_timed()
         with tempfile.TemporaryDirectory() as folder:
             self.folder = pathlib.Path(folder)
-            steps = self.given.steps
-            torch = self.torch_problem()
-            if "tests" in steps:
+            wanted = set(self.given.steps)
+            torch = self.torch_problem() if wanted & {"torch", "pytorch"} else ""  # importing it takes seconds
+            if "tests" in wanted:
                 self.step("tests", self.tests)
-            for tool in SANITIZERS if "sanitizers" in steps else ():
+            for tool in SANITIZERS if "sanitizers" in wanted else ():
                 self.step(tool, lambda tool=tool: self.sanitizer(tool))
-            if "torch" in steps:
+            if "torch" in wanted:
                 self.step("cairn.torch", (lambda: ("skipped", torch)) if torch else self.torch_tests)
-            if "host" in steps:
+            if "host" in wanted:
                 self.step("against the host", self.against_host)
-            share = RUNS_SHARE_WITHOUT_TORCH if torch or "pytorch" not in steps else RUNS_SHARE
-            if "runs" in steps:
+            share = RUNS_SHARE_WITHOUT_TORCH if torch or "pytorch" not in wanted else RUNS_SHARE
+            if "runs" in wanted:
                 self.step("runs", lambda: self.all_runs(time.monotonic() + share * max(self.left(), 0)))
-            if "benchmarks" in steps:
+            if "benchmarks" in wanted:
                 self.step("benchmarks", self.bench)
-            for i, model in enumerate(self.models if "pytorch" in steps else ()):
+            for i, model in enumerate(self.models if "pytorch" in wanted else ()):
                 if torch:
                     self.step(f"PyTorch {model}", lambda: ("skipped", torch))
                 else:

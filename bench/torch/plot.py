@@ -63,6 +63,13 @@ class Picture:
         draw = self.square if kind == "checkpoint" else self.cross if kind in ("knob", "wrong") else self.dot
         draw(x, y, kind, title)
 
+    def legend(self, x, y, names):
+        """``names``: (kind of mark, name), side by side from x on."""
+        for kind, name in names:
+            self.mark(x, y, kind, name)
+            self.text(x + 9, y + 4, name)
+            x += 30 + 6.2 * len(name)
+
     def path(self, points, kind):
         self.parts.append(f"<polyline class='line {kind}' points='{' '.join(f'{x:.1f},{y:.1f}' for x, y in points)}'/>")
 
@@ -125,12 +132,8 @@ def tradeoff(data, path):
     lines = -(-len(panels) // columns)
     picture = Picture(columns * (wide + gap) + gap, 62 + lines * (high + gap + 12), "Step time over peak memory of every model")
     picture.text(gap, 20, "Step time (eager's is 1) over peak memory (% of the graph without a schedule)", kind="strong")
-    x = gap + 4
-    for kind, name in (("cairn", "Cairn"), ("checkpoint", "checkpoint by block"), ("knob", "torch's memory budget"),
-                        ("wrong", "the same, gradients wrong"), ("plain", "eager; graph without a schedule")):
-        picture.mark(x, 38, kind, name)
-        picture.text(x + 9, 42, name)
-        x += 30 + 6.2 * len(name)
+    picture.legend(gap + 4, 38, (("cairn", "Cairn"), ("checkpoint", "checkpoint by block"), ("knob", "torch's memory budget"),
+                                 ("wrong", "the same, gradients wrong"), ("plain", "eager; graph without a schedule")))
     for i, (model, rows) in enumerate(panels.items()):
         panel(picture, model, rows, gap + i % columns * (wide + gap), 56 + i // columns * (high + gap + 12), wide, high)
     picture.write(path)
@@ -212,11 +215,7 @@ def compare(found, path):
     picture = Picture(len(found) * (wide + gap) + gap, high + 62, "Step time over memory on a GPU")
     device = found[0]["device"]
     picture.text(gap, 20, f"A training step on one {device}, {found[0]['precision']}: ms over GiB of activations", kind="strong")
-    x = gap + 4
-    for kind, name in (("cairn", "Cairn"), ("plain", "PyTorch, eager"), ("checkpoint", "PyTorch, checkpoint")):
-        picture.mark(x, 38, kind, name)
-        picture.text(x + 9, 42, name)
-        x += 34 + 6.2 * len(name)
+    picture.legend(gap + 4, 38, (("cairn", "Cairn"), ("plain", "PyTorch, eager"), ("checkpoint", "PyTorch, checkpoint")))
     for i, data in enumerate(found):
         compare_panel(picture, data, gap + i * (wide + gap), 52, wide, high)
     picture.write(path)
