@@ -647,10 +647,6 @@ std::vector<NodeId> kahn(const std::vector<Node>& nodes, const GraphView& graph)
   return order;
 }
 
-}  // namespace
-
-namespace {
-
 // The parts of GraphBuilder::build. They take Graph's private types as `auto`.
 
 void name_all(std::vector<Node>& nodes) {

@@ -46,10 +46,6 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// The lists of a problem, of which two may be left out.
 class Given {
  public:

@@ -108,10 +108,12 @@ bool Occupancy::is_free(std::span<const Rectangle> rectangles, std::int64_t offs
 
 bool Occupancy::meets(const Rectangle& rectangle, std::int64_t offset) const {
   const std::int64_t end = offset + rectangle.size;
-  for (const std::size_t section : {section_of(rectangle.first), section_of(rectangle.last)}) {
+  const std::size_t first = section_of(rectangle.first), last = section_of(rectangle.last);
+  for (const std::size_t section : {first, last}) {
     for (const Partial& p : partial_[section]) {
       if (p.lower < end && p.upper > offset && p.first <= rectangle.last && p.last >= rectangle.first) return true;
     }
+    if (first == last) break;
   }
   bool met = false;
   climb(
