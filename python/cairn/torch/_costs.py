@@ -201,8 +201,8 @@ def _is_entry(entry):
     def is_stride(value):
         return value is None or isinstance(value, list) and all(map(is_size, value))
 
-    return (isinstance(entry, list) and len(entry) == 5 and is_size(entry[0]) and
-            isinstance(entry[4], list) and all(device in ("cpu", "cuda") for device in entry[4]) and isinstance(entry[2], list) and
+    return (isinstance(entry, list) and len(entry) == 5 and is_size(entry[0]) and isinstance(entry[4], list) and
+            all(device in ("cpu", "cuda") for device in entry[4]) and isinstance(entry[2], list) and
             all(size is None or is_size(size) for size in entry[2]) and isinstance(entry[3], list) and
             all(map(is_stride, entry[3])) and
             (entry[1] is None or isinstance(entry[1], list) and
@@ -258,8 +258,8 @@ def _file_name(device):
 
 class _Measured:
     """What is known of operations by their text: [ns of the fastest call, peaks as _scratch takes them, bytes of each storage
-    that it returned, strides of each tensor, device of each]; no peaks where a profiler that is active hides them. Within ``with`` it measures
-    what is not known; the peaks are there after it."""
+    that it returned, strides of each tensor, device of each]; no peaks where a profiler that is active hides them. Within
+    ``with`` it measures what is not known; the peaks are there after it."""
 
     def __init__(self, device, known):
         self.device, self.known = device, known

@@ -54,9 +54,7 @@ class MemoryTrace:
                     found.append((time, size, address))
             if self._history is not None:
                 found = timed(self._history.events, found)
-            for event in found:
-                for values, value in zip((self.times, self.sizes, self.addresses), event):
-                    values.append(value)
+            self.times, self.sizes, self.addresses = ([event[i] for event in found] for i in range(3))
         del self._profiler, self._history, self._entered
 
     def live(self, without=(), held=()):

@@ -25,25 +25,19 @@ class Budgets(unittest.TestCase):
         torch.manual_seed(0)
         self.enterContext(torch.backends.cudnn.flags(enabled=True, deterministic=True, benchmark=False))
 
-    def enterContext(self, context):  # unittest has it from Python 3.11 on
-        entered = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        return entered
-
-    def check(self, model, inputs, budgets=("70%", "50%", "min"), **options):
+    def check(self, model, inputs, budgets=("70%", "50%", "min")):
         reference = harness.train(model, inputs, harness.unscheduled())
         self.assertGreater(reference.peak, 0)
         for budget in budgets:
             with self.subTest(budget=budget):
                 with warnings.catch_warnings():
                     warnings.simplefilter("error", cairn.torch.CairnWarning)
-                    step = harness.train(model, inputs, cairn.torch.backend(
-                        budget, **{"fallback": False, "work_limit": 1_000_000, **options}))
+                    backend = cairn.torch.backend(budget, fallback=False, work_limit=1_000_000)
+                    step = harness.train(model, inputs, backend)
                 report = cairn.torch.last_report()
                 graph, = report.graphs
                 print(f"{self.id().split('.')[-1]} {budget}: reference {reference.peak}, promised {graph.promised}, measured "
-                      f"{graph.measured}, step {step.peak} at {step.peak_operation}, kept {graph.kept}, {harness.same(reference, step)}",
-                      flush=True)
+                      f"{graph.measured}, step {step.peak} at {step.peak_operation}", flush=True)
                 self.assertEqual(harness.same(reference, step), "")
                 self.assertEqual(graph.device, "cuda")
                 self.assertEqual(graph.kept, True)
