@@ -6,8 +6,8 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/random.h"
 #include "cairn/core/reference.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace {

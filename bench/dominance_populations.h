@@ -12,7 +12,7 @@
 #include "cairn/bench/random_layered.h"
 #include "cairn/core/dominance.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
 
 /// Populations of profiles for the benches of dominance; of 2001 values each where the name has no number:

@@ -8,7 +8,7 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/models/random_graphs.h"
 #include "cairn/solvers/remat/anneal/annealer.h"
 #include "cairn/solvers/remat/anneal/population.h"

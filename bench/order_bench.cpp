@@ -8,7 +8,7 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/models/random_graphs.h"
 #include "cairn/solvers/order/internal/caduceus.h"
 #include "cairn/solvers/order/internal/exact.h"

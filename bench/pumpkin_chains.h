@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/tests/solvers/order/pumpkin_cases.h"
 
 namespace cairn::bench {

@@ -7,9 +7,9 @@
 #include "cairn/core/profile.h"
 #include "cairn/models/random_graphs.h"
 #include "cairn/models/registry.h"
-#include "cairn/solvers/remat/baselines.h"
+#include "cairn/solvers/remat/baselines/baselines.h"
 #include "cairn/solvers/remat/hiremate/partition.h"
-#include "cairn/solvers/remat/tw_remat.h"
+#include "cairn/solvers/remat/kumar/tw_remat.h"
 
 namespace {
 

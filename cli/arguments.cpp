@@ -16,9 +16,9 @@
 #include "cairn/core/threads.h"
 #include "cairn/models/registry.h"
 #include "cairn/pipeline/backend.h"
-#include "cairn/pipeline/solve.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/solvers/decomposition/td_file.h"
+#include "cairn/solvers/fit/solve.h"
 
 namespace cairn::cli {
 namespace {
@@ -140,7 +140,7 @@ void AlignmentChoice::add_to(CLI::App& app) {
 }
 
 std::int64_t AlignmentChoice::of(const core::Graph& graph) const {
-  return given > 0 ? given : pipeline::default_alignment(graph);
+  return given > 0 ? given : fit::default_alignment(graph);
 }
 
 void StartArgument::add_to(CLI::App& app) {
@@ -317,10 +317,10 @@ core::Graph GraphArguments::with_batch(std::int64_t batch) const {
   return precision.stored(from, from.build());
 }
 
-pipeline::Problem GraphArguments::problem(const std::string& budget, const AlignmentChoice& alignment) const {
+fit::Problem GraphArguments::problem(const std::string& budget, const AlignmentChoice& alignment) const {
   core::Graph graph = load();
   const std::int64_t bytes = alignment.of(graph);
-  return pipeline::Problem(std::move(graph), budget, name, bytes);
+  return fit::Problem(std::move(graph), budget, name, bytes);
 }
 
 NamedPath GraphArguments::input() const { return {"GRAPH", pipeline::GraphSource{name, {}}.is_model() ? "" : name}; }

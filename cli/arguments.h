@@ -13,7 +13,8 @@
 #include "cairn/core/limit.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/schedule.h"
-#include "cairn/pipeline/problem.h"
+#include "cairn/pipeline/graph_source.h"
+#include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
 namespace CLI {
@@ -139,7 +140,7 @@ struct GraphArguments {
   core::Graph with_batch(std::int64_t batch) const;
   /// The problem of the graph as it is named here; shares of the baseline are of what it needs with that alignment.
   /// Throws InputError.
-  pipeline::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;
+  fit::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;
   /// The file that is read; its path is empty for a model.
   NamedPath input() const;
 

@@ -17,9 +17,9 @@ bool takes_batch(const GraphArguments& graph);
 
 /// The largest batch that fits into the budget or the device that `objective` names. Throws InputError where it names
 /// none of that size.
-pipeline::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArguments& objective,
-                                     const AlignmentChoice& alignment, const SolverArguments& search,
-                                     const Console& console, const core::Limit& limit);
+fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArguments& objective,
+                                const AlignmentChoice& alignment, const SolverArguments& search, const Console& console,
+                                const core::Limit& limit);
 
 /// `graph` with --batch auto replaced by what was found in half of the time limit, said on stderr. Throws InputError,
 /// and Failure where not even a batch of 1 fits.

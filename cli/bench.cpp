@@ -12,7 +12,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
-#include "cairn/pipeline/solve.h"
+#include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace cairn::cli {
@@ -106,8 +106,8 @@ Measurement bench_tw(const core::Graph& graph) {
   solvers::SolveOptions options;
   options.limit.stop = &catch_interrupt();
   options.budget = core::parse_budget("80%", core::evaluate(graph, core::baseline_schedule(graph)).peak);
-  pipeline::Solved found;
-  const double seconds = seconds_of([&] { found = pipeline::solve(graph, solvers::find_solver("tw"), options); }, 0);
+  fit::Solved found;
+  const double seconds = seconds_of([&] { found = fit::solve(graph, solvers::find_solver("tw"), options); }, 0);
   return {seconds, "s",
           fmt::format("tw at 80% of the baseline peak, which it {}",
                       found.within(options.budget) ? "meets" : "does not meet")};

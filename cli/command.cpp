@@ -10,8 +10,8 @@
 
 #include "cairn/cli/output.h"
 #include "cairn/core/text.h"
-#include "cairn/pipeline/problem.h"
-#include "cairn/pipeline/words.h"
+#include "cairn/report/words.h"
+#include "cairn/solvers/fit/problem.h"
 
 namespace cairn::cli {
 namespace {
@@ -47,7 +47,7 @@ namespace {
 /// The message with a first line that is no wider than a verdict may be: it ends at a semicolon, or else between words.
 std::string with_short_verdict(std::string message) {
   constexpr std::string_view kBetween = "; ";
-  const std::string verdict = core::cut_to_width(message, pipeline::kVerdictColumns);
+  const std::string verdict = core::cut_to_width(message, report::kVerdictColumns);
   if (verdict.size() == message.size() || verdict.find('\n') != std::string::npos) return message;
   if (const std::size_t end = verdict.rfind(kBetween); end != std::string::npos)
     return message.replace(end, kBetween.size(), "\n");
@@ -68,7 +68,7 @@ Failure current_failure() {
     return {kDevice, one_line(error.what())};
   } catch (const core::InterruptedError& error) {
     return {catch_interrupt() ? kInterrupted : kNotFound, one_line(error.what())};
-  } catch (const pipeline::DefectError& error) {
+  } catch (const core::DefectError& error) {
     return {kDefect, one_line(error.what())};
   } catch (const std::bad_alloc&) {
     return {kDevice, "out of memory; try a smaller graph or a smaller --batch"};

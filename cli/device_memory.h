@@ -22,6 +22,6 @@ struct DeviceArguments {
   std::optional<pipeline::DeviceMemory> given_memory() const;
 };
 
-using pipeline::to_json;
+using report::to_json;
 
 }  // namespace cairn::cli

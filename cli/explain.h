@@ -1,11 +1,11 @@
 #pragma once
 
 #include "cairn/cli/command.h"
-#include "cairn/pipeline/internal/explanation.h"
+#include "cairn/report/support/explanation.h"
 
 namespace cairn::cli {
 
-using pipeline::Explanation;
+using report::Explanation;
 
 /// Adds --explain.
 void add_explain(CLI::App& app, bool& explain);

@@ -17,10 +17,10 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/device_memory.h"
-#include "cairn/pipeline/objective.h"
-#include "cairn/pipeline/pages.h"
+#include "cairn/report/pages.h"
 #include "cairn/solvers/decomposition/td_file.h"
 #include "cairn/solvers/decomposition/treewidth.h"
+#include "cairn/solvers/fit/objective.h"
 
 namespace cairn::cli {
 namespace {
@@ -56,14 +56,14 @@ std::string treewidth_text(const solvers::Treewidth& found) {
       found.decomposition.bags.size(), found.by);
 }
 
-void write_witness(const InfoArguments& arguments, const core::Graph& graph, const pipeline::LeastBudget& least) {
+void write_witness(const InfoArguments& arguments, const core::Graph& graph, const fit::LeastBudget& least) {
   write_output(arguments.witness,
                [&] { return core::schedule_to_json(graph, least.schedule, std::string(least.solver)); });
   write_output(arguments.witness_plan, [&] { return core::plan_to_json(graph, least.plan.value()); });
 }
 
 /// What helps where a device is too small: the least device, and the largest batch.
-void advise(const InfoArguments& arguments, const pipeline::LeastBudget& least, const core::Limit& limit,
+void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const core::Limit& limit,
             pipeline::DeviceAdvice& device) {
   device.least_memory = device.share.beside_arena() + least.bytes;
   if (!takes_batch(arguments.graph) || catch_interrupt()) return;
@@ -79,17 +79,17 @@ void advise(const InfoArguments& arguments, const pipeline::LeastBudget& least, 
   if (takes_batch(arguments.graph)) {
     device.largest_batch = largest_batch(arguments.graph, arguments.objective, arguments.alignment, arguments.search,
                                          arguments.console, from_start(arguments.search.options().limit));
-    batch = fmt::format("\nlargest batch: {}", pipeline::batch_text(*device.largest_batch));
+    batch = fmt::format("\nlargest batch: {}", report::batch_text(*device.largest_batch));
   }
-  const std::string name = pipeline::graph_name(graph, arguments.graph.name);
+  const std::string name = fit::graph_name(graph, arguments.graph.name);
   Json json{{"graph", name}, {"fits", false}, {"device", to_json(device)}};
   json["resident"] = to_json(pipeline::resident_bytes(graph));
-  throw Failure(kInfeasible, fmt::format("{}, without an arena{}", pipeline::no_room_text(name, share), batch),
+  throw Failure(kInfeasible, fmt::format("{}, without an arena{}", report::no_room_text(name, share), batch),
                 std::move(json));
 }
 
 /// What one sample of the largest batch costs, by the cheapest schedule known within the budget.
-void add_sample_cost(std::int64_t batch, const pipeline::Problem& problem,
+void add_sample_cost(std::int64_t batch, const fit::Problem& problem,
                      const std::optional<pipeline::BudgetVerdict>& verdict, Json& json, Rows& rows) {
   if (batch == 0) return;
   const auto of_sample = [&](std::int64_t cost) { return static_cast<double>(cost) / static_cast<double>(batch); };
@@ -129,11 +129,11 @@ int show_info(const InfoArguments& arguments) {
   if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);
   ObjectiveArguments objective = arguments.objective;
   objective.max_cost.clear();  // which was of the batch
-  pipeline::Task task = objective.task(std::move(graph), arguments.graph.name, arguments.alignment, arguments.search);
-  const pipeline::Problem& problem = task.problem;
+  fit::Task task = objective.task(std::move(graph), arguments.graph.name, arguments.alignment, arguments.search);
+  const fit::Problem& problem = task.problem;
 
   solvers::SolveOptions search = arguments.search.options();
-  const std::int64_t work = pipeline::least_budget_work(search.limit);
+  const std::int64_t work = fit::least_budget_work(search.limit);
   search.limit = until_answer(search.limit, problem.graph);
   const core::Stopwatch watch(search.limit);
   pipeline::Info info;
@@ -142,21 +142,21 @@ int show_info(const InfoArguments& arguments) {
     search.progress = line.of_search(problem, search.limit.seconds);
     info = pipeline::find_info(task, arguments.search.find(), search, work);
   }
-  const pipeline::LeastBudget& least = info.least;
+  const fit::LeastBudget& least = info.least;
   const std::optional<pipeline::BudgetVerdict>& verdict = info.verdict;
   write_witness(arguments, problem.graph, least);
 
   write_output(arguments.report, [&] {
-    std::vector<pipeline::ReportFact> facts;
-    if (verdict) facts.push_back({"Budget", core::format_bytes(*problem.budget), verdict->text});
-    return pipeline::info_page(problem, least, verdict ? verdict->by : std::nullopt, std::move(facts));
+    std::vector<report::ReportFact> facts;
+    if (verdict) facts.push_back({"Budget", core::format_bytes(*problem.budget), report::fit_text(task, *verdict)});
+    return report::info_page(problem, least, verdict ? verdict->by : std::nullopt, std::move(facts));
   });
 
   if (device && verdict->fits != true) advise(arguments, least, watch.rest(), *device);
   const bool stopped = catch_interrupt();
   const pipeline::DeviceAdvice* shown_device = device ? &*device : nullptr;
-  Json json = pipeline::info_json(task, info, shown_device, stopped);
-  Rows rows = pipeline::info_rows(task, info, shown_device);
+  Json json = report::info_json(task, info, shown_device, stopped);
+  Rows rows = report::info_rows(task, info, shown_device);
   if (treewidth) {
     json["treewidth_upper"] = treewidth->decomposition.width;
     json["treewidth_lower"] = treewidth->lower;
@@ -177,8 +177,7 @@ int show_info(const InfoArguments& arguments) {
                               bytes_text(least.bytes), least.solver),
                   std::move(json));
   if (failed)
-    throw Failure(verdict->fits == false ? kInfeasible : kNotFound, pipeline::refusal_text(task, info),
-                  std::move(json));
+    throw Failure(verdict->fits == false ? kInfeasible : kNotFound, report::refusal_text(task, info), std::move(json));
   return kDone;
 }
 

@@ -77,7 +77,7 @@ int measure(const MeasureArguments& arguments) {
 
   const auto before = core::evaluate(graph, core::baseline_schedule(graph));
   const auto after = core::evaluate(result.graph, core::baseline_schedule(result.graph));
-  const std::string name = pipeline::graph_name(graph, arguments.graph.name);
+  const std::string name = fit::graph_name(graph, arguments.graph.name);
   const std::string precision(core::to_string(given.precision));
   const std::string unmeasured = unmeasured_text(result);
   const auto names = [&](const std::vector<core::NodeId>& nodes) {

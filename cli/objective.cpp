@@ -19,34 +19,34 @@ void add_peak_only(CLI::App& app, bool& peak_only) {
   app.add_flag("--peak-only", peak_only, "budgets are on the peak of the schedule, whatever the height of its plan");
 }
 
-pipeline::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
-                                        const SolverArguments& search) const {
+fit::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
+                                   const SolverArguments& search) const {
   const pipeline::Request request{budget, max_cost, peak_only, alignment.given, search.solver, device.given_memory()};
-  const std::string shown = pipeline::graph_name(graph, name);
+  const std::string shown = fit::graph_name(graph, name);
   const auto made = [&] {
     try {
       return pipeline::make_task(std::move(graph), name, request);
     } catch (const pipeline::NoRoomError& error) {
-      throw Failure(kInfeasible, error.what(),
+      throw Failure(kInfeasible, report::no_room_text(error),
                     {{"graph", shown}, {"device", to_json(pipeline::DeviceAdvice{error.share, {}, {}})}});
     }
   };
-  pipeline::Task task = made();
+  fit::Task task = made();
   if (task.unaffordable()) {
     Json json = describe(task.problem);
     json["max_cost"] = or_null(task.max_cost);
     json["status"] = solvers::to_string(solvers::Status::infeasible);
     json["stopped"] = solvers::to_string(solvers::Stop::proved);
-    throw Failure(kInfeasible, pipeline::unaffordable_text(task), std::move(json));
+    throw Failure(kInfeasible, report::unaffordable_text(task), std::move(json));
   }
   return task;
 }
 
-Failure failure_of(const pipeline::Task& task, const SolverArguments& search, const pipeline::Answer& answer,
-                   const pipeline::LeastBudget& least, const std::string& output, std::string_view other, Json json) {
-  std::string message = pipeline::failure_text(task, search.find(), search.options().scope, answer, least, other);
+Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,
+                   const fit::LeastBudget& least, const std::string& output, std::string_view other, Json json) {
+  std::string message = report::failure_text(task, search.find(), search.options().scope, answer, least, other);
   if (answer.found.solution.status == solvers::Status::infeasible) {
-    json["lower_bound_peak_bytes"] = pipeline::problem_of_failure(task, answer).lower_bound;
+    json["lower_bound_peak_bytes"] = report::problem_of_failure(task, answer).lower_bound;
     return {kInfeasible, message, std::move(json)};
   }
   if (answer.plan && !output.empty() && !task.max_cost)

@@ -9,9 +9,9 @@
 #include "cairn/cli/device_memory.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/graph.h"
-#include "cairn/pipeline/internal/json.h"
-#include "cairn/pipeline/objective.h"
-#include "cairn/pipeline/words.h"
+#include "cairn/report/support/json.h"
+#include "cairn/report/words.h"
+#include "cairn/solvers/fit/objective.h"
 
 /// What `solve` and `run` are asked for, and what they say of the answer.
 namespace cairn::cli {
@@ -27,19 +27,19 @@ struct ObjectiveArguments {
   bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
   /// Without either: the knee with `auto`, the least peak with other solvers. Throws InputError, and Failure where no
   /// schedule is as cheap as was asked for.
-  pipeline::Task task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
-                      const SolverArguments& search) const;
+  fit::Task task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
+                 const SolverArguments& search) const;
 };
 
 /// Adds --peak-only.
 void add_peak_only(CLI::App& app, bool& peak_only);
 
-using pipeline::add_proof;
-using pipeline::proof_row;
+using report::add_proof;
+using report::proof_row;
 
 /// Why nothing that was asked for is known. `output`: where the best so far was written to; empty: nowhere. `other`:
 /// what else may help where a plan alone does not fit.
-Failure failure_of(const pipeline::Task& task, const SolverArguments& search, const pipeline::Answer& answer,
-                   const pipeline::LeastBudget& least, const std::string& output, std::string_view other, Json json);
+Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,
+                   const fit::LeastBudget& least, const std::string& output, std::string_view other, Json json);
 
 }  // namespace cairn::cli

@@ -192,7 +192,7 @@ std::string time_text(double seconds, double limit_seconds) {
 
 }  // namespace
 
-std::function<void(const solvers::Progress&)> ProgressLine::of_search(const pipeline::Problem& problem,
+std::function<void(const solvers::Progress&)> ProgressLine::of_search(const fit::Problem& problem,
                                                                       double limit_seconds) {
   if (!active_) return {};
   struct Best {
@@ -213,7 +213,7 @@ std::function<void(const solvers::Progress&)> ProgressLine::of_search(const pipe
   };
 }
 
-std::function<void(const pipeline::CurveProgress&)> ProgressLine::of_curve(double limit_seconds) {
+std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double limit_seconds) {
   if (!active_) return {};
   struct Latest {
     std::mutex mutex;
@@ -221,7 +221,7 @@ std::function<void(const pipeline::CurveProgress&)> ProgressLine::of_curve(doubl
   };
   const auto latest = std::make_shared<Latest>();
   // From the first call on: until then a search may have the line.
-  return [this, latest, limit_seconds, started = false](const pipeline::CurveProgress& progress) mutable {
+  return [this, latest, limit_seconds, started = false](const fit::CurveProgress& progress) mutable {
     if (!std::exchange(started, true)) {
       keep_showing([latest, limit_seconds, before = progress.seconds](double seconds) {
         const std::lock_guard lock(latest->mutex);
@@ -235,22 +235,22 @@ std::function<void(const pipeline::CurveProgress&)> ProgressLine::of_curve(doubl
   };
 }
 
-std::string best_so_far(const pipeline::Task& task, const pipeline::Answer& answer, const std::string& output) {
-  const pipeline::Problem problem = pipeline::problem_of_failure(task, answer);
+std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const std::string& output) {
+  const fit::Problem problem = report::problem_of_failure(task, answer);
   const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
   // A plan that does not fit says more than a peak, and one that fits is what was asked for.
   const bool by_plan = task.plans_fit() && problem.budget && answer.plan &&
                        (answer.plan->bytes > *problem.budget) != (peak > *problem.budget);
   const std::int64_t bytes = by_plan ? answer.plan->bytes : peak;
   const bool above = problem.budget && bytes > *problem.budget;
-  const bool alike = above && pipeline::read_alike(bytes, *problem.budget);
-  return pipeline::in_lines(
+  const bool alike = above && report::read_alike(bytes, *problem.budget);
+  return report::in_lines(
       {fmt::format(
            "the best schedule so far {} {}{}", by_plan ? "is planned with" : "has peak",
            baseline_share_text(problem, bytes, true, alike),
            above ? fmt::format(", above the budget of {}", baseline_share_text(problem, *problem.budget, false, alike))
                  : ""),
-       pipeline::rounding_text(problem),
+       report::rounding_text(problem),
        output.empty() ? "give -o s.json to have it written"
                       : fmt::format("it was written to '{}'", core::printable(core::output_name(output)))});
 }

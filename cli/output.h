@@ -13,12 +13,12 @@
 
 #include "cairn/cli/command.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/pipeline/internal/json.h"
-#include "cairn/pipeline/objective.h"
-#include "cairn/pipeline/pareto.h"
-#include "cairn/pipeline/problem.h"
-#include "cairn/pipeline/solve.h"
-#include "cairn/pipeline/words.h"
+#include "cairn/report/support/json.h"
+#include "cairn/report/words.h"
+#include "cairn/solvers/fit/curve.h"
+#include "cairn/solvers/fit/objective.h"
+#include "cairn/solvers/fit/problem.h"
+#include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/registry.h"
 
 /// What the subcommands say: tables, JSON, progress, and why there is no schedule.
@@ -57,22 +57,22 @@ void write_output(const std::string& path, const std::function<std::string()>& t
 /// What was told so, in one line; empty: everything was written.
 const std::string& unwritten();
 
-using pipeline::add_limits;
-using pipeline::baseline_cost_text;
-using pipeline::baseline_peak_text;
-using pipeline::baseline_share_text;
-using pipeline::bound_text;
-using pipeline::bytes_text;
-using pipeline::cost_with_unit;
-using pipeline::describe;
-using pipeline::format_table;
-using pipeline::increase_pct;
-using pipeline::lower_bound_reason;
-using pipeline::or_null;
-using pipeline::Rows;
-using pipeline::scope_text;
-using pipeline::share_pct;
-using pipeline::stop_text;
+using report::add_limits;
+using report::baseline_cost_text;
+using report::baseline_peak_text;
+using report::baseline_share_text;
+using report::bound_text;
+using report::bytes_text;
+using report::cost_with_unit;
+using report::describe;
+using report::format_table;
+using report::increase_pct;
+using report::lower_bound_reason;
+using report::or_null;
+using report::Rows;
+using report::scope_text;
+using report::share_pct;
+using report::stop_text;
 
 void print_json(const Json& object);
 bool stderr_is_terminal();
@@ -99,9 +99,9 @@ class ProgressLine {
   /// A bar, `share` of which, from 0 to 1, is full.
   static std::string bar(double share);
   /// For SolveOptions::progress; empty where nothing is to be shown.
-  std::function<void(const solvers::Progress&)> of_search(const pipeline::Problem& problem, double limit_seconds);
+  std::function<void(const solvers::Progress&)> of_search(const fit::Problem& problem, double limit_seconds);
   /// The same for CurveOptions::progress.
-  std::function<void(const pipeline::CurveProgress&)> of_curve(double limit_seconds);
+  std::function<void(const fit::CurveProgress&)> of_curve(double limit_seconds);
 
  private:
   void draw(const std::string& text);
@@ -117,6 +117,6 @@ class ProgressLine {
 
 /// What an interrupted search leaves, in words: the peak of its best schedule, whether that or its plan is above the
 /// budget, and the file that it was written to, or how to get one.
-std::string best_so_far(const pipeline::Task& task, const pipeline::Answer& answer, const std::string& output);
+std::string best_so_far(const fit::Task& task, const fit::Answer& answer, const std::string& output);
 
 }  // namespace cairn::cli

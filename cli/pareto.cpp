@@ -1,5 +1,3 @@
-#include "cairn/pipeline/pareto.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +16,8 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 #include "cairn/core/version.h"
+#include "cairn/report/pages.h"
+#include "cairn/solvers/fit/curve.h"
 
 namespace cairn::cli {
 namespace {
@@ -38,9 +38,9 @@ struct ParetoArguments {
   AlignmentChoice counted() const { return peak_only ? AlignmentChoice{.given = 1} : alignment; }
 };
 
-void write_schedules(const pipeline::Problem& problem, const ParetoArguments& arguments, const pipeline::Curve& curve) {
+void write_schedules(const fit::Problem& problem, const ParetoArguments& arguments, const fit::Curve& curve) {
   if (arguments.schedules.empty()) return;
-  for (const pipeline::CurvePoint& point : curve.points) {
+  for (const fit::CurvePoint& point : curve.points) {
     if (!point.known()) continue;
     write_output(fmt::format("{}/{}.json", arguments.schedules, point.budget),
                  [&] { return core::schedule_to_json(problem.graph, point.schedule, arguments.search.solver); });
@@ -57,7 +57,7 @@ void make_folder(const std::string& path) {
   require_outputs({{"--schedules", path + "/s.json"}}, {});
 }
 
-std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const pipeline::Problem& problem) {
+std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const fit::Problem& problem) {
   std::vector<std::int64_t> budgets;
   for (const std::string& text : arguments.budgets)
     budgets.push_back(core::parse_budget(text, problem.hundred_percent));
@@ -66,12 +66,12 @@ std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const 
 
 int pareto(const ParetoArguments& arguments) {
   const solvers::SolverInfo& solver = arguments.search.find();
-  pipeline::CurveOptions options;
+  fit::CurveOptions options;
   options.fit.search = arguments.search.options();
   require_outputs({{"--csv", arguments.csv}, {"--report", arguments.report}, {"--svg", arguments.svg}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   make_folder(arguments.schedules);
-  const pipeline::Problem problem = arguments.graph.problem("", arguments.counted());
+  const fit::Problem problem = arguments.graph.problem("", arguments.counted());
   const std::optional<core::Schedule> start = arguments.start.load(problem.graph, options.fit.search.scope);
   options.fit.search.start = start ? &*start : nullptr;
   options.fit.plan.alignment = arguments.counted().of(problem.graph);
@@ -81,28 +81,28 @@ int pareto(const ParetoArguments& arguments) {
   options.points = arguments.points;
   options.budgets = parse_budgets(arguments, problem);
   options.fit.search.limit = until_answer(options.fit.search.limit, problem.graph);
-  pipeline::Curve curve;
+  fit::Curve curve;
   {
     ProgressLine line(arguments.console);
     options.progress = line.of_curve(options.fit.search.limit.seconds);
-    curve = pipeline::pareto_curve(problem, solver, options);
+    curve = fit::pareto_curve(problem, solver, options);
   }
-  write_output(arguments.csv, [&] { return pipeline::curve_csv(problem, curve); });
-  write_output(arguments.svg, [&] { return pipeline::curve_svg(problem, curve); });
-  write_output(arguments.report, [&] { return pipeline::curve_page(problem, solver.name, curve); });
+  write_output(arguments.csv, [&] { return report::curve_csv(problem, curve); });
+  write_output(arguments.svg, [&] { return report::curve_svg(problem, curve); });
+  write_output(arguments.report, [&] { return report::curve_page(problem, solver.name, curve); });
   write_schedules(problem, arguments, curve);
-  Json json = pipeline::curve_json(problem, solver.name, options.fit.plan.alignment, curve, catch_interrupt());
+  Json json = report::curve_json(problem, solver.name, options.fit.plan.alignment, curve, catch_interrupt());
   const auto known = std::count_if(curve.points.begin(), curve.points.end(),
-                                   [](const pipeline::CurvePoint& point) { return point.known(); });
+                                   [](const fit::CurvePoint& point) { return point.known(); });
   if (catch_interrupt())
     throw Failure(kInterrupted, fmt::format("interrupted; {} of {} points are known", known, curve.points.size()),
                   std::move(json));
   if (known == 0) {
     const bool proved = curve.points.front().status == solvers::Status::infeasible;
-    throw Failure(proved ? kInfeasible : kNotFound, pipeline::no_points_text(problem, curve), std::move(json));
+    throw Failure(proved ? kInfeasible : kNotFound, report::no_points_text(problem, curve), std::move(json));
   }
   arguments.console.print(
-      json, arguments.console.json ? "" : pipeline::curve_table(problem, options.fit.plan.alignment, curve));
+      json, arguments.console.json ? "" : report::curve_table(problem, options.fit.plan.alignment, curve));
   return kDone;
 }
 

@@ -11,8 +11,8 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/text.h"
-#include "cairn/pipeline/pages.h"
-#include "cairn/pipeline/solve.h"
+#include "cairn/report/pages.h"
+#include "cairn/solvers/fit/solve.h"
 
 namespace cairn::cli {
 namespace {
@@ -91,7 +91,7 @@ void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
 
 // --- what is said of a plan ------------------------------------------------------------------------------------------
 
-using pipeline::FoundPlan;
+using fit::FoundPlan;
 
 /// How good it is, in plain words.
 std::string quality(const FoundPlan& result) {
@@ -120,7 +120,7 @@ Rows rows_of(const FoundPlan& result) {
                 std::move(json));
 }
 
-pipeline::PlanVerdict verdict_of(const FoundPlan& result) {
+report::PlanVerdict verdict_of(const FoundPlan& result) {
   return {quality(result), result.solution.lower_bound, result.capacity, result.seconds};
 }
 
@@ -140,18 +140,17 @@ int plan_schedule(const PlanArguments& arguments) {
   const auto file = core::load_schedule(arguments.schedule, graph, {}, reading(arguments.schedule));
   options.limit = from_start(options.limit);
   const core::Stopwatch watch(options.limit);
-  FoundPlan result{
-      planned(arguments, "planning", [&] { return pipeline::checked_plan(graph, file.schedule, options); }),
-      watch.seconds(),
-      {}};
+  FoundPlan result{planned(arguments, "planning", [&] { return fit::checked_plan(graph, file.schedule, options); }),
+                   watch.seconds(),
+                   {}};
   const core::Plan& plan = result.solution.plan;
-  const std::string name = pipeline::graph_name(graph, arguments.source.name);
+  const std::string name = fit::graph_name(graph, arguments.source.name);
   write_output(arguments.output, [&] { return core::plan_to_json(graph, plan); });
   write_output(arguments.csv, [&] { return core::plan_to_minimalloc_csv(graph, plan); });
   write_output(arguments.report,
-               [&] { return pipeline::plan_page(graph, file.schedule, plan, verdict_of(result), name); });
+               [&] { return report::plan_page(graph, file.schedule, plan, verdict_of(result), name); });
 
-  Json json = pipeline::plan_json(graph, file.schedule, result);
+  Json json = report::plan_json(graph, file.schedule, result);
   json["graph"] = name;
   if (catch_interrupt())
     fail_interrupted(plan, arguments.output.empty() ? arguments.csv : arguments.output, std::move(json));
@@ -177,18 +176,18 @@ std::string conflict_text(const std::vector<std::string>& ids) {
 std::string refusal_text(const std::string& path, const FoundPlan& result, const std::vector<std::string>& ids) {
   const std::int64_t capacity = result.capacity.value(), live = result.solution.plan.lower_bound,
                      bound = result.solution.lower_bound, planned = result.solution.plan.bytes;
-  const auto alike = [&](std::int64_t bytes) { return pipeline::read_alike(bytes, capacity); };
+  const auto alike = [&](std::int64_t bytes) { return report::read_alike(bytes, capacity); };
   const bool exact = alike(live) || alike(bound) || alike(planned);
-  const auto size = [&](std::int64_t bytes) { return exact ? bytes_text(bytes) : pipeline::size_text(bytes); };
+  const auto size = [&](std::int64_t bytes) { return exact ? bytes_text(bytes) : report::size_text(bytes); };
   const bool proved = result.status() == solvers::Status::infeasible;
   const std::string name = core::input_name(path), known = size(planned) + " are known to do";
   if (!proved)
-    return pipeline::in_lines({pipeline::verdict_text("found no plan of ", name,
-                                                      fmt::format(" within {}, and none is excluded", size(capacity))),
-                               "the lower bound is " + size(bound), known});
-  return pipeline::in_lines({pipeline::verdict_text("no plan of ", name, " fits into " + size(capacity)),
-                             live > capacity ? size(live) + " are live at once" : size(bound) + " are needed",
-                             conflict_text(ids), known});
+    return report::in_lines({report::verdict_text("found no plan of ", name,
+                                                  fmt::format(" within {}, and none is excluded", size(capacity))),
+                             "the lower bound is " + size(bound), known});
+  return report::in_lines({report::verdict_text("no plan of ", name, " fits into " + size(capacity)),
+                           live > capacity ? size(live) + " are live at once" : size(bound) + " are needed",
+                           conflict_text(ids), known});
 }
 
 int plan_csv(const PlanArguments& arguments) {
@@ -203,9 +202,8 @@ int plan_csv(const PlanArguments& arguments) {
 
   const core::Stopwatch watch(options.limit);
   if (!arguments.minimize) options.capacity = space.capacity;
-  FoundPlan result{
-      planned(arguments, "planning", [&] { return pipeline::checked_plan(specs, space.forbidden, options); }), 0,
-      space.capacity};
+  FoundPlan result{planned(arguments, "planning", [&] { return fit::checked_plan(specs, space.forbidden, options); }),
+                   0, space.capacity};
   solvers::PlanConflict conflict;
   if (result.status() == solvers::Status::infeasible) {
     solvers::PlanProblem problem = solvers::plan_problem(specs);
@@ -218,7 +216,7 @@ int plan_csv(const PlanArguments& arguments) {
       options.capacity.reset();
       options.limit = watch.rest();
       solvers::PlanSolution lowest =
-          planned(arguments, "planning", [&] { return pipeline::checked_plan(specs, space.forbidden, options); });
+          planned(arguments, "planning", [&] { return fit::checked_plan(specs, space.forbidden, options); });
       lowest.lower_bound = std::max(lowest.lower_bound, result.solution.lower_bound);
       if (lowest.plan.bytes <= result.solution.plan.bytes) result.solution = std::move(lowest);
     }
@@ -226,7 +224,7 @@ int plan_csv(const PlanArguments& arguments) {
   result.seconds = watch.seconds();
 
   const core::Plan& plan = result.solution.plan;
-  Json json = pipeline::plan_json(result);
+  Json json = report::plan_json(result);
   json["capacity_bytes"] = or_null(space.capacity);
   json["fits"] = result.fits();
   std::vector<std::string> ids;
@@ -236,8 +234,8 @@ int plan_csv(const PlanArguments& arguments) {
     json["conflict_irreducible"] = conflict.irreducible;
   }
   write_output(arguments.report, [&] {
-    return pipeline::plan_page(arguments.buffers, {specs, plan, space.forbidden, std::move(conflict.buffers)},
-                               verdict_of(result));
+    return report::plan_page(arguments.buffers, {specs, plan, space.forbidden, std::move(conflict.buffers)},
+                             verdict_of(result));
   });
   if (result.status() == solvers::Status::infeasible)
     throw Failure(kInfeasible, refusal_text(arguments.buffers, result, ids), std::move(json));

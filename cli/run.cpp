@@ -21,8 +21,9 @@
 #include "cairn/core/text.h"
 #include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
-#include "cairn/pipeline/objective.h"
-#include "cairn/pipeline/solve.h"
+#include "cairn/report/pages.h"
+#include "cairn/solvers/fit/objective.h"
+#include "cairn/solvers/fit/solve.h"
 
 namespace cairn::cli {
 namespace {
@@ -53,8 +54,8 @@ struct RunArguments {
 
 /// What is executed, and how it was found where it was searched.
 struct Choice {
-  pipeline::Decision decision;
-  std::optional<pipeline::Answer> answer;
+  fit::Decision decision;
+  std::optional<fit::Answer> answer;
 
   std::vector<solvers::Tradeoff> tradeoffs() const {
     return answer ? answer->found.solution.tradeoffs : std::vector<solvers::Tradeoff>();
@@ -68,33 +69,32 @@ void write_schedule(const core::Graph& given, const RunArguments& arguments, con
 }
 
 /// That a schedule that was given needs more than the budget.
-std::string over_budget_text(const pipeline::Problem& problem, const std::string& path, std::int64_t planned) {
-  const bool alike = pipeline::read_alike(planned, *problem.budget);
-  return pipeline::in_lines(
-      {pipeline::verdict_text("", core::input_name(path),
-                              fmt::format(" needs {} as planned, more than the budget of {}",
-                                          baseline_share_text(problem, planned, true, alike),
-                                          baseline_share_text(problem, *problem.budget, false, alike))),
+std::string over_budget_text(const fit::Problem& problem, const std::string& path, std::int64_t planned) {
+  const bool alike = report::read_alike(planned, *problem.budget);
+  return report::in_lines(
+      {report::verdict_text("", core::input_name(path),
+                            fmt::format(" needs {} as planned, more than the budget of {}",
+                                        baseline_share_text(problem, planned, true, alike),
+                                        baseline_share_text(problem, *problem.budget, false, alike))),
        bound_text(problem.of_plans()), "raise --budget"});
 }
 
 /// A schedule made for the graph as it was given, or as this backend executes it, which may differ in scratch.
-Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
+Choice read_choice(const fit::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(), reading(arguments.schedule));
-  Choice choice{pipeline::decide_on(problem.graph, file.solver.empty() ? "unknown" : file.solver,
-                                    std::move(file.schedule), arguments.plan_options(problem.graph)),
+  Choice choice{fit::decide_on(problem.graph, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule),
+                               arguments.plan_options(problem.graph)),
                 {}};
   if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
     throw Failure(kNotFound, over_budget_text(problem, arguments.schedule, choice.decision.budgeted_bytes));
   return choice;
 }
 
-[[noreturn]] void explain_no_answer(const pipeline::Task& task, const RunArguments& arguments,
-                                    const pipeline::Answer& answer) {
-  const pipeline::Problem failed = pipeline::problem_of_failure(task, answer);
+[[noreturn]] void explain_no_answer(const fit::Task& task, const RunArguments& arguments, const fit::Answer& answer) {
+  const fit::Problem failed = report::problem_of_failure(task, answer);
   solvers::SolveOptions search = arguments.search.options();
   search.limit = until_answer(search.limit, task.problem.graph);
-  const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, arguments.search.find(), search);
+  const fit::LeastBudget least = fit::least_budget_after(task, answer, arguments.search.find(), search);
   Json details = describe(failed);
   details["alignment"] = task.alignment;
   details["solver"] = arguments.search.solver;
@@ -106,19 +106,18 @@ Choice read_choice(const pipeline::Problem& problem, const core::Graph& given, c
 }
 
 /// `executing`: seconds to keep for executions.
-Choice search_choice(const pipeline::Task& task, const core::Graph& given, const RunArguments& arguments,
-                     double executing) {
+Choice search_choice(const fit::Task& task, const core::Graph& given, const RunArguments& arguments, double executing) {
   const core::Graph& graph = task.problem.graph;
   solvers::SolveOptions search = arguments.search.options();
   const std::optional<core::Schedule> start = arguments.start.load(given, search.scope, graph.fingerprint());
   search.start = start ? &*start : nullptr;
   search.limit = until_answer(search.limit, task.problem.graph);
   search.limit.seconds -= std::min(executing, kMostToExecute * search.limit.seconds);
-  pipeline::Answer answer;
+  fit::Answer answer;
   {
     ProgressLine line(arguments.console);
     search.progress = line.of_search(task.problem, search.limit.seconds);
-    answer = pipeline::search(task, arguments.search.find(), search);
+    answer = fit::search(task, arguments.search.find(), search);
   }
   const core::Schedule& schedule = answer.found.solution.schedule;
   if (catch_interrupt()) {
@@ -128,8 +127,7 @@ Choice search_choice(const pipeline::Task& task, const core::Graph& given, const
                   describe(task.problem));
   }
   if (!answer.success) explain_no_answer(task, arguments, answer);
-  auto decision =
-      pipeline::decide_on(graph, arguments.search.solver, schedule, arguments.plan_options(graph), answer.plan);
+  auto decision = fit::decide_on(graph, arguments.search.solver, schedule, arguments.plan_options(graph), answer.plan);
   return {std::move(decision), std::move(answer)};
 }
 
@@ -164,7 +162,7 @@ class Executing {
     return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
   }
   const std::string& why_no_baseline() const { return both_.why_no_baseline(); }
-  pipeline::RunResult finish(const pipeline::Decision& decision) {
+  pipeline::RunResult finish(const fit::Decision& decision) {
     return with_line([&] { return both_.run(decision); });
   }
 
@@ -219,9 +217,9 @@ int run(const RunArguments& arguments) {
   if (arguments.check && core::stores_bf16(graph.given))
     throw core::InputError(
         "--check compares with the host, which executes fp32 only; give the graph in fp32 and --precision bf16");
-  const pipeline::Task task =
+  const fit::Task task =
       arguments.objective.task(graph.prepared, arguments.graph.name, arguments.alignment, arguments.search);
-  const pipeline::Problem& problem = task.problem;
+  const fit::Problem& problem = task.problem;
   const bool hopeless = problem.budget && *problem.budget < task.rounded.plan_bound();
   std::optional<Executing> executing;
   double to_execute = 0;
@@ -241,7 +239,7 @@ int run(const RunArguments& arguments) {
   }
   const Choice choice = arguments.schedule.empty() ? search_choice(task, graph.given, arguments, to_execute)
                                                    : read_choice(problem, graph.given, arguments);
-  const pipeline::Decision& decision = choice.decision;
+  const fit::Decision& decision = choice.decision;
   write_schedule(graph.given, arguments, decision.schedule, decision.solver);
   write_output(arguments.plan, [&] { return core::plan_to_json(problem.graph, decision.plan); });
 
@@ -249,16 +247,16 @@ int run(const RunArguments& arguments) {
   const pipeline::RunResult result = executing->finish(decision);
   const pipeline::RunOutcome outcome{
       task, *backend, graph.precision, decision, choice.answer ? &*choice.answer : nullptr, result};
-  Json json = pipeline::run_json(outcome);
-  write_output(arguments.trace, [&] { return pipeline::run_trace(problem.graph, decision, result); });
+  Json json = report::run_json(outcome);
+  write_output(arguments.trace, [&] { return report::run_trace(problem.graph, decision, result); });
   write_output(arguments.report,
-               [&] { return pipeline::run_page(problem, *backend, decision, result, choice.tradeoffs()); });
-  if (const std::string defect = pipeline::defect_of(result); !defect.empty())
+               [&] { return report::run_page(problem, *backend, decision, result, choice.tradeoffs()); });
+  if (const std::string defect = report::defect_of(result); !defect.empty())
     throw Failure(kDefect, defect, std::move(json));
   const Explanation explanation(problem.graph, &decision.schedule);
   explanation.add_to(json);
   arguments.console.print(
-      json, arguments.console.json ? "" : pipeline::run_table(outcome) + explanation.text(arguments.explain));
+      json, arguments.console.json ? "" : report::run_table(outcome) + explanation.text(arguments.explain));
   return kDone;
 }
 

@@ -16,6 +16,7 @@
 #include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/sweep.h"
+#include "cairn/report/pages.h"
 
 namespace cairn::cli {
 namespace {
@@ -117,7 +118,7 @@ void check(const SimulateArguments& arguments, const CLI::App& app, const Proces
 
 /// What a sweep needs.
 struct Setup {
-  pipeline::Problem problem;
+  fit::Problem problem;
   sim::SweepOptions options;
   pipeline::RandomSweep random;
   std::unique_ptr<sim::Simulator> simulator;
@@ -132,7 +133,7 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   options.stop = &catch_interrupt();
   options.checkpoint_seconds = core::parse_seconds(arguments.checkpoint_every);
   const double limit = arguments.time_limit.empty() ? options.seconds : core::parse_seconds(arguments.time_limit);
-  pipeline::Problem problem = arguments.graph.problem(arguments.budget);
+  fit::Problem problem = arguments.graph.problem(arguments.budget);
   const sim::Tally tally(pipeline::tally_options(problem, arguments.top));
   pipeline::RandomSweep random = pipeline::random_sweep(problem, {{arguments.seed, arguments.moves}, total, 0, tally},
                                                         arguments.checkpoint, processes.rank() == 0);
@@ -167,15 +168,15 @@ bool together(Processes& processes, const std::function<void()>& step) {
   return first_failed[0] < 0;
 }
 
-std::string progress_text(const pipeline::Problem& problem, const sim::SweepProgress& progress) {
+std::string progress_text(const fit::Problem& problem, const sim::SweepProgress& progress) {
   const bool bounded = progress.total > 0;
   const std::string best = progress.best
                                ? fmt::format("  best peak {} ({:+.1f}%)", core::format_bytes(progress.best->peak),
                                              increase_pct(progress.best->peak, problem.baseline.peak))
                                : "";
   return fmt::format(
-      "{}{}{}  {:.3g}/s{}", bounded ? ProgressLine::bar(pipeline::fraction(progress.done, progress.total)) : "",
-      pipeline::count_text(progress.done), bounded ? fmt::format(" of {}", pipeline::count_text(progress.total)) : "",
+      "{}{}{}  {:.3g}/s{}", bounded ? ProgressLine::bar(report::fraction(progress.done, progress.total)) : "",
+      report::count_text(progress.done), bounded ? fmt::format(" of {}", report::count_text(progress.total)) : "",
       progress.per_second, best);
 }
 
@@ -193,7 +194,7 @@ pipeline::Swept sweep(const SimulateArguments& arguments, Setup& setup, Processe
 
 /// Writes and prints what rank 0 has.
 int finish(const SimulateArguments& arguments, const Setup& setup, const pipeline::Swept& swept, int ranks) {
-  const pipeline::Problem& problem = setup.problem;
+  const fit::Problem& problem = setup.problem;
   if (!swept.failure.empty()) throw core::InputError(swept.failure);
   const sim::Tally& tally = swept.tally;
   const bool random = arguments.is_random();
@@ -209,8 +210,8 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
     write_output(arguments.output, [&] { return pipeline::random_csv(problem, setup.random.sweep.generator, tally); });
   pipeline::SweepOrigin origin{{}, arguments.schedules, setup.simulator->backend(), setup.simulator->device(), ranks};
   if (random) origin.random = setup.random.sweep.generator;
-  const Json json = pipeline::sweep_json(problem, swept, origin);
-  write_output(arguments.report, [&] { return pipeline::sweep_page(problem, swept, origin); });
+  const Json json = report::sweep_json(problem, swept, origin);
+  write_output(arguments.report, [&] { return report::sweep_page(problem, swept, origin); });
   if (swept.interrupted)
     throw Failure(kInterrupted,
                   fmt::format("interrupted after {} candidates; {}", tally.candidates(),
@@ -219,7 +220,7 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
                                                 random ? "; with --checkpoint it could go on" : "")
                                   : fmt::format("the same command goes on from '{}'", arguments.checkpoint)),
                   json);
-  arguments.console.print(json, arguments.console.json ? "" : pipeline::sweep_table(problem, swept, origin));
+  arguments.console.print(json, arguments.console.json ? "" : report::sweep_table(problem, swept, origin));
   return kDone;
 }
 

@@ -16,9 +16,10 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
-#include "cairn/pipeline/objective.h"
-#include "cairn/pipeline/pages.h"
-#include "cairn/pipeline/pareto.h"
+#include "cairn/report/pages.h"
+#include "cairn/report/perfetto.h"
+#include "cairn/solvers/fit/curve.h"
+#include "cairn/solvers/fit/objective.h"
 
 namespace cairn::cli {
 namespace {
@@ -35,16 +36,16 @@ struct SolveArguments {
   bool stream = false, explain = false;
 };
 
-void write(const pipeline::Task& task, const SolveArguments& arguments, const pipeline::Answer& answer) {
+void write(const fit::Task& task, const SolveArguments& arguments, const fit::Answer& answer) {
   if (!answer.has_schedule()) return;
   const core::Graph& graph = task.problem.graph;
   write_output(arguments.output,
                [&] { return core::schedule_to_json(graph, answer.found.solution.schedule, arguments.search.solver); });
   if (answer.plan) write_output(arguments.plan, [&] { return core::plan_to_json(graph, *answer.plan); });
-  write_output(arguments.report, [&] { return pipeline::solve_page(task, arguments.search.solver, answer); });
+  write_output(arguments.report, [&] { return report::solve_page(task, arguments.search.solver, answer); });
   write_output(arguments.trace, [&] {
     const core::Schedule baseline = core::baseline_schedule(graph);
-    return core::perfetto_trace(
+    return report::perfetto_trace(
         graph, {.schedule = &answer.found.solution.schedule, .plan = answer.plan ? &*answer.plan : nullptr},
         {.schedule = &baseline});
   });
@@ -82,7 +83,7 @@ int solve(const SolveArguments& arguments) {
                    {"--trace", arguments.trace}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   check_tw_outputs(arguments, options);
-  pipeline::Task task =
+  fit::Task task =
       arguments.objective.task(arguments.graph.load(), arguments.graph.name, arguments.alignment, arguments.search);
   const core::Graph& graph = task.problem.graph;
   const OpenedAids aids = arguments.aids.open(task.searched().graph);
@@ -93,19 +94,19 @@ int solve(const SolveArguments& arguments) {
   if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
   options.limit = until_answer(options.limit, graph);
   const core::Stopwatch watch(options.limit);
-  pipeline::Answer answer;
+  fit::Answer answer;
   {
     ProgressLine line(arguments.console);
     options.progress = line.of_search(task.problem, options.limit.seconds);
-    answer = pipeline::search(task, solver, options, line.of_curve(options.limit.seconds));
+    answer = fit::search(task, solver, options, line.of_curve(options.limit.seconds));
   }
   write(task, arguments, answer);
 
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
   options.limit = watch.rest();
-  const pipeline::LeastBudget least = pipeline::least_budget_after(task, answer, solver, options);
-  Json json = pipeline::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());
+  const fit::LeastBudget least = fit::least_budget_after(task, answer, solver, options);
+  Json json = report::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());
   if (catch_interrupt())
     throw Failure(kInterrupted, "interrupted; " + best_so_far(task, answer, arguments.output), std::move(json));
   if (!answer.success)
@@ -114,7 +115,7 @@ int solve(const SolveArguments& arguments) {
   const Explanation explanation(graph, &answer.found.solution.schedule);
   explanation.add_to(json);
   arguments.console.print(json, arguments.console.json ? ""
-                                                       : pipeline::answer_table(task, arguments.search.solver, answer) +
+                                                       : report::answer_table(task, arguments.search.solver, answer) +
                                                              explanation.text(arguments.explain));
   return kDone;
 }

@@ -1,4 +1,4 @@
-#include "cairn/pipeline/tw_curve.h"
+#include "cairn/pipeline/support/tw_curve.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 namespace cairn::cli {
 
-int write_tw_curve(const Console& console, const pipeline::Problem& problem, const solvers::SolveOptions& options,
+int write_tw_curve(const Console& console, const fit::Problem& problem, const solvers::SolveOptions& options,
                    const std::string& path) {
   constexpr std::int32_t kMostPoints = 64;
   const std::vector<solvers::TwPoint> points = [&] {
@@ -57,7 +57,7 @@ int write_tw_curve(const Console& console, const pipeline::Problem& problem, con
   return catch_interrupt() ? kInterrupted : kDone;
 }
 
-int stream_tw_schedule(const Console& console, const pipeline::Problem& problem, const solvers::SolveOptions& options,
+int stream_tw_schedule(const Console& console, const fit::Problem& problem, const solvers::SolveOptions& options,
                        const std::string& path) {
   const solvers::TwRematOptions tw = solvers::tw_options(options);
   if (tw.k == 0) throw core::InputError("--stream writes one TWRemat(k): give --option k=K");

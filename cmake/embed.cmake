@@ -1,5 +1,5 @@
 # cmake -D OUTPUT=<file.cpp> -D SOURCE=<folder> -P embed.cmake: the files of the reports' page as string literals
-# (pipeline/report/internal/page.h).
+# (report/html/internal/page.h).
 set(script_files format tracks chart timeline details sections main)
 list(TRANSFORM script_files PREPEND "${SOURCE}/")
 list(TRANSFORM script_files APPEND ".js")
@@ -13,11 +13,11 @@ function(add_literal name)
   file(APPEND "${OUTPUT}.new" ";\n\n")
 endfunction()
 
-file(WRITE "${OUTPUT}.new" "#include \"cairn/pipeline/report/internal/page.h\"\n\nnamespace cairn::pipeline::html {\n\n")
+file(WRITE "${OUTPUT}.new" "#include \"cairn/report/html/internal/page.h\"\n\nnamespace cairn::report::html {\n\n")
 add_literal(kStyle "${SOURCE}/page.css")
 add_literal(kScript ${script_files})
 add_literal(kPlotScript "${SOURCE}/uplot/uPlot.iife.min.js")
 add_literal(kPlotStyle "${SOURCE}/uplot/uPlot.min.css")
 add_literal(kPlotLicense "${SOURCE}/uplot/LICENSE")
-file(APPEND "${OUTPUT}.new" "}  // namespace cairn::pipeline::html\n")
+file(APPEND "${OUTPUT}.new" "}  // namespace cairn::report::html\n")
 file(RENAME "${OUTPUT}.new" "${OUTPUT}")

@@ -1,11 +1,11 @@
 # cairn_public_headers(target folders...): every header of these folders belongs to the target's installed interface,
 # and is compiled alone, and twice in one file, against nothing but the target's include root: a public header needs no
 # other header before it and no dependency of the library.
-# Headers in folders named internal/, host/ and device/ are for Cairn's own use: neither installed nor compiled alone.
+# Headers in folders of these names are for Cairn's own use: neither installed nor compiled alone.
 function(cairn_public_headers target)
   list(TRANSFORM ARGN REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/\\1/*.h" OUTPUT_VARIABLE patterns)
   file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${patterns})
-  list(FILTER headers EXCLUDE REGEX "/(internal|host|device|engines)/")
+  list(FILTER headers EXCLUDE REGEX "/(internal|support|host|device|engines|decomposition)/")
   list(TRANSFORM headers PREPEND ${PROJECT_BINARY_DIR}/include/cairn/ OUTPUT_VARIABLE paths)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_BINARY_DIR}/include FILES ${paths})
   set_property(TARGET ${target} PROPERTY CAIRN_PUBLIC_HEADERS ${headers})

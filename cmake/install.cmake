@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cairn)
-set(libraries cairn cairn_pipeline)
+set(libraries cairn cairn_pipeline cairn_report)
 if(TARGET cairn_cuda)
   list(APPEND libraries cairn_cuda)
 endif()
@@ -20,4 +20,4 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cairn-config-version.cmak
 install(FILES ${PROJECT_BINARY_DIR}/cairn-config.cmake ${PROJECT_BINARY_DIR}/cairn-config-version.cmake
   DESTINATION ${package_dir})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/pipeline/report/page/uplot/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.uPlot)
+install(FILES ${PROJECT_SOURCE_DIR}/report/html/page/uplot/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.uPlot)

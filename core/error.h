@@ -36,4 +36,10 @@ class MemoryError : public DeviceError {
   using DeviceError::DeviceError;
 };
 
+/// Cairn failed one of its own checks: a defect of Cairn, not of its input. The command exits with 1.
+class DefectError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace cairn::core

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "cairn/core/error.h"
-#include "cairn/core/internal/saturating.h"
 #include "cairn/core/internal/trace.h"
+#include "cairn/core/support/saturating.h"
 #include "cairn/core/text.h"
 
 namespace cairn::core {

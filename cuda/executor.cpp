@@ -14,9 +14,9 @@
 #include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/machine.h"
 #include "cairn/cuda/internal/step.h"
-#include "cairn/runtime/internal/arena.h"
-#include "cairn/runtime/internal/execution.h"
-#include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/support/arena.h"
+#include "cairn/runtime/support/execution.h"
+#include "cairn/runtime/support/residents.h"
 
 namespace cairn::cuda {
 namespace {

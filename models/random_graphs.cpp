@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 
 namespace cairn::models {
 namespace {

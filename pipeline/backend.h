@@ -14,7 +14,7 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/schedule.h"
-#include "cairn/pipeline/problem.h"
+#include "cairn/pipeline/graph_source.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/measure.h"
 #include "cairn/sim/simulator.h"

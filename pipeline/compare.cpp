@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "cairn/core/bf16.h"
+#include "cairn/core/support/bf16.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/internal/backends.h"
 #include "cairn/pipeline/run.h"
@@ -14,7 +14,7 @@ namespace cairn::pipeline {
 
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b) {
   if (a.outputs.size() != b.outputs.size() || a.sinks.size() != b.sinks.size())
-    throw DefectError(
+    throw core::DefectError(
         fmt::format("the baseline has {} kept outputs and {} sinks, the schedule {} and {}; please "
                     "report this",
                     a.outputs.size(), a.sinks.size(), b.outputs.size(), b.sinks.size()));
@@ -36,24 +36,6 @@ Comparison compare(const core::Graph& graph, const Execution& a, const Execution
     comparison.different.push_back(graph.value_name(graph.value({a.sinks[i].node, a.sinks[i].output})));
   }
   return comparison;
-}
-
-std::string compared_text(const Comparison& comparison) {
-  const std::int64_t kept = comparison.outputs - comparison.sinks;
-  std::vector<std::string> parts;
-  if (kept > 0) {
-    // The bytes of a synthetic kernel are a digest of its inputs, spread over its output.
-    const std::string what = comparison.synthetic == 0      ? "kept outputs"
-                             : comparison.synthetic == kept ? "kept digests of synthetic kernels"
-                                                            : fmt::format(
-                                                                  "kept outputs, {} of them digests of synthetic "
-                                                                  "kernels,",
-                                                                  comparison.synthetic);
-    parts.push_back(fmt::format("{} {} ({}) bit by bit", kept, what, core::format_bytes(comparison.bytes)));
-  }
-  if (comparison.sinks > 0)
-    parts.push_back(fmt::format("{} digests of outputs that nobody reads or keeps", comparison.sinks));
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 namespace {
@@ -101,8 +83,8 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
   constexpr double kFactor = 16;
   constexpr double kDecidable = 0.5;
   if (execution.outputs.size() != host.outputs.size() || disturbed.outputs.size() != host.outputs.size())
-    throw DefectError(fmt::format("{} kept outputs, but the host has {}; please report this", execution.outputs.size(),
-                                  host.outputs.size()));
+    throw core::DefectError(fmt::format("{} kept outputs, but the host has {}; please report this",
+                                        execution.outputs.size(), host.outputs.size()));
   Closeness result;
   double worst_ratio = 0;
   for (std::size_t i = 0; i < host.outputs.size(); ++i) {

@@ -1,12 +1,8 @@
 #include "cairn/pipeline/device_memory.h"
 
 #include <algorithm>
-#include <limits>
 
-#include "cairn/core/op.h"
-#include "cairn/pipeline/objective.h"
-#include "cairn/pipeline/solve.h"
-#include "cairn/solvers/plan/planner.h"
+#include "cairn/solvers/fit/solve.h"
 
 namespace cairn::pipeline {
 
@@ -38,131 +34,8 @@ DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device) {
   share.device = device.bytes;
   share.resident = resident_bytes(graph);
   share.context = device.context;
-  if (has_ops(graph)) share.workspace = kWorkspaceBytes;
+  if (fit::has_ops(graph)) share.workspace = kWorkspaceBytes;
   return share;
-}
-
-namespace {
-
-enum class Verdict : std::uint8_t { as_it_is, fits, proved_not, not_found };
-
-class BatchSearch {
- public:
-  BatchSearch(const std::function<core::Graph(std::int64_t)>& build, const solvers::SolverInfo& solver,
-              const LargestBatchOptions& options)
-      : build_(build), solver_(solver), options_(options), watch_(options.least.search.limit) {}
-
-  LargestBatch run() {
-    std::int64_t low = 0, high = 1;
-    while (high <= options_.most && try_batch(high)) {
-      low = high;
-      high *= 2;
-    }
-    while (high - low > 1 && !found_.timed_out) {
-      const std::int64_t middle = low + (high - low) / 2;
-      (try_batch(middle) ? low : high) = middle;
-    }
-    search_as_it_is();
-    found_.timed_out = found_.timed_out || watch_.expired_now();
-    return std::move(found_);
-  }
-
- private:
-  /// Whether it fits; what is not found counts as no.
-  bool try_batch(std::int64_t batch) {
-    if (watch_.expired_now()) {
-      found_.timed_out = true;
-      return false;
-    }
-    if (options_.progress) options_.progress(batch);
-    found_.tried.push_back(batch);
-    const Verdict answer = ask(batch);
-    if (answer == Verdict::as_it_is) {
-      found_.as_it_is = std::max(found_.as_it_is, batch);
-    } else if (above_as_it_is_ == 0 || batch < above_as_it_is_) {
-      above_as_it_is_ = batch;
-    }
-    if (answer == Verdict::as_it_is || answer == Verdict::fits) {
-      found_.batch = std::max(found_.batch, batch);
-      return true;
-    }
-    if (found_.refused == 0 || batch < found_.refused) {
-      found_.refused = batch;
-      found_.refusal_proved = answer == Verdict::proved_not;
-    }
-    return false;
-  }
-
-  /// Between the largest that was met and what does not fit so.
-  void search_as_it_is() {
-    std::int64_t low = found_.as_it_is, high = above_as_it_is_;
-    while (high - low > 1 && !watch_.passed()) {
-      const std::int64_t middle = low + (high - low) / 2;
-      const core::Graph graph = build_(middle);
-      const std::int64_t budget = options_.budget(graph);
-      const Problem problem(graph);
-      (budget > 0 && baseline_fits(problem, problem.rounded_up(alignment_of(graph)), budget) ? low : high) = middle;
-    }
-    found_.as_it_is = low;
-  }
-
-  std::int64_t alignment_of(const core::Graph& graph) const {
-    return options_.alignment > 0 ? options_.alignment : default_alignment(graph);
-  }
-
-  bool baseline_fits(const Problem& problem, const Problem& rounded, std::int64_t budget) const {
-    solvers::PlanOptions plan = options_.least.plan;
-    plan.alignment = alignment_of(problem.graph);
-    return baseline_within(problem, rounded, budget, plan).has_value();
-  }
-
-  Verdict ask(std::int64_t batch) {
-    core::Graph graph = build_(batch);
-    const std::int64_t budget = options_.budget(graph);
-    if (budget <= 0) return Verdict::proved_not;
-    const std::int64_t alignment = alignment_of(graph);
-    const Problem problem(std::move(graph), std::to_string(budget), "graph");
-    const Problem rounded = problem.rounded_up(alignment);
-    if (rounded.plan_bound() > budget) return Verdict::proved_not;
-    const std::int64_t most = options_.max_cost ? options_.max_cost(problem) : std::numeric_limits<std::int64_t>::max();
-    if (problem.baseline.cost > most) return Verdict::proved_not;
-    LeastBudgetOptions least = options_.least;
-    least.plan.alignment = alignment;
-    least.enough = budget;
-    if (baseline_fits(problem, rounded, budget)) return Verdict::as_it_is;
-    // Some ten batches are tried, and half of them end at once.
-    least.search.limit = watch_.share(0.25);
-    const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
-    if (found.bytes <= budget) return found.evaluation.cost <= most ? Verdict::fits : ask_cost(problem, found, most);
-    return found.bound.value > budget && found.bound.scope == solvers::kAnySchedule ? Verdict::proved_not
-                                                                                    : Verdict::not_found;
-  }
-
-  /// Whether a schedule within the problem's budget costs no more than `most`, where one that costs more is known.
-  Verdict ask_cost(const Problem& problem, const LeastBudget& known, std::int64_t most) {
-    const Task task{problem, Objective::within_budget, alignment_of(problem.graph), {}};
-    solvers::SolveOptions cheaper = options_.least.search;
-    cheaper.limit = watch_.share(0.25);
-    const solvers::Solution found = search(task, solver_, cheaper, {}, &known).found.solution;
-    const bool met = found.status == solvers::Status::optimal || found.status == solvers::Status::feasible;
-    if (met && found.cost <= most) return Verdict::fits;
-    return found.cost_bound.value > most && found.cost_bound.scope == solvers::kAnySchedule ? Verdict::proved_not
-                                                                                            : Verdict::not_found;
-  }
-
-  const std::function<core::Graph(std::int64_t)>& build_;
-  const solvers::SolverInfo& solver_;
-  const LargestBatchOptions& options_;
-  core::Stopwatch watch_;
-  LargestBatch found_;
-  std::int64_t above_as_it_is_ = 0;  ///< the least that was tried and does not fit as it is
-};
-
-}  // namespace
-
-LargestBatch find_largest_batch(const std::function<core::Graph(std::int64_t)>& build,
-                                const solvers::SolverInfo& solver, const LargestBatchOptions& options) {
-  return BatchSearch(build, solver, options).run();
 }
 
 }  // namespace cairn::pipeline

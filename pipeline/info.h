@@ -2,13 +2,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
-#include "cairn/pipeline/least_budget.h"
-#include "cairn/pipeline/objective.h"
 #include "cairn/solvers/common/bound.h"
 #include "cairn/solvers/common/solution.h"
+#include "cairn/solvers/fit/least_budget.h"
+#include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/registry.h"
 
 /// What a graph needs: will it fit, by which means, and what is the least budget?
@@ -20,17 +19,17 @@ std::string_view to_string(Means means);
 
 /// Whether a budget can be met, and by what means.
 struct BudgetVerdict {
-  std::optional<bool> fits = {};  ///< of the schedules in `scope`; none: not known
-  std::string text;
+  std::optional<bool> fits = {};                 ///< of the schedules in `scope`; none: not known
+  bool below_bound = false;                      ///< the lower bound alone excludes it: nothing was searched
   solvers::Scope scope = solvers::kAnySchedule;  ///< of which it is proved that none fits, where it is
   std::string_view fits_with = {};               ///< another solver, by whose schedules it fits; empty: none is known
   std::optional<Means> means = {};
-  std::optional<LeastBudget> by = {};  ///< the cheapest known within the budget
-  solvers::Bound cost_bound = {};      ///< of those that are asked for; means nothing where none fits
+  std::optional<fit::LeastBudget> by = {};  ///< the cheapest known within the budget
+  solvers::Bound cost_bound = {};           ///< of those that are asked for; means nothing where none fits
 };
 
 struct Info {
-  LeastBudget least;
+  fit::LeastBudget least;
   std::optional<BudgetVerdict> verdict;  ///< of the task's budget, where it has one
 };
 
@@ -38,14 +37,7 @@ struct Info {
 /// the cost of all, together within the limit of `search`, whose budget and max_cost are not read. `least_work`: of the
 /// search for the least budget (least_budget_work). Raises the lower bounds of the task by what was proved. Throws as
 /// find_least_budget.
-Info find_info(Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
+Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                std::int64_t least_work);
-
-/// What the cheapest schedule within the budget costs, and what is proved of it.
-std::string cost_text(const Task& task, const BudgetVerdict& verdict);
-/// The least budget, with its share of the baseline, its solver and its cost.
-std::string least_text(const Task& task, const LeastBudget& least);
-/// Why the budget is not met, or not known to be.
-std::string refusal_text(const Task& task, const Info& info);
 
 }  // namespace cairn::pipeline

@@ -7,11 +7,17 @@
 #include <optional>
 #include <utility>
 
-#include "cairn/core/cost_unit.h"
 #include "cairn/core/error.h"
-#include "cairn/pipeline/words.h"
+#include "cairn/core/text.h"
+#include "cairn/solvers/fit/solve.h"
 
 namespace cairn::pipeline {
+
+NoRoomError::NoRoomError(std::string graph, const DeviceShare& divided)
+    : core::Error(fmt::format("'{}' does not fit into a device of {}, of which {} are taken before any schedule begins",
+                              graph, core::format_bytes(divided.device), core::format_bytes(divided.beside_arena()))),
+      name(std::move(graph)),
+      share(divided) {}
 
 std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
   std::int64_t whole = 0;
@@ -37,7 +43,7 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
   return static_cast<std::int64_t>(cost * (1 + 1e-12) + 1e-9);
 }
 
-Task make_task(core::Graph graph, std::string_view name, const Request& request) {
+fit::Task make_task(core::Graph graph, std::string_view name, const Request& request) {
   const bool least = request.budget == "min";
   if (!request.budget.empty() && !request.max_cost.empty())
     throw core::InputError("--budget and --max-cost both limit the search; drop one of them");
@@ -47,38 +53,27 @@ Task make_task(core::Graph graph, std::string_view name, const Request& request)
     throw core::InputError("--max-cost and --device-memory both limit the search; drop one of them");
   if (request.peak_only && request.budget.empty())
     throw core::InputError("--peak-only is about a --budget; give one, or drop it");
-  const std::int64_t alignment = request.alignment > 0 ? request.alignment : default_alignment(graph);
+  const std::int64_t alignment = request.alignment > 0 ? request.alignment : fit::default_alignment(graph);
   std::string budget = least ? "" : request.budget;
   if (request.device) {
     const DeviceShare share = share_device(graph, *request.device);
-    if (share.arena() <= 0)
-      throw NoRoomError(no_room_text(graph_name(graph, name), share) +
-                            "\ntake a smaller --batch, another --optimizer, or a larger device",
-                        share);
+    if (share.arena() <= 0) throw NoRoomError(fit::graph_name(graph, name), share);
     budget = std::to_string(share.arena());
   }
-  Problem problem(std::move(graph), budget, name, request.peak_only ? 1 : alignment);
-  Objective objective = Objective::least_peak;
+  fit::Problem problem(std::move(graph), budget, name, request.peak_only ? 1 : alignment);
+  fit::Objective objective = fit::Objective::least_peak;
   std::optional<std::int64_t> most;
   if (!request.max_cost.empty()) {
-    objective = Objective::within_cost;
+    objective = fit::Objective::within_cost;
     most = parse_max_cost(request.max_cost, problem.baseline.cost);
   } else if (problem.budget) {
-    objective = request.peak_only ? Objective::within_peak : Objective::within_budget;
+    objective = request.peak_only ? fit::Objective::within_peak : fit::Objective::within_budget;
   } else if (least && !request.peak_only) {
-    objective = Objective::least_budget;
+    objective = fit::Objective::least_budget;
   } else if (!least && solvers::find_solver(request.solver).can.any_means) {
-    objective = Objective::knee;
+    objective = fit::Objective::knee;
   }
   return {std::move(problem), objective, alignment, most};
-}
-
-std::string unaffordable_text(const Task& task) {
-  const core::CostUnit& unit = task.problem.graph.cost_unit();
-  return verdict_text(
-      "no schedule of ", task.problem.name,
-      fmt::format(" costs {} or less: running every node once costs {}", core::cost_text(task.max_cost.value(), unit),
-                  core::cost_text(task.problem.baseline.cost, unit)));
 }
 
 }  // namespace cairn::pipeline

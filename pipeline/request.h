@@ -8,7 +8,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
 #include "cairn/pipeline/device_memory.h"
-#include "cairn/pipeline/objective.h"
+#include "cairn/solvers/fit/objective.h"
 
 namespace cairn::pipeline {
 
@@ -22,10 +22,11 @@ struct Request {
   std::optional<DeviceMemory> device = {};  ///< whose arena is the budget
 };
 
-/// A device that what is resident fills alone: no schedule fits.
+/// A device that what is resident fills alone: no schedule fits, whatever it recomputes.
 class NoRoomError : public core::Error {
  public:
-  NoRoomError(const std::string& message, const DeviceShare& divided) : core::Error(message), share(divided) {}
+  NoRoomError(std::string graph, const DeviceShare& divided);
+  std::string name;  ///< of the graph
   DeviceShare share;
 };
 
@@ -34,9 +35,6 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline);
 
 /// `name`: for a graph that has none. Throws InputError, and NoRoomError. A task that is unaffordable() is not to be
 /// searched. O(n + m).
-Task make_task(core::Graph graph, std::string_view name, const Request& request);
-
-/// "no schedule of 'g' costs 5 ns or less: ..." of a task that is unaffordable().
-std::string unaffordable_text(const Task& task);
+fit::Task make_task(core::Graph graph, std::string_view name, const Request& request);
 
 }  // namespace cairn::pipeline

@@ -9,58 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/formats/files.h"
+#include "cairn/core/error.h"
 #include "cairn/core/memory.h"
-#include "cairn/core/text.h"
 #include "cairn/pipeline/internal/backends.h"
-#include "cairn/pipeline/pages.h"
-#include "cairn/pipeline/report/internal/words.h"
-#include "cairn/pipeline/report/report.h"
 
 namespace cairn::pipeline {
-namespace {
-
-ReportTable numbers_of(const Problem& problem, const Decision& decision, const RunResult& result,
-                       const std::string& cost_unit) {
-  const Decision& baseline = result.baseline;
-  const runtime::StepReport& after = result.scheduled_run.report;
-  ReportTable table{
-      "Numbers",
-      "Resident bytes stand beside the budget: they are there under every schedule. Time: " + timing_text(result) + ".",
-      {"", "baseline", "schedule", "change"},
-      {}};
-  const auto add = [&](std::string name, std::string from, std::string to, std::string change) {
-    table.rows.push_back({{std::move(name), std::move(from), std::move(to), std::move(change)}});
-  };
-  const auto bytes = [&](std::string name, std::optional<std::int64_t> from, std::int64_t to) {
-    add(std::move(name), from ? core::format_bytes(*from) : "", core::format_bytes(to),
-        from ? html::change(*from, to) : "");
-  };
-  const runtime::StepReport* before = result.baseline_run ? &result.baseline_run->report : nullptr;
-  bytes("predicted peak", baseline.predicted_peak, decision.predicted_peak);
-  bytes("planned arena", baseline.plan.bytes, decision.plan.bytes);
-  bytes("measured high-water mark", before != nullptr ? std::optional(before->measured_peak_bytes) : std::nullopt,
-        after.measured_peak_bytes);
-  const std::int64_t from = baseline.evaluation.cost, to = decision.evaluation.cost;
-  const std::string& source = problem.graph.cost_unit().source;
-  add(source.empty() ? "cost" : fmt::format("cost ({})", source), html::cost_text(from, cost_unit),
-      html::cost_text(to, cost_unit), html::change(from, to));
-  const auto milliseconds = [](double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); };
-  add("time of a step, on this machine", before != nullptr ? milliseconds(before->seconds) : "",
-      milliseconds(after.seconds),
-      before != nullptr && before->seconds > 0 && result.warmed_up
-          ? fmt::format("\u00d7{:.2f}", after.seconds / before->seconds)
-          : "");
-  add("ops executed", html::grouped(baseline.schedule.length()), html::grouped(decision.schedule.length()),
-      html::change(baseline.schedule.length(), decision.schedule.length()));
-  add("of them again", html::grouped(baseline.evaluation.recomputed), html::grouped(decision.evaluation.recomputed),
-      "");
-  const std::int64_t resident = problem.graph.resident_bytes();
-  bytes("resident (weights, gradients, state)", resident, resident);
-  return table;
-}
-
-}  // namespace
 
 std::int64_t synthetic_nodes(const core::Graph& graph) {
   std::int64_t count = 0;
@@ -73,15 +26,7 @@ std::string_view kernels_of(const core::Graph& graph) {
   return synthetic == 0 ? "real" : synthetic == graph.node_count() ? "synthetic" : "mixed";
 }
 
-std::string synthetic_note(const core::Graph& graph) {
-  const std::int64_t synthetic = synthetic_nodes(graph);
-  if (synthetic == 0) return "";
-  const std::string which =
-      synthetic == graph.node_count() ? "" : fmt::format(" on {} of {} nodes", synthetic, graph.node_count());
-  return fmt::format("synthetic kernels{}: memory is real, arithmetic is not", which);
-}
-
-std::optional<double> predicted_seconds(const core::Graph& graph, const Decision& decision) {
+std::optional<double> predicted_seconds(const core::Graph& graph, const fit::Decision& decision) {
   const double unit = graph.cost_unit().seconds();
   if (unit == 0) return std::nullopt;
   return static_cast<double>(decision.evaluation.cost) * unit;
@@ -89,24 +34,6 @@ std::optional<double> predicted_seconds(const core::Graph& graph, const Decision
 
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision) {
   return graph.cost_unit().source == measured_on(backend, precision);
-}
-
-std::string predicted_by(const core::Graph& graph) {
-  const core::CostUnit& unit = graph.cost_unit();
-  if (!unit.source.empty()) return unit.source;
-  return unit.known() ? fmt::format("costs in {} of the graph's file", unit.name) : "costs of the graph's file";
-}
-
-std::string defect_of(const RunResult& result) {
-  if (const auto& check = result.host_check; check && !check->close)
-    return fmt::format(
-        "output '{}' differs from the host's by {:.2e} of its norm, and rounding explains no more than {:.2e}; please "
-        "report this",
-        check->worst_output, check->worst_error, check->worst_allowed);
-  const Comparison& comparison = result.comparison;
-  if (result.identical() != false) return "";
-  return fmt::format("{} of {} outputs differ from the baseline's, first '{}'; please report this",
-                     comparison.different.size(), comparison.outputs, comparison.different.front());
 }
 
 Spread spread_of(const Execution& execution) {
@@ -118,36 +45,6 @@ Spread spread_of(const Execution& execution) {
   for (std::size_t i = 0; i < disturbed.size(); ++i)
     spread.disturbed += disturbed[i] && execution.timings[i].seconds > least.seconds + kWakeUp ? 1 : 0;
   return spread;
-}
-
-std::string timing_text(const RunResult& result) {
-  const std::size_t count = result.scheduled_run.timings.size();
-  const std::string each = result.baseline_run ? " each" : "";
-  return fmt::format("{}, {}, {}",
-                     count == 1 ? "one execution" + each : fmt::format("median of {} executions{}", count, each),
-                     !result.baseline_run ? "of the schedule alone"
-                     : result.interleaved ? "by turns"
-                                          : "one schedule after the other, as there is no memory for both",
-                     result.warmed_up ? "after one to warm up" : "with nothing to warm up, as the time was over");
-}
-
-std::vector<std::string> notes_of(const core::Graph& graph, const RunResult& result) {
-  std::vector<std::string> notes;
-  if (const std::string note = synthetic_note(graph); !note.empty()) notes.push_back(note);
-  if (!result.baseline_run)
-    notes.push_back(
-        fmt::format("the baseline was not executed, and nothing compared with it: {}", result.why_no_baseline));
-  std::int64_t timings = 0, disturbed = 0;
-  const auto add = [&](const Execution& execution) {
-    timings += static_cast<std::int64_t>(execution.timings.size());
-    disturbed += spread_of(execution).disturbed;
-  };
-  if (result.baseline_run) add(*result.baseline_run);
-  add(result.scheduled_run);
-  if (2 * disturbed > timings)
-    notes.push_back(
-        fmt::format("the machine was busy: other work disturbed {} of {} timed executions", disturbed, timings));
-  return notes;
 }
 
 /// One of the two schedules of a run: executed, and what that left.
@@ -227,7 +124,7 @@ SideBySide::SideBySide(Backend& backend, const PreparedGraph& graph, std::int64_
   constexpr double kShareOfPlan = 0.1;
   solvers::PlanOptions plan{.alignment = alignment, .guard_bytes = guard_bytes, .limit = watch_.share(kShareOfPlan)};
   plan.limit.seconds = std::max(0.0, plan.limit.seconds);
-  result_.baseline = decide_on_baseline(graph.prepared, plan);
+  result_.baseline = fit::decide_on_baseline(graph.prepared, plan);
   load_baseline();
 }
 
@@ -241,7 +138,7 @@ void SideBySide::load_baseline() {
   }
 }
 
-std::unique_ptr<SideBySide::Turns> SideBySide::load(const Decision& decision, bool baseline) {
+std::unique_ptr<SideBySide::Turns> SideBySide::load(const fit::Decision& decision, bool baseline) {
   return std::make_unique<Turns>(backend_,
                                  ExecuteRequest{.graph = graph_.prepared,
                                                 .schedule = decision.schedule,
@@ -287,7 +184,7 @@ bool SideBySide::take_turns(std::span<Turns* const> all) {
   return true;
 }
 
-RunResult SideBySide::run(const Decision& decision) {
+RunResult SideBySide::run(const fit::Decision& decision) {
   core::give_back_freed_memory();
   if (!baseline_ && result_.why_no_baseline.empty()) load_baseline();
   std::unique_ptr<Turns> scheduled;
@@ -321,50 +218,15 @@ RunResult SideBySide::run(const Decision& decision) {
   return std::move(result_);
 }
 
-void require_memory(Backend& backend, const core::Graph& prepared, const Problem& rounded) {
+void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded) {
   const std::int64_t least = rounded.plan_bound();
   backend.require_memory(prepared, least, least);
   // The cheapest schedule takes what the budget leaves it, or what the baseline needs, where that is less.
   if (rounded.budget) backend.require_memory(prepared, std::min(*rounded.budget, rounded.baseline.peak), least);
 }
 
-RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options) {
+RunResult run(Backend& backend, const PreparedGraph& graph, const fit::Decision& decision, const RunOptions& options) {
   return SideBySide(backend, graph, decision.plan.alignment, decision.guard_bytes, options).run(decision);
-}
-
-std::string run_trace(const core::Graph& graph, const Decision& decision, const RunResult& result) {
-  const auto op_ns = [](const Execution& execution) {
-    std::vector<double> ns;
-    for (const double seconds : execution.report.op_seconds) ns.push_back(seconds * 1e9);
-    return ns;
-  };
-  const std::vector<double> scheduled = op_ns(result.scheduled_run);
-  if (!result.baseline_run) return core::perfetto_trace(graph, {&decision.schedule, &decision.plan, scheduled});
-  const std::vector<double> baseline = op_ns(*result.baseline_run);
-  return core::perfetto_trace(graph, {&decision.schedule, &decision.plan, scheduled},
-                              {&result.baseline.schedule, &result.baseline.plan, baseline});
-}
-
-std::string run_page(const Problem& problem, const Backend& backend, const Decision& decision, const RunResult& result,
-                     const std::vector<solvers::Tradeoff>& tradeoffs) {
-  const Decision& baseline = result.baseline;
-  Report page = html::of_graph("cairn run", problem.graph, problem.name);
-  page.summary += fmt::format(" \u00b7 solver {} \u00b7 {}", decision.solver, backend.device());
-  page.schedules.front().plan = baseline.plan;
-  add_schedule(page, {"schedule", decision.schedule, decision.plan}, decision.evaluation);
-  add_memory_facts(page, problem, decision.predicted_peak, baseline.predicted_peak);
-  add_cost_fact(page, problem, decision.evaluation);
-  add_budget(page, problem, decision.budgeted_bytes);
-  page.notes = notes_of(problem.graph, result);
-  if (const std::optional<bool> identical = result.identical()) {
-    page.facts.push_back({"Outputs", *identical ? "identical" : "different", compared_text(result.comparison),
-                          *identical ? ReportFact::Tone::good : ReportFact::Tone::bad});
-  } else {
-    page.facts.push_back({"Outputs", "not compared", "there is no memory for the baseline"});
-  }
-  page.tradeoff = tradeoff_of(problem, tradeoffs, decision.predicted_peak, decision.evaluation.cost);
-  page.tables.push_back(numbers_of(problem, decision, result, page.cost_unit));
-  return report_page(page);
 }
 
 }  // namespace cairn::pipeline

@@ -14,10 +14,10 @@
 #include "cairn/core/limit.h"
 #include "cairn/core/precision.h"
 #include "cairn/pipeline/backend.h"
-#include "cairn/pipeline/objective.h"
-#include "cairn/pipeline/problem.h"
-#include "cairn/pipeline/solve.h"
 #include "cairn/solvers/common/solution.h"
+#include "cairn/solvers/fit/decision.h"
+#include "cairn/solvers/fit/objective.h"
+#include "cairn/solvers/fit/problem.h"
 
 namespace cairn::pipeline {
 
@@ -34,10 +34,6 @@ struct Comparison {
 };
 /// Compares every kept output bit by bit, and every sink by the digest of its bytes.
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b);
-/// What was compared, and how: "108 kept outputs (6.25 MiB) bit by bit, 2 digests of outputs that nobody reads or
-/// keeps".
-std::string compared_text(const Comparison& comparison);
-
 /// Kept outputs beside the host's. The error of an output is ||difference|| / ||host's||. What it may be depends on how
 /// the model amplifies rounding (batch norm over few values amplifies it without bounds), so it is measured: the host
 /// computes once more with every value disturbed by that much, and 16 times the noise and the change that it makes is
@@ -65,9 +61,6 @@ inline constexpr std::int64_t kGuardBytes = 256;
 std::int64_t synthetic_nodes(const core::Graph& graph);
 /// "real", "synthetic", or "mixed": the kernels that execute the graph.
 std::string_view kernels_of(const core::Graph& graph);
-/// What must be said of an execution with synthetic kernels; empty where there are none.
-std::string synthetic_note(const core::Graph& graph);
-
 /// How far a run is.
 struct RunProgress {
   bool baseline = false;             ///< it executes the baseline, else the schedule
@@ -86,7 +79,7 @@ struct RunOptions {
 
 /// A decision executed, and the baseline beside it.
 struct RunResult {
-  Decision baseline;
+  fit::Decision baseline;
   std::optional<Execution> baseline_run;  ///< none where memory does not suffice for it: nothing is compared then
   std::string why_no_baseline;
   Execution scheduled_run;
@@ -102,25 +95,19 @@ struct RunResult {
 
 /// A run with all that is reported of it.
 struct RunOutcome {
-  const Task& task;  ///< of the graph that was executed
+  const fit::Task& task;  ///< of the graph that was executed
   const Backend& backend;
   core::Precision precision;
-  const Decision& decision;
-  const Answer* answer;  ///< that it is from; nullptr: the schedule was given
+  const fit::Decision& decision;
+  const fit::Answer* answer;  ///< that it is from; nullptr: the schedule was given
   const RunResult& result;
 };
 
-/// What Cairn must not let pass: outputs that are not the host's, or not the baseline's. Empty: there is none.
-std::string defect_of(const RunResult& result);
-
 /// The seconds of an execution that the costs of its graph predict: for the machine that they are of, which
 /// core::CostUnit::source names. None where they are no times.
-std::optional<double> predicted_seconds(const core::Graph& graph, const Decision& decision);
+std::optional<double> predicted_seconds(const core::Graph& graph, const fit::Decision& decision);
 /// Whether costs were measured on this backend in this precision, so that predictions and times are of one machine.
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision);
-/// Where the costs come from that predict times, in words.
-std::string predicted_by(const core::Graph& graph);
-
 /// Least and most of what was timed, and how many of the executions other work of the machine disturbed: those of
 /// runtime::disturbed that lost more than any wake-up takes.
 struct Spread {
@@ -128,11 +115,6 @@ struct Spread {
   std::int64_t disturbed = 0;
 };
 Spread spread_of(const Execution& execution);
-/// How the times of a run were taken, in words: "median of 7 executions each, by turns, after one to warm up".
-std::string timing_text(const RunResult& result);
-/// What must be said of a run beside its figures, each in a line: synthetic kernels, a busy machine.
-std::vector<std::string> notes_of(const core::Graph& graph, const RunResult& result);
-
 /// The baseline and a schedule of one graph, executed and compared. The baseline is there before anybody has decided on
 /// the schedule, so that what an execution takes is known while there is time to divide. Where memory does not suffice
 /// for it, the schedule is executed alone. The time of options.limit runs from the beginning; what the constructor is
@@ -153,13 +135,13 @@ class SideBySide {
   /// Executes both and compares them: each once to warm up, then both by turns (baseline, schedule, baseline, ...), and
   /// the medians count. The decision was made for graph.prepared, with the same alignment and guards. Once. Throws as
   /// Backend::load and Executor::run.
-  RunResult run(const Decision& decision);
+  RunResult run(const fit::Decision& decision);
 
  private:
   class Turns;
 
   void load_baseline();
-  std::unique_ptr<Turns> load(const Decision& decision, bool baseline);
+  std::unique_ptr<Turns> load(const fit::Decision& decision, bool baseline);
   bool take_turns(std::span<Turns* const> all);
 
   Backend& backend_;
@@ -173,16 +155,10 @@ class SideBySide {
 /// Throws MemoryError where no schedule of the problem can be executed, as memory has no room for an arena of the lower
 /// bound, or where what is found within its budget would hardly be, as there is none for the budget, nor for the
 /// baseline. `rounded`: the problem of that prepared graph with sizes rounded up, which has no resident tensors.
-void require_memory(Backend& backend, const core::Graph& prepared, const Problem& rounded);
+void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded);
 
 /// All of that at once.
-RunResult run(Backend& backend, const PreparedGraph& graph, const Decision& decision, const RunOptions& options = {});
-
-/// Chrome/Perfetto trace of a run (core/formats/files.h): both executions with their measured times.
-std::string run_trace(const core::Graph& graph, const Decision& decision, const RunResult& result);
-
-/// One self-contained HTML page of a run (report/report.h). `tradeoffs`: other schedules known.
-std::string run_page(const Problem& problem, const Backend& backend, const Decision& decision, const RunResult& result,
-                     const std::vector<solvers::Tradeoff>& tradeoffs = {});
+RunResult run(Backend& backend, const PreparedGraph& graph, const fit::Decision& decision,
+              const RunOptions& options = {});
 
 }  // namespace cairn::pipeline

@@ -11,8 +11,6 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/internal/schedule_lines.h"
-#include "cairn/pipeline/report/internal/words.h"
-#include "cairn/pipeline/report/report.h"
 #include "cairn/sim/generator.h"
 
 namespace cairn::pipeline {
@@ -115,14 +113,14 @@ void collect(const std::vector<std::string>& texts, Swept& swept) {
 
 }  // namespace
 
-sim::TallyOptions tally_options(const Problem& problem, std::int32_t top) {
+sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top) {
   sim::TallyOptions options = sim::tally_options(problem.graph);
   options.top = top;
   if (problem.budget) options.budget = *problem.budget;
   return options;
 }
 
-RandomSweep random_sweep(const Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume) {
+RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume) {
   RandomSweep random{std::move(wanted), std::move(checkpoint), {}};
   if (!resume || random.checkpoint.empty() || !std::filesystem::exists(random.checkpoint)) return random;
   random.sweep =
@@ -131,8 +129,8 @@ RandomSweep random_sweep(const Problem& problem, sim::Sweep wanted, std::string 
   return random;
 }
 
-Swept sweep_random(const Problem& problem, sim::Simulator& simulator, RandomSweep& random, sim::SweepOptions options,
-                   sim::Ranks& ranks) {
+Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, RandomSweep& random,
+                   sim::SweepOptions options, sim::Ranks& ranks) {
   if (!random.checkpoint.empty()) {
     options.checkpoint = [&](const sim::Sweep& sweep) {
       core::write_file(random.checkpoint, sim::sweep_to_json(problem.graph, sweep));
@@ -151,7 +149,7 @@ Swept sweep_random(const Problem& problem, sim::Simulator& simulator, RandomSwee
   return swept;
 }
 
-Swept sweep_file(const Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
+Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks) {
   constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
   const auto start = std::chrono::steady_clock::now();
@@ -211,7 +209,7 @@ namespace {
 core::Evaluation require_same(const core::Graph& graph, const core::Schedule& schedule, const sim::Entry& entry) {
   const core::Evaluation evaluation = core::evaluate(graph, schedule);
   if (!evaluation.valid() || evaluation.peak != entry.peak || evaluation.cost != entry.cost)
-    throw DefectError(fmt::format(
+    throw core::DefectError(fmt::format(
         "the simulator gave candidate {} peak {} and cost {}, but it has {} and {}{}; please report this", entry.index,
         entry.peak, entry.cost, evaluation.peak, evaluation.cost, evaluation.valid() ? "" : " and is invalid"));
   return evaluation;
@@ -219,11 +217,11 @@ core::Evaluation require_same(const core::Graph& graph, const core::Schedule& sc
 
 }  // namespace
 
-void check_best(const Problem& problem, const Swept& swept) {
+void check_best(const fit::Problem& problem, const Swept& swept) {
   if (!swept.tally.top().empty()) require_same(problem.graph, swept.best, swept.tally.top().front());
 }
 
-std::string random_csv(const Problem& problem, const sim::Generator& generator, const sim::Tally& tally) {
+std::string random_csv(const fit::Problem& problem, const sim::Generator& generator, const sim::Tally& tally) {
   std::string text = "index,valid,peak_bytes,peak_step,cost,rank,pareto\n";
   const auto contains = [](const std::vector<sim::Entry>& entries, const sim::Entry& entry) {
     return std::find(entries.begin(), entries.end(), entry) != entries.end();
@@ -265,58 +263,6 @@ std::string SweepOrigin::source() const { return random ? "random" : file.empty(
 std::string SweepOrigin::text() const {
   if (random) return fmt::format("random schedules of seed {}, at most {} moves", random->seed, random->moves);
   return file.empty() ? "given schedules" : "schedules of " + file;
-}
-
-std::string sweep_page(const Problem& problem, const Swept& swept, const SweepOrigin& origin) {
-  const sim::Tally& tally = swept.tally;
-  const sim::TallyCounts& counts = tally.counts();
-  const std::int64_t baseline = problem.baseline.peak;
-  Report page = html::of_graph("cairn simulate", problem.graph, problem.name);
-  page.summary += " \u00b7 " + origin.text() + (origin.device.empty() ? "" : " \u00b7 " + origin.device);
-  page.facts.push_back(
-      {"Candidates", html::grouped(tally.candidates()), html::grouped(counts.valid) + " of them valid"});
-  page.levels.push_back({"baseline", baseline, ReportLevel::Kind::baseline});
-  page.levels.push_back({"lower bound", problem.lower_bound, ReportLevel::Kind::bound});
-  if (problem.budget) {
-    page.budget_bytes = problem.budget;
-    page.levels.push_back({"budget", *problem.budget, ReportLevel::Kind::budget});
-    page.facts.push_back({"Within the budget", html::share(counts.within, counts.valid),
-                          fmt::format("{} of {}", html::grouped(counts.within), core::format_bytes(*problem.budget))});
-  }
-  if (counts.valid == 0) return report_page(page);
-
-  const sim::Entry& best = tally.top().front();
-  page.facts.push_back({"Least peak", html::change(baseline, best.peak), html::from_to(baseline, best.peak)});
-  page.facts.push_back({"Mean peak", core::format_bytes(static_cast<std::int64_t>(tally.mean_peak())),
-                        "lower bound " + core::format_bytes(problem.lower_bound)});
-  Histogram histogram = shown_histogram(tally);
-  page.histogram = {histogram.from, histogram.width, std::move(histogram.counts)};
-  if (!swept.best.steps.empty()) {
-    page.shown = static_cast<std::int32_t>(page.schedules.size());
-    page.schedules.push_back({"best candidate", swept.best, {}});
-  }
-  ReportTradeoff& tradeoff = page.tradeoff.emplace();
-  tradeoff.note = "The points are the candidates that no other one beats in both.";
-  tradeoff.baseline = {baseline, problem.baseline.cost, "baseline"};
-  tradeoff.lower_bound_bytes = problem.lower_bound;
-  for (const auto& [peak, cost, index] : tally.front())
-    tradeoff.found.push_back(
-        {peak, cost, fmt::format("candidate {}", index), "", false, index == best.index ? page.shown : -1});
-
-  ReportTable top{"The best", "", {"candidate", "peak", "of the baseline", "cost", "extra cost"}, {}};
-  for (const auto& [peak, cost, index] : tally.top())
-    top.rows.push_back({{html::grouped(index), core::format_bytes(peak), html::share(peak, baseline),
-                         html::cost_text(cost, page.cost_unit), html::change(problem.baseline.cost, cost)}});
-  ReportTable quantiles{"How peaks are spread", "", {"", "peak", "of the baseline"}, {}};
-  for (const std::int32_t percent : kPercents) {
-    const std::int64_t peak = tally.quantile(percent);
-    quantiles.rows.push_back({{percent == 0     ? "least"
-                               : percent == 100 ? "most"
-                                                : fmt::format("{}% of the candidates up to", percent),
-                               core::format_bytes(peak), html::share(peak, baseline)}});
-  }
-  page.tables = {std::move(top), std::move(quantiles)};
-  return report_page(page);
 }
 
 }  // namespace cairn::pipeline

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cairn/core/schedule.h"
-#include "cairn/pipeline/problem.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/sim/sweep.h"
+#include "cairn/solvers/fit/problem.h"
 
 /// Evaluating many schedules of one problem: random ones, or those of a file.
 namespace cairn::pipeline {
@@ -46,7 +46,7 @@ struct SweepOrigin {
 };
 
 /// That of the problem's graph and budget, with so many of the best.
-sim::TallyOptions tally_options(const Problem& problem, std::int32_t top);
+sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top);
 
 /// Random schedules, of which a file keeps the state.
 struct RandomSweep {
@@ -55,10 +55,10 @@ struct RandomSweep {
   std::optional<std::int64_t> resumed_from;  ///< Swept::resumed_from
 };
 /// Goes on from the checkpoint where `resume` is set and there is one. Throws InputError as sim::resume_sweep.
-RandomSweep random_sweep(const Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume);
+RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume);
 /// Of `options`, `checkpoint` is filled in here.
-Swept sweep_random(const Problem& problem, sim::Simulator& simulator, RandomSweep& random, sim::SweepOptions options,
-                   sim::Ranks& ranks);
+Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, RandomSweep& random,
+                   sim::SweepOptions options, sim::Ranks& ranks);
 
 /// A file of schedules, one a line: a list of node numbers or a cairn.schedule object.
 struct ScheduleFile {
@@ -68,13 +68,13 @@ struct ScheduleFile {
 };
 /// Evaluates the schedules, divided among the ranks line by line, and writes the output as it goes. All ranks must be
 /// able to read the file. Of `options`, what is about rounds and checkpoints is not read.
-Swept sweep_file(const Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
+Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks);
 
 /// Evaluates the best schedule again. Throws DefectError where the simulator had other figures.
-void check_best(const Problem& problem, const Swept& swept);
+void check_best(const fit::Problem& problem, const Swept& swept);
 /// CSV: best and Pareto candidates of a random sweep, generated and evaluated again. Throws DefectError likewise.
-std::string random_csv(const Problem& problem, const sim::Generator& generator, const sim::Tally& tally);
+std::string random_csv(const fit::Problem& problem, const sim::Generator& generator, const sim::Tally& tally);
 
 /// The bins of a tally that hold anything, put together into 64 or less.
 struct Histogram {
@@ -84,8 +84,5 @@ struct Histogram {
 Histogram shown_histogram(const sim::Tally& tally);
 /// Quantiles that are shown.
 inline constexpr std::array<std::int32_t, 9> kPercents = {0, 1, 5, 25, 50, 75, 95, 99, 100};
-
-/// One self-contained HTML page (report/report.h).
-std::string sweep_page(const Problem& problem, const Swept& swept, const SweepOrigin& origin);
 
 }  // namespace cairn::pipeline

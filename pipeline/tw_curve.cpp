@@ -1,4 +1,4 @@
-#include "cairn/pipeline/tw_curve.h"
+#include "cairn/pipeline/support/tw_curve.h"
 
 #include <fmt/format.h>
 

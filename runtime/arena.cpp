@@ -1,4 +1,4 @@
-#include "cairn/runtime/internal/arena.h"
+#include "cairn/runtime/support/arena.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/memory.h"
 #include "cairn/core/text.h"
-#include "cairn/runtime/internal/execution.h"
+#include "cairn/runtime/support/execution.h"
 
 namespace cairn::runtime {
 namespace {

@@ -1,4 +1,4 @@
-#include "cairn/runtime/internal/delays.h"
+#include "cairn/runtime/support/delays.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "cairn/runtime/internal/execution.h"
+#include "cairn/runtime/support/execution.h"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "cairn/core/precision.h"
-#include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/support/residents.h"
 
 namespace cairn::runtime {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
-#include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/support/residents.h"
 
 namespace cairn::runtime {
 namespace {

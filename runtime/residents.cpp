@@ -1,4 +1,4 @@
-#include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/support/residents.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 #include <numbers>
 #include <type_traits>
 
-#include "cairn/core/bf16.h"
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/precision.h"
-#include "cairn/runtime/internal/element.h"
-#include "cairn/runtime/internal/loops.h"
+#include "cairn/core/support/bf16.h"
+#include "cairn/runtime/support/element.h"
+#include "cairn/runtime/support/loops.h"
 
 namespace cairn::runtime {
 namespace {

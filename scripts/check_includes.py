@@ -14,8 +14,8 @@ import re
 import sys
 
 # Every folder, lowest first, with the folders that it may include besides itself: only such as stand above it in this
-# list, so no two folders can include each other. A file belongs to the deepest folder named here; internal/ belongs to
-# the folder it lies in.
+# list, so no two folders can include each other. A file belongs to the deepest folder named here. Of a folder's parts,
+# internal/ is for the folder alone, and support/ for all that may include the folder.
 RULE = {
     "core": "",
     "core/formats": "core",
@@ -30,37 +30,41 @@ RULE = {
     "solvers/engines": "core",
     "solvers/order/device": "core core/machine sim sim/device",
     "solvers/order": "core core/machine sim solvers/common solvers/order/device",
-    "solvers/remat": "core solvers/common",
-    "solvers/remat/baselines": "core solvers/common solvers/remat",
+    "solvers/remat/baselines": "core solvers/common",
     "solvers/remat/repair": "core solvers/common",
-    "solvers/remat/kumar": "core solvers/common solvers/decomposition solvers/remat solvers/remat/repair",
-    "solvers/remat/stages": "core solvers/common solvers/engines solvers/remat solvers/remat/repair",
-    "solvers/remat/rotor": "core solvers/common solvers/remat solvers/remat/repair",
-    "solvers/remat/hiremate": "core solvers/common solvers/engines solvers/remat solvers/remat/repair "
-                              "solvers/remat/rotor",
-    "solvers/remat/exact": "core solvers/common solvers/remat",
-    "solvers/remat/anneal": "core core/machine sim solvers/common solvers/remat solvers/remat/repair "
-                            "solvers/remat/exact",
-    "solvers/remat/bound": "core solvers/common solvers/engines solvers/remat solvers/remat/repair",
+    "solvers/remat/kumar": "core solvers/common solvers/decomposition solvers/remat/repair",
+    "solvers/remat/stages": "core solvers/common solvers/engines solvers/remat/repair",
+    "solvers/remat/rotor": "core solvers/common solvers/remat/repair",
+    "solvers/remat/hiremate": "core solvers/common solvers/engines solvers/remat/repair solvers/remat/rotor "
+                              "solvers/remat/kumar",
+    "solvers/remat/exact": "core solvers/common",
+    "solvers/remat/anneal": "core core/machine sim solvers/common solvers/remat/repair solvers/remat/exact",
+    "solvers/remat/bound": "core solvers/common solvers/engines solvers/remat/repair",
     "solvers": "core sim solvers/common solvers/plan solvers/decomposition solvers/engines solvers/order "
-               "solvers/remat solvers/remat/repair solvers/remat/anneal",
+               "solvers/remat/baselines solvers/remat/kumar solvers/remat/stages solvers/remat/rotor "
+               "solvers/remat/hiremate solvers/remat/repair solvers/remat/exact solvers/remat/anneal "
+               "solvers/remat/bound",
+    "solvers/fit": "core core/formats solvers/common solvers/plan solvers/remat/anneal solvers/remat/bound solvers",
     "runtime": "core core/machine",
     "runtime/host": "core core/machine runtime",
     "runtime/device": "core core/machine runtime",
     "cuda": "core core/machine sim sim/device solvers/common solvers/order/device runtime runtime/device",
-    "pipeline/report": "core",
     "pipeline": "core core/formats core/machine models sim solvers/common solvers/plan solvers/order "
-                "solvers/order/device solvers/remat solvers runtime cuda pipeline/report",
-    "cli": "core core/formats models sim solvers/common solvers/plan solvers/decomposition solvers runtime pipeline "
-           "pipeline/report",
-    "python": "core core/formats models sim solvers/common solvers/plan solvers pipeline pipeline/report",
+                "solvers/order/device solvers/remat/kumar solvers solvers/fit runtime cuda",
+    "report/explain": "core",
+    "report/html": "core report/explain",
+    "report": "core core/formats sim solvers/common solvers solvers/fit runtime pipeline report/explain "
+              "report/html",
+    "cli": "core core/formats models sim solvers/common solvers/plan solvers/decomposition solvers solvers/fit runtime "
+           "pipeline report",
+    "python": "core core/formats models sim solvers/common solvers/plan solvers solvers/fit pipeline report",
 }
 RULE = {folder: set(allowed.split()) for folder, allowed in RULE.items()}
 FRONT_ENDS = {"cli", "python"}
 LIBRARY = {folder.split("/")[0] for folder in RULE} - FRONT_ENDS
 # These stand outside the library and may include any folder of it, and each other.
 OUTSIDE = {"tests", "bench", "fuzz"}
-NOT_PUBLIC = {"internal", "host", "device", "engines"}
+NOT_PUBLIC = {"internal", "support", "host", "device", "engines", "decomposition"}
 MOST_PARTS = 3  # of a public header's path
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)')
@@ -68,7 +72,7 @@ PREFIX = "cairn/"
 
 
 def is_public_header(path):
-    """Those of a folder, or of a folder in it, but not those of the families below: solvers/remat/rotor.h is public,
+    """Those of a folder, or of a folder in it, but not those of the families below: solvers/remat/rotor/rotor.h is public,
     solvers/remat/rotor/layers.h is not."""
     return (path.parts[0] in LIBRARY and path.suffix == ".h" and len(path.parts) <= MOST_PARTS and
             not NOT_PUBLIC & set(path.parts[:-1]))
@@ -97,6 +101,8 @@ def fault(root, path, quoted, angled):
     source, aim = folder_of(path), folder_of(target)
     if source in OUTSIDE or path.parts[0] in OUTSIDE or source == aim:
         return None
+    if "internal" in target.parts:
+        return f'"{quoted}": internal/ is for {aim}/ alone'
     if aim not in RULE.get(source, set()):
         return f'"{quoted}": {source}/ may not include {aim}/'
     return None

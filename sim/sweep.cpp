@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/formats/support/json.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 
 namespace cairn::sim {
 namespace {

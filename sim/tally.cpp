@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/formats/support/json.h"
 #include "cairn/core/profile.h"
 
 namespace cairn::sim {

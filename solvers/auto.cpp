@@ -18,7 +18,7 @@
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/anneal/population.h"
 #include "cairn/solvers/remat/anneal/search.h"
-#include "cairn/solvers/remat/cost_bound.h"
+#include "cairn/solvers/remat/bound/cost_bound.h"
 #include "cairn/solvers/remat/repair/priced_remat.h"
 #include "cairn/solvers/remat/repair/refine.h"
 

@@ -12,14 +12,14 @@
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/internal/auto.h"
 #include "cairn/solvers/order/order.h"
-#include "cairn/solvers/remat/baselines.h"
-#include "cairn/solvers/remat/checkmate.h"
-#include "cairn/solvers/remat/exact_remat.h"
-#include "cairn/solvers/remat/hiremate.h"
-#include "cairn/solvers/remat/moccasin.h"
-#include "cairn/solvers/remat/pw_remat.h"
-#include "cairn/solvers/remat/rotor.h"
-#include "cairn/solvers/remat/tw_remat.h"
+#include "cairn/solvers/remat/baselines/baselines.h"
+#include "cairn/solvers/remat/exact/exact_remat.h"
+#include "cairn/solvers/remat/hiremate/hiremate.h"
+#include "cairn/solvers/remat/kumar/pw_remat.h"
+#include "cairn/solvers/remat/kumar/tw_remat.h"
+#include "cairn/solvers/remat/rotor/rotor.h"
+#include "cairn/solvers/remat/stages/checkmate.h"
+#include "cairn/solvers/remat/stages/moccasin.h"
 
 namespace cairn::solvers {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/formats/support/json.h"
 
 namespace cairn::core {
 namespace {

@@ -168,16 +168,4 @@ std::string minimalloc_csv(const std::vector<BufferSpec>& specs, const Plan& pla
 /// The buffers of a schedule's plan as MiniMalloc CSV with `offset`; id = node name and step.
 std::string plan_to_minimalloc_csv(const Graph& graph, const Plan& plan);
 
-/// One schedule in a trace.
-struct TraceRun {
-  const Schedule* schedule = nullptr;
-  const Plan* plan = nullptr;     ///< absent: no counter of its arena, no offsets
-  std::span<const double> op_ns;  ///< of each step; empty: the nodes' costs taken as ns
-};
-/// Chrome/Perfetto trace JSON: the schedule's steps and, where it is given, the baseline's beside them on the same
-/// clock; counters of live and arena bytes of both; a flow from the first run of a node to each recomputation; the
-/// largest tensors as slices from the step that makes them to their last read, in tracks by kind. Throws InputError on
-/// an invalid schedule. O((T + edges) log T).
-std::string perfetto_trace(const Graph& graph, const TraceRun& schedule, const TraceRun& baseline = {});
-
 }  // namespace cairn::core

@@ -1,4 +1,4 @@
-#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/formats/support/json.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/formats/support/json.h"
 #include "cairn/core/text.h"
 
 namespace cairn::core {

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/formats/support/json.h"
 
 namespace cairn::core::formats {
 namespace {

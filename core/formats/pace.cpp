@@ -7,8 +7,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/formats/internal/json.h"
-#include "cairn/core/internal/line_reader.h"
+#include "cairn/core/formats/support/json.h"
+#include "cairn/core/support/line_reader.h"
 
 namespace cairn::core {
 

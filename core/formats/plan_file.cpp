@@ -4,7 +4,7 @@
 #include <array>
 
 #include "cairn/core/formats/files.h"
-#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/formats/support/json.h"
 
 namespace cairn::core {
 namespace {

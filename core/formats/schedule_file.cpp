@@ -7,7 +7,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/formats/support/json.h"
 #include "cairn/core/profile.h"
 
 namespace cairn::core {

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/internal/json.h"
+#include "cairn/core/formats/support/json.h"
 #include "cairn/core/text.h"
 
 namespace cairn::core::formats {

@@ -11,12 +11,13 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
-#include "cairn/pipeline/internal/explanation.h"
-#include "cairn/pipeline/internal/json.h"
-#include "cairn/pipeline/pages.h"
-#include "cairn/pipeline/words.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
+#include "cairn/report/pages.h"
+#include "cairn/report/perfetto.h"
+#include "cairn/report/support/explanation.h"
+#include "cairn/report/support/json.h"
+#include "cairn/report/words.h"
 #include "cairn/solvers/registry.h"
 
 namespace cairn::python {
@@ -54,8 +55,8 @@ std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle give
   return start;
 }
 
-Answer search_answer(pipeline::Task task, const SearchArguments& search, const core::Schedule* start, Call& call) {
-  if (task.unaffordable()) raise("InfeasibleError", pipeline::unaffordable_text(task));
+Answer search_answer(fit::Task task, const SearchArguments& search, const core::Schedule* start, Call& call) {
+  if (task.unaffordable()) raise("InfeasibleError", report::unaffordable_text(task));
   const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
   solvers::SolveOptions options = search.options();
   options.start = start;
@@ -64,13 +65,13 @@ Answer search_answer(pipeline::Task task, const SearchArguments& search, const c
   Answer answered{std::move(task), search.solver, {}, {}, {}};
   call.run([&] {
     const core::Stopwatch watch(options.limit);
-    answered.answer = pipeline::search(answered.task, solver, options);
-    pipeline::Task& searched = answered.task;
+    answered.answer = fit::search(answered.task, solver, options);
+    fit::Task& searched = answered.task;
     if (!searched.plans_fit() || searched.rounded.same_sizes(searched.problem))
       searched.problem.lower_bound =
           std::max(searched.problem.lower_bound, answered.answer.found.solution.peak_bound.value);
     options.limit = watch.rest();
-    answered.least = pipeline::least_budget_after(searched, answered.answer, solver, options);
+    answered.least = fit::least_budget_after(searched, answered.answer, solver, options);
     answered.found = core::evaluate(searched.problem.graph, answered.answer.found.solution.schedule);
   });
   return answered;
@@ -88,12 +89,12 @@ void finish_search(Call& call, Answer& answered, const solvers::Scope& asked) {
   const solvers::Solution& solution = answered.answer.found.solution;
   const bool infeasible = solution.status == solvers::Status::infeasible;
   nb::dict attributes;
-  attributes["lower_bound"] = pipeline::problem_of_failure(answered.task, answered.answer).lower_bound;
+  attributes["lower_bound"] = report::problem_of_failure(answered.task, answered.answer).lower_bound;
   attributes["least_budget"] = answered.least.bytes;
   attributes["least"] = nb::cast(LeastBudget{answered.least, answered.task.problem.baseline.cost});
   attributes["scope"] = solvers::describe(infeasible ? solution.peak_bound.scope : solution.scope);
-  const std::string message = pipeline::failure_text(answered.task, solvers::find_solver(answered.solver), asked,
-                                                     answered.answer, answered.least, ", or ask for --peak-only");
+  const std::string message = report::failure_text(answered.task, solvers::find_solver(answered.solver), asked,
+                                                   answered.answer, answered.least, ", or ask for --peak-only");
   attributes["answer"] = answered.shown() ? nb::cast(std::move(answered)) : nb::none();
   raise(infeasible ? "InfeasibleError" : "NotFoundError", message, attributes);
 }
@@ -103,7 +104,7 @@ namespace {
 Answer solve(const core::Graph& graph, const pipeline::Request& request, const SearchArguments& search,
              nb::handle given, nb::object progress) {
   const solvers::Scope scope = search.options().scope;
-  pipeline::Task task = pipeline::make_task(graph, "graph", request);
+  fit::Task task = pipeline::make_task(graph, "graph", request);
   const std::optional<core::Schedule> start = start_of(graph, given, scope);
   Call call(std::move(progress));
   Answer answered = search_answer(std::move(task), search, start ? &*start : nullptr, call);
@@ -116,7 +117,7 @@ double increase(std::int64_t value, std::int64_t base) {
 }
 
 std::string repr(const Answer& a) {
-  const pipeline::Problem& problem = a.task.problem;
+  const fit::Problem& problem = a.task.problem;
   return fmt::format("<cairn.Answer of '{}': {}, cost {:+.2f}%, {}>", problem.name,
                      a.answer.plan ? "planned " + core::format_bytes(a.answer.plan->bytes)
                                    : "peak " + core::format_bytes(a.found.peak),
@@ -145,7 +146,7 @@ void bind_least_budget(nb::module_& module) {
       .def_prop_ro("seconds", [](const LeastBudget& l) { return l.of.seconds; })
       .def(
           "to_json",
-          [](const LeastBudget& l) { return pipeline::json_text(pipeline::least_budget_json(l.of, l.baseline_cost)); },
+          [](const LeastBudget& l) { return report::json_text(report::least_budget_json(l.of, l.baseline_cost)); },
           "The object `least_budget` of `cairn info --json`, as text.")
       .def("__repr__", [](const LeastBudget& l) {
         return fmt::format("<cairn.LeastBudget {} bytes with solver {}{}>", l.of.bytes, l.of.solver,
@@ -220,14 +221,14 @@ void bind_quality(nb::class_<Answer>& answer) {
       .def_prop_ro(
           "stop", [](const Answer& a) { return std::string(solvers::to_string(a.answer.found.solution.stop)); },
           "Why the search ended: 'proved', 'stagnated', 'limit', 'interrupted' or 'ended'.")
-      .def_prop_ro("objective", [](const Answer& a) { return std::string(pipeline::to_string(a.task.objective)); })
+      .def_prop_ro("objective", [](const Answer& a) { return std::string(fit::to_string(a.task.objective)); })
       .def_prop_ro(
           "lower_bound", [](const Answer& a) { return a.task.problem.lower_bound; },
           "Bytes of peak that no schedule is below.")
       .def_prop_ro(
           "gap",
           [](const Answer& a) {
-            return a.answer.success ? std::optional(pipeline::gap_of(a.task, a.answer).pct() / 100) : std::nullopt;
+            return a.answer.success ? std::optional(fit::gap_of(a.task, a.answer).pct() / 100) : std::nullopt;
           },
           "By what fraction the answer may be above the best there is, at most.")
       .def_prop_ro(
@@ -247,23 +248,23 @@ void bind_texts(nb::class_<Answer>& answer) {
       .def(
           "to_json",
           [](const Answer& a) {
-            pipeline::Json json = pipeline::answer_json(a.task, a.solver, a.answer, a.least, a.interrupted);
+            report::Json json = report::answer_json(a.task, a.solver, a.answer, a.least, a.interrupted);
             if (a.answer.success)
-              pipeline::Explanation(a.task.problem.graph, &a.answer.found.solution.schedule).add_to(json);
-            return pipeline::json_text(json);
+              report::Explanation(a.task.problem.graph, &a.answer.found.solution.schedule).add_to(json);
+            return report::json_text(json);
           },
           "The object that `cairn solve --json` prints, as text.")
       .def("__str__",
            [](const Answer& a) {
              if (!a.answer.success || !a.answer.plan) return repr(a);
-             return in_python(pipeline::answer_table(a.task, a.solver, a.answer));
+             return in_python(report::answer_table(a.task, a.solver, a.answer));
            })
       .def("__repr__", &repr)
       .def("_repr_html_", in_module("cairn._picture", "answer_html"), nb::sig("def _repr_html_(self) -> str"))
       .def(
           "explain",
           [](const Answer& a) {
-            return pipeline::Explanation(a.task.problem.graph, &a.answer.found.solution.schedule).text(true);
+            return report::Explanation(a.task.problem.graph, &a.answer.found.solution.schedule).text(true);
           },
           "What makes the peak and what recomputation saves, as tables: `cairn solve --explain`.")
       .def(
@@ -271,17 +272,17 @@ void bind_texts(nb::class_<Answer>& answer) {
           [](const Answer& a, nb::handle path) {
             const core::Graph& graph = a.task.problem.graph;
             const core::Schedule baseline = core::baseline_schedule(graph);
-            core::write_file(path_of(path), core::perfetto_trace(graph,
-                                                                 {.schedule = &a.answer.found.solution.schedule,
-                                                                  .plan = a.answer.plan ? &*a.answer.plan : nullptr},
-                                                                 {.schedule = &baseline}));
+            core::write_file(path_of(path), report::perfetto_trace(graph,
+                                                                   {.schedule = &a.answer.found.solution.schedule,
+                                                                    .plan = a.answer.plan ? &*a.answer.plan : nullptr},
+                                                                   {.schedule = &baseline}));
           },
           "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
           "Writes a Chrome/Perfetto trace: schedule and baseline side by side.")
       .def(
           "report",
           [](const Answer& a, nb::handle path) {
-            core::write_file(path_of(path), pipeline::solve_page(a.task, a.solver, a.answer));
+            core::write_file(path_of(path), report::solve_page(a.task, a.solver, a.answer));
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn solve --report`.");

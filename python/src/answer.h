@@ -8,9 +8,9 @@
 #include <string>
 
 #include "cairn/core/schedule.h"
-#include "cairn/pipeline/objective.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/python/src/call.h"
+#include "cairn/solvers/fit/objective.h"
 
 namespace cairn::python {
 
@@ -18,16 +18,16 @@ namespace nb = nanobind;
 
 /// What Python calls a LeastBudget.
 struct LeastBudget {
-  pipeline::LeastBudget of;
+  fit::LeastBudget of;
   std::int64_t baseline_cost = 0;  ///< of the graph's input order
 };
 
 /// What Python calls an Answer.
 struct Answer {
-  pipeline::Task task;
+  fit::Task task;
   std::string solver;
-  pipeline::Answer answer;
-  pipeline::LeastBudget least;
+  fit::Answer answer;
+  fit::LeastBudget least;
   core::Evaluation found;  ///< of the schedule, on the graph as given
   bool interrupted = false;
 
@@ -54,7 +54,7 @@ std::optional<core::Schedule> start_of(const core::Graph& graph, nb::handle give
 
 /// Searches. Throws InputError, and InfeasibleError where the task is unaffordable(). `start`: nullptr or a schedule of
 /// the scope.
-Answer search_answer(pipeline::Task task, const SearchArguments& search, const core::Schedule* start, Call& call);
+Answer search_answer(fit::Task task, const SearchArguments& search, const core::Schedule* start, Call& call);
 /// Raises what a callback raised, Interrupted after Ctrl-C, or why there is no answer; `answered` is moved from then.
 void finish_search(Call& call, Answer& answered, const solvers::Scope& asked);
 

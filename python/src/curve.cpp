@@ -1,3 +1,5 @@
+#include "cairn/solvers/fit/curve.h"
+
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -8,29 +10,29 @@
 
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
-#include "cairn/pipeline/internal/json.h"
-#include "cairn/pipeline/least_budget.h"
-#include "cairn/pipeline/pareto.h"
-#include "cairn/pipeline/words.h"
 #include "cairn/python/src/answer.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
+#include "cairn/report/pages.h"
+#include "cairn/report/support/json.h"
+#include "cairn/report/words.h"
+#include "cairn/solvers/fit/least_budget.h"
 
 namespace cairn::python {
 namespace {
 
 /// What Python calls a Curve.
 struct Curve {
-  pipeline::Problem problem;
+  fit::Problem problem;
   std::string solver;
   std::int64_t alignment = 1;
-  pipeline::Curve curve;
+  fit::Curve curve;
   bool interrupted = false;
 };
 
 /// What Python calls a CurvePoint.
 struct CurvePoint {
-  pipeline::CurvePoint of;
+  fit::CurvePoint of;
   std::int64_t baseline_cost = 0;
   bool knee = false, peak_only = false;
 };
@@ -43,26 +45,26 @@ Curve pareto(const core::Graph& graph, int points, const std::vector<std::string
              std::int64_t given_alignment, const SearchArguments& search, nb::handle start, nb::object progress) {
   if (points < 2 || points > 1000) throw core::InputError("--points must be 2 to 1000");
   const solvers::SolverInfo& solver = solvers::find_solver(search.solver);
-  pipeline::CurveOptions options;
+  fit::CurveOptions options;
   options.fit.search = search.options();
   const std::optional<core::Schedule> first = start_of(graph, start, options.fit.search.scope);
   options.fit.search.start = first ? &*first : nullptr;
-  const std::int64_t alignment = given_alignment > 0 ? given_alignment : pipeline::default_alignment(graph);
+  const std::int64_t alignment = given_alignment > 0 ? given_alignment : fit::default_alignment(graph);
   options.fit.plan.alignment = peak_only ? 1 : alignment;
   options.points = points;
   options.peak_only = peak_only;
   Curve curve{
-      pipeline::Problem(graph, {}, "graph", options.fit.plan.alignment), search.solver, options.fit.plan.alignment, {}};
+      fit::Problem(graph, {}, "graph", options.fit.plan.alignment), search.solver, options.fit.plan.alignment, {}};
   for (const std::string& text : budgets)
     options.budgets.push_back(core::parse_budget(text, curve.problem.hundred_percent));
   Call call(std::move(progress));
   options.fit.search.limit.stop = call.stop();
   if (call.tells()) {
-    options.progress = [&](const pipeline::CurveProgress& p) {
+    options.progress = [&](const fit::CurveProgress& p) {
       call.tell(static_cast<std::int64_t>(p.known), static_cast<std::int64_t>(p.points), p.seconds);
     };
   }
-  call.run([&] { curve.curve = pipeline::pareto_curve(curve.problem, solver, options); });
+  call.run([&] { curve.curve = fit::pareto_curve(curve.problem, solver, options); });
   call.raise_pending();
   curve.interrupted = call.stopped();
   const auto& found = curve.curve.points;
@@ -78,28 +80,27 @@ Curve pareto(const core::Graph& graph, int points, const std::vector<std::string
     attributes["least_budget"] = curve.curve.least_memory;
     attributes["scope"] = solvers::describe(curve.curve.peak_bound.scope);
     const bool proved = found.front().status == solvers::Status::infeasible;
-    raise(proved ? "InfeasibleError" : "NotFoundError", pipeline::no_points_text(curve.problem, curve.curve),
-          attributes);
+    raise(proved ? "InfeasibleError" : "NotFoundError", report::no_points_text(curve.problem, curve.curve), attributes);
   }
   return curve;
 }
 
 LeastBudget least_budget(const core::Graph& graph, bool peak_only, std::int64_t given_alignment,
                          const SearchArguments& search, nb::handle start, nb::object progress) {
-  pipeline::LeastBudgetOptions options{.search = search.options(), .peak_only = peak_only};
-  options.search.limit.work = pipeline::least_budget_work(options.search.limit);
-  options.search.limit.seconds *= pipeline::kLeastBudgetShare;
-  options.plan.alignment = given_alignment > 0 ? given_alignment : pipeline::default_alignment(graph);
+  fit::LeastBudgetOptions options{.search = search.options(), .peak_only = peak_only};
+  options.search.limit.work = fit::least_budget_work(options.search.limit);
+  options.search.limit.seconds *= fit::kLeastBudgetShare;
+  options.plan.alignment = given_alignment > 0 ? given_alignment : fit::default_alignment(graph);
   const std::optional<core::Schedule> first = start_of(graph, start, options.search.scope);
   options.search.start = first ? &*first : nullptr;
   Call call(std::move(progress));
   options.search.limit.stop = call.stop();
   options.search.progress = call.progress();
-  const pipeline::Problem problem(graph, {}, "graph");
+  const fit::Problem problem(graph, {}, "graph");
   LeastBudget least{{}, problem.baseline.cost};
   call.run([&] {
-    const pipeline::Problem rounded = problem.rounded_up(options.plan.alignment);
-    least.of = pipeline::find_least_budget(problem, rounded, solvers::find_solver(search.solver), options);
+    const fit::Problem rounded = problem.rounded_up(options.plan.alignment);
+    least.of = fit::find_least_budget(problem, rounded, solvers::find_solver(search.solver), options);
   });
   call.raise_pending();
   if (call.interrupted()) {
@@ -128,7 +129,7 @@ void bind_point(nb::module_& module) {
       .def_prop_ro("cost", [](const CurvePoint& p) { return p.of.evaluation.cost; })
       .def_prop_ro(
           "cost_increase",
-          [](const CurvePoint& p) { return pipeline::increase_pct(p.of.evaluation.cost, p.baseline_cost) / 100; },
+          [](const CurvePoint& p) { return report::increase_pct(p.of.evaluation.cost, p.baseline_cost) / 100; },
           "A fraction of the baseline's cost.")
       .def_prop_ro(
           "lower_bound_cost", [](const CurvePoint& p) { return p.of.cost_bound.value; },
@@ -136,7 +137,7 @@ void bind_point(nb::module_& module) {
       .def_prop_ro(
           "gap",
           [](const CurvePoint& p) {
-            return p.of.known() ? std::optional(pipeline::gap_pct(p.of.evaluation.cost, p.of.cost_bound) / 100)
+            return p.of.known() ? std::optional(fit::gap_pct(p.of.evaluation.cost, p.of.cost_bound) / 100)
                                 : std::nullopt;
           },
           "By what fraction the cost may be above the least, at most.")
@@ -144,7 +145,7 @@ void bind_point(nb::module_& module) {
       .def("__repr__", [](const CurvePoint& p) {
         return p.of.known()
                    ? fmt::format("<cairn.CurvePoint {} bytes at {:+.2f}%{}>", p.of.memory,
-                                 pipeline::increase_pct(p.of.evaluation.cost, p.baseline_cost),
+                                 report::increase_pct(p.of.evaluation.cost, p.baseline_cost),
                                  p.knee ? ", the knee" : "")
                    : fmt::format("<cairn.CurvePoint of budget {}: {}>", p.of.budget, solvers::to_string(p.of.status));
       });
@@ -184,21 +185,21 @@ void bind_points(nb::module_& module) {
       .def(
           "to_json",
           [](const Curve& c) {
-            return pipeline::json_text(pipeline::curve_json(c.problem, c.solver, c.alignment, c.curve, c.interrupted));
+            return report::json_text(report::curve_json(c.problem, c.solver, c.alignment, c.curve, c.interrupted));
           },
           "The object that `cairn pareto --json` prints, as text.")
-      .def("to_csv", [](const Curve& c) { return pipeline::curve_csv(c.problem, c.curve); })
+      .def("to_csv", [](const Curve& c) { return report::curve_csv(c.problem, c.curve); })
       .def(
-          "to_svg", [](const Curve& c) { return pipeline::curve_svg(c.problem, c.curve); }, "A picture of the curve.")
+          "to_svg", [](const Curve& c) { return report::curve_svg(c.problem, c.curve); }, "A picture of the curve.")
       .def(
           "report",
           [](const Curve& c, nb::handle path) {
-            core::write_file(path_of(path), pipeline::curve_page(c.problem, c.solver, c.curve));
+            core::write_file(path_of(path), report::curve_page(c.problem, c.solver, c.curve));
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn pareto --report`.")
-      .def("_repr_html_", [](const Curve& c) { return pipeline::curve_svg(c.problem, c.curve); })
-      .def("__str__", [](const Curve& c) { return in_python(pipeline::curve_table(c.problem, c.alignment, c.curve)); })
+      .def("_repr_html_", [](const Curve& c) { return report::curve_svg(c.problem, c.curve); })
+      .def("__str__", [](const Curve& c) { return in_python(report::curve_table(c.problem, c.alignment, c.curve)); })
       .def("__repr__",
            [](const Curve& c) {
              return fmt::format("<cairn.Curve of '{}', {} points>", c.problem.name, c.curve.points.size());

@@ -4,9 +4,10 @@
 #include <limits>
 
 #include "cairn/core/error.h"
-#include "cairn/pipeline/problem.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/python/src/bindings.h"
+#include "cairn/report/words.h"
+#include "cairn/solvers/fit/problem.h"
 
 namespace cairn::python {
 namespace {
@@ -27,8 +28,8 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const core::InterruptedError& error) {
     set_error("Interrupted", error.what());
   } catch (const pipeline::NoRoomError& error) {
-    set_error("InfeasibleError", error.what());
-  } catch (const pipeline::DefectError& error) {
+    set_error("InfeasibleError", report::no_room_text(error).c_str());
+  } catch (const core::DefectError& error) {
     set_error("DefectError", error.what());
   } catch (const core::Error& error) {
     set_error("Error", error.what());

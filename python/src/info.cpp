@@ -12,33 +12,33 @@
 #include "cairn/core/limit.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/device_memory.h"
-#include "cairn/pipeline/internal/explanation.h"
-#include "cairn/pipeline/internal/json.h"
-#include "cairn/pipeline/pages.h"
-#include "cairn/pipeline/words.h"
 #include "cairn/python/src/answer.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
+#include "cairn/report/pages.h"
+#include "cairn/report/support/explanation.h"
+#include "cairn/report/support/json.h"
+#include "cairn/report/words.h"
 
 namespace cairn::python {
 namespace {
 
 /// What Python calls an Info.
 struct Info {
-  pipeline::Task task;
+  fit::Task task;
   pipeline::Info of;
   std::optional<pipeline::DeviceAdvice> device;
   bool interrupted = false;
 
-  const pipeline::LeastBudget* within() const { return of.verdict && of.verdict->by ? &*of.verdict->by : nullptr; }
+  const fit::LeastBudget* within() const { return of.verdict && of.verdict->by ? &*of.verdict->by : nullptr; }
   const pipeline::DeviceAdvice* advice() const { return device ? &*device : nullptr; }
-  LeastBudget met(const pipeline::LeastBudget& least) const { return {least, task.problem.baseline.cost}; }
+  LeastBudget met(const fit::LeastBudget& least) const { return {least, task.problem.baseline.cost}; }
 };
 
 /// `build`: a function from a batch to its graph. The request has a device or a budget in bytes.
-pipeline::LargestBatch find_largest_batch(nb::handle build, const pipeline::Request& request,
-                                          const SearchArguments& search, const core::Limit& limit, Call& call) {
-  pipeline::LargestBatchOptions options;
+fit::LargestBatch find_largest_batch(nb::handle build, const pipeline::Request& request, const SearchArguments& search,
+                                     const core::Limit& limit, Call& call) {
+  fit::LargestBatchOptions options;
   options.budget = [&](const core::Graph& graph) {
     return request.device ? pipeline::share_device(graph, *request.device).arena()
                           : core::parse_budget(request.budget, 0);
@@ -57,17 +57,16 @@ pipeline::LargestBatch find_largest_batch(nb::handle build, const pipeline::Requ
     });
     return graph;
   };
-  pipeline::LargestBatch found;
-  call.run([&] { found = pipeline::find_largest_batch(graph_of, solvers::find_solver(search.solver), options); });
+  fit::LargestBatch found;
+  call.run([&] { found = fit::find_largest_batch(graph_of, solvers::find_solver(search.solver), options); });
   return found;
 }
 
-pipeline::LargestBatch largest_batch(nb::handle build, const pipeline::Request& request,
-                                     const SearchArguments& search) {
+fit::LargestBatch largest_batch(nb::handle build, const pipeline::Request& request, const SearchArguments& search) {
   Call call;
   core::Limit limit = search.options().limit;
   limit.stop = call.stop();
-  pipeline::LargestBatch found = find_largest_batch(build, request, search, limit, call);
+  fit::LargestBatch found = find_largest_batch(build, request, search, limit, call);
   call.raise_pending();
   if (call.interrupted()) {
     nb::dict attributes;
@@ -75,7 +74,7 @@ pipeline::LargestBatch largest_batch(nb::handle build, const pipeline::Request& 
     raise("Interrupted", "interrupted; the largest batch known to fit is in .best", attributes);
   }
   if (found.batch == 0)
-    raise(found.refusal_proved ? "InfeasibleError" : "NotFoundError", "no batch fits: " + pipeline::batch_text(found));
+    raise(found.refusal_proved ? "InfeasibleError" : "NotFoundError", "no batch fits: " + report::batch_text(found));
   return found;
 }
 
@@ -85,12 +84,12 @@ pipeline::LargestBatch largest_batch(nb::handle build, const pipeline::Request& 
                                 const core::Limit& limit, Call& call) {
   std::string batch;
   if (!build.is_none()) {
-    batch = "\nlargest batch: " + pipeline::batch_text(find_largest_batch(build, request, search, limit, call));
+    batch = "\nlargest batch: " + report::batch_text(find_largest_batch(build, request, search, limit, call));
     call.raise_pending();
     if (call.interrupted()) raise("Interrupted", "interrupted while the largest batch was sought");
   }
   const std::string& name = graph.name();
-  raise("InfeasibleError", pipeline::no_room_text(name.empty() ? "graph" : name, share) + ", without an arena" + batch);
+  raise("InfeasibleError", report::no_room_text(name.empty() ? "graph" : name, share) + ", without an arena" + batch);
 }
 
 Info info(const core::Graph& graph, const pipeline::Request& request, const SearchArguments& search, nb::handle build,
@@ -107,8 +106,7 @@ Info info(const core::Graph& graph, const pipeline::Request& request, const Sear
     refuse_device(graph, device->share, build, request, search, options.limit, call);
   Info found{pipeline::make_task(graph, "graph", request), {}, std::move(device)};
   const core::Stopwatch watch(options.limit);
-  call.run(
-      [&] { found.of = pipeline::find_info(found.task, solver, options, pipeline::least_budget_work(options.limit)); });
+  call.run([&] { found.of = pipeline::find_info(found.task, solver, options, fit::least_budget_work(options.limit)); });
   if (found.device && found.of.verdict->fits != true) {
     found.device->least_memory = found.device->share.beside_arena() + found.of.least.bytes;
     if (!build.is_none() && !call.stopped())
@@ -132,7 +130,7 @@ void bind_facts(nb::class_<Info>& info) {
       .def_prop_ro(
           "lower_bound", [](const Info& i) { return i.task.rounded.plan_bound(); },
           "Bytes that the plan of no schedule is below.")
-      .def_prop_ro("reason", [](const Info& i) { return pipeline::lower_bound_reason(i.task.problem); })
+      .def_prop_ro("reason", [](const Info& i) { return report::lower_bound_reason(i.task.problem); })
       .def_prop_ro(
           "least_budget", [](const Info& i) { return i.met(i.of.least); }, "The least budget known to be met.")
       .def_prop_ro("budget", [](const Info& i) { return i.task.problem.budget; })
@@ -143,7 +141,10 @@ void bind_facts(nb::class_<Info>& info) {
           "proved", [](const Info& i) { return i.of.verdict && i.of.verdict->fits == false; },
           "That nothing fits is proved, of the schedules that were asked for at least.")
       .def_prop_ro(
-          "verdict", [](const Info& i) { return in_python(i.of.verdict ? i.of.verdict->text : std::string()); },
+          "verdict",
+          [](const Info& i) {
+            return in_python(i.of.verdict ? report::fit_text(i.task, *i.of.verdict) : std::string());
+          },
           "Whether and how it fits, in words.")
       .def_prop_ro(
           "means",
@@ -188,31 +189,30 @@ void bind_texts(nb::class_<Info>& info) {
   info.def(
           "to_json",
           [](const Info& i) {
-            pipeline::Json json = pipeline::info_json(i.task, i.of, i.advice(), i.interrupted);
+            report::Json json = report::info_json(i.task, i.of, i.advice(), i.interrupted);
             const core::Graph& graph = i.task.problem.graph;
-            pipeline::Explanation(graph, i.within() ? &i.within()->schedule : nullptr).add_to(json);
-            return pipeline::json_text(json);
+            report::Explanation(graph, i.within() ? &i.within()->schedule : nullptr).add_to(json);
+            return report::json_text(json);
           },
           "The object that `cairn info --json` prints, as text.")
       .def(
           "report",
           [](const Info& i, nb::handle path) {
-            std::vector<pipeline::ReportFact> facts;
+            std::vector<report::ReportFact> facts;
             if (i.of.verdict)
-              facts.push_back({"Budget", core::format_bytes(*i.task.problem.budget), i.of.verdict->text});
+              facts.push_back(
+                  {"Budget", core::format_bytes(*i.task.problem.budget), report::fit_text(i.task, *i.of.verdict)});
             core::write_file(path_of(path),
-                             pipeline::info_page(i.task.problem, i.of.least,
-                                                 i.of.verdict ? i.of.verdict->by : std::nullopt, std::move(facts)));
+                             report::info_page(i.task.problem, i.of.least,
+                                               i.of.verdict ? i.of.verdict->by : std::nullopt, std::move(facts)));
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn info --report`.")
       .def("__str__",
-           [](const Info& i) {
-             return in_python(pipeline::format_table(pipeline::info_rows(i.task, i.of, i.advice())));
-           })
+           [](const Info& i) { return in_python(report::format_table(report::info_rows(i.task, i.of, i.advice()))); })
       .def("__repr__", [](const Info& i) {
         return fmt::format("<cairn.Info of '{}': least budget known {} bytes{}>", i.task.problem.name, i.of.least.bytes,
-                           i.of.verdict ? ", " + in_python(i.of.verdict->text) : "");
+                           i.of.verdict ? ", " + in_python(report::fit_text(i.task, *i.of.verdict)) : "");
       });
 }
 
@@ -224,25 +224,23 @@ void bind_device(nb::module_& module) {
       .def_ro("context", &pipeline::DeviceShare::context)
       .def_prop_ro("arena", &pipeline::DeviceShare::arena, "What is left: the budget.")
       .def("__repr__", [](const pipeline::DeviceShare& d) {
-        return fmt::format("<cairn.DeviceShare {}>", pipeline::share_text(d, d.arena()));
+        return fmt::format("<cairn.DeviceShare {}>", report::share_text(d, d.arena()));
       });
-  nb::class_<pipeline::LargestBatch>(module, "LargestBatch", "The largest batch that is known to fit.")
-      .def_ro("batch", &pipeline::LargestBatch::batch, "0: not even 1 is known to fit.")
-      .def_ro("batch_of_baseline", &pipeline::LargestBatch::as_it_is,
+  nb::class_<fit::LargestBatch>(module, "LargestBatch", "The largest batch that is known to fit.")
+      .def_ro("batch", &fit::LargestBatch::batch, "0: not even 1 is known to fit.")
+      .def_ro("batch_of_baseline", &fit::LargestBatch::as_it_is,
               "The largest that fits in its input order, without recomputation.")
       .def_prop_ro(
-          "refused",
-          [](const pipeline::LargestBatch& b) { return b.refused > 0 ? std::optional(b.refused) : std::nullopt; },
+          "refused", [](const fit::LargestBatch& b) { return b.refused > 0 ? std::optional(b.refused) : std::nullopt; },
           "The least that was tried and did not fit.")
-      .def_ro("refused_proved", &pipeline::LargestBatch::refusal_proved)
-      .def_ro("timed_out", &pipeline::LargestBatch::timed_out)
+      .def_ro("refused_proved", &fit::LargestBatch::refusal_proved)
+      .def_ro("timed_out", &fit::LargestBatch::timed_out)
       .def(
-          "to_json", [](const pipeline::LargestBatch& b) { return pipeline::json_text(pipeline::to_json(b)); },
+          "to_json", [](const fit::LargestBatch& b) { return report::json_text(report::to_json(b)); },
           "The object `device.largest_batch` of `cairn info --json`, as text.")
-      .def("__str__", &pipeline::batch_text)
-      .def("__repr__", [](const pipeline::LargestBatch& b) {
-        return fmt::format("<cairn.LargestBatch {}>", pipeline::batch_text(b));
-      });
+      .def("__str__", &report::batch_text)
+      .def("__repr__",
+           [](const fit::LargestBatch& b) { return fmt::format("<cairn.LargestBatch {}>", report::batch_text(b)); });
 }
 
 }  // namespace

@@ -4,8 +4,9 @@
 #include <string>
 
 #include "cairn/models/registry.h"
-#include "cairn/pipeline/problem.h"
+#include "cairn/pipeline/graph_source.h"
 #include "cairn/python/src/bindings.h"
+#include "cairn/solvers/fit/problem.h"
 
 namespace cairn::python {
 namespace {

@@ -9,10 +9,10 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/text.h"
-#include "cairn/pipeline/internal/json.h"
-#include "cairn/pipeline/solve.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
+#include "cairn/report/support/json.h"
+#include "cairn/solvers/fit/solve.h"
 
 namespace cairn::python {
 namespace {
@@ -45,12 +45,12 @@ nb::object buffers_of(const core::Plan& plan) {
 
 /// What Python calls a FoundPlan.
 struct FoundPlan : core::Plan {
-  FoundPlan(const core::Graph& graph, const core::Schedule& schedule, const pipeline::FoundPlan& found)
+  FoundPlan(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found)
       : core::Plan(found.solution.plan),
         status(found.status()),
         proved_bytes(found.solution.lower_bound),
         seconds(found.seconds),
-        json(pipeline::json_text(pipeline::plan_json(graph, schedule, found))) {}
+        json(report::json_text(report::plan_json(graph, schedule, found))) {}
 
   solvers::Status status;
   std::int64_t proved_bytes;
@@ -62,14 +62,14 @@ FoundPlan plan(const core::Graph& graph, nb::handle schedule, std::int64_t align
                std::optional<std::int64_t> work, std::optional<std::int64_t> capacity) {
   const core::Schedule steps = schedule_of(schedule);
   Call call;
-  solvers::PlanOptions options{.alignment = alignment > 0 ? alignment : pipeline::default_alignment(graph),
+  solvers::PlanOptions options{.alignment = alignment > 0 ? alignment : fit::default_alignment(graph),
                                .capacity = capacity};
   if (seconds) options.limit = {.seconds = *seconds};
   if (work) options.limit.work = *work;
   options.limit.stop = call.stop();
-  pipeline::FoundPlan found{.capacity = capacity};
+  fit::FoundPlan found{.capacity = capacity};
   const core::Stopwatch watch(options.limit);
-  call.run([&] { found.solution = pipeline::checked_plan(graph, steps, options); });
+  call.run([&] { found.solution = fit::checked_plan(graph, steps, options); });
   found.seconds = watch.seconds();
   call.raise_pending();
   if (call.interrupted()) raise("Interrupted", "interrupted while planning");

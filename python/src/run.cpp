@@ -13,30 +13,31 @@
 #include "cairn/core/precision.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/backend.h"
-#include "cairn/pipeline/internal/explanation.h"
-#include "cairn/pipeline/internal/json.h"
 #include "cairn/pipeline/request.h"
-#include "cairn/pipeline/words.h"
 #include "cairn/python/src/answer.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
+#include "cairn/report/pages.h"
+#include "cairn/report/support/explanation.h"
+#include "cairn/report/support/json.h"
+#include "cairn/report/words.h"
 
 namespace cairn::python {
 namespace {
 
 /// One side of a run: a schedule, what was promised of it, and what was measured.
 struct Executed {
-  pipeline::Decision decision;
+  fit::Decision decision;
   std::optional<pipeline::Execution> execution;  ///< none: memory does not suffice for it
 };
 
 /// What Python calls a RunResult.
 struct RunResult {
   std::shared_ptr<pipeline::Backend> backend;
-  pipeline::Task task;
+  fit::Task task;
   core::Precision precision;
-  pipeline::Decision decision;
-  std::optional<pipeline::Answer> answer;  ///< none: the schedule was given
+  fit::Decision decision;
+  std::optional<fit::Answer> answer;  ///< none: the schedule was given
   pipeline::RunResult result;
 
   pipeline::RunOutcome outcome() const {
@@ -48,16 +49,15 @@ struct RunResult {
 };
 
 /// A schedule that was given: within the budget, where there is one.
-pipeline::Decision decide_on_given(const pipeline::Problem& problem, nb::handle schedule,
-                                   const solvers::PlanOptions& plan) {
-  pipeline::Decision decision = pipeline::decide_on(problem.graph, "given", schedule_of(schedule), plan);
+fit::Decision decide_on_given(const fit::Problem& problem, nb::handle schedule, const solvers::PlanOptions& plan) {
+  fit::Decision decision = fit::decide_on(problem.graph, "given", schedule_of(schedule), plan);
   if (!problem.budget || decision.budgeted_bytes <= *problem.budget) return decision;
   nb::dict attributes;
   attributes["lower_bound"] = problem.plan_bound();
   raise("NotFoundError",
         fmt::format("the schedule needs {} as planned, more than the budget of {}\n{}\nraise --budget",
-                    pipeline::baseline_share_text(problem, decision.budgeted_bytes, true),
-                    pipeline::baseline_share_text(problem, *problem.budget), pipeline::bound_text(problem.of_plans())),
+                    report::baseline_share_text(problem, decision.budgeted_bytes, true),
+                    report::baseline_share_text(problem, *problem.budget), report::bound_text(problem.of_plans())),
         attributes);
 }
 
@@ -76,17 +76,17 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
     throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --max-cost or --schedule");
   if (!searched && (!request.max_cost.empty() || request.budget == "min"))
     throw core::InputError("--schedule runs a schedule as it is: drop --max-cost and --budget min");
-  pipeline::Task task = pipeline::make_task(graph.prepared, "graph", request);
+  fit::Task task = pipeline::make_task(graph.prepared, "graph", request);
   const solvers::PlanOptions plan{.alignment = task.alignment, .guard_bytes = sentinels ? pipeline::kGuardBytes : 0};
   Call call(std::move(progress));
-  std::optional<pipeline::Answer> answer;
-  pipeline::Decision decision;
+  std::optional<fit::Answer> answer;
+  fit::Decision decision;
   if (searched) {
     Answer answered = search_answer(std::move(task), search, nullptr, call);
     finish_search(call, answered, search.options().scope);
     task = std::move(answered.task);
     answer = std::move(answered.answer);
-    decision = pipeline::decide_on(graph.prepared, search.solver, answer->found.solution.schedule, plan, answer->plan);
+    decision = fit::decide_on(graph.prepared, search.solver, answer->found.solution.schedule, plan, answer->plan);
   } else {
     decision = decide_on_given(task.problem, schedule, plan);
   }
@@ -96,7 +96,7 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
   call.run([&] { result = pipeline::run(*backend, graph, decision, options); });
   call.raise_pending();
   if (call.interrupted()) raise("Interrupted", "interrupted during the execution");
-  if (const std::string defect = pipeline::defect_of(result); !defect.empty()) throw pipeline::DefectError(defect);
+  if (const std::string defect = report::defect_of(result); !defect.empty()) throw core::DefectError(defect);
   return {std::move(backend),  std::move(task),   graph.precision,
           std::move(decision), std::move(answer), std::move(result)};
 }
@@ -158,36 +158,36 @@ void bind_result(nb::module_& module) {
           "identical", [](const RunResult& r) { return r.result.identical(); },
           "That all kept outputs have the same bits; where they do not, the call raises DefectError. None where memory "
           "does not suffice for the baseline, and nothing was compared.")
-      .def_prop_ro("compared", [](const RunResult& r) { return pipeline::compared_text(r.result.comparison); })
+      .def_prop_ro("compared", [](const RunResult& r) { return report::compared_text(r.result.comparison); })
       .def_prop_ro("loss", [](const RunResult& r) { return r.result.loss; })
       .def_prop_ro("budget", [](const RunResult& r) { return r.task.problem.budget; })
       .def_prop_ro("backend", [](const RunResult& r) { return r.backend->name(); })
       .def_prop_ro("device", [](const RunResult& r) { return r.backend->device(); })
-      .def_prop_ro("timing", [](const RunResult& r) { return pipeline::timing_text(r.result); })
+      .def_prop_ro("timing", [](const RunResult& r) { return report::timing_text(r.result); })
       .def(
           "to_json",
           [](const RunResult& r) {
-            pipeline::Json json = pipeline::run_json(r.outcome());
-            pipeline::Explanation(r.task.problem.graph, &r.decision.schedule).add_to(json);
-            return pipeline::json_text(json);
+            report::Json json = report::run_json(r.outcome());
+            report::Explanation(r.task.problem.graph, &r.decision.schedule).add_to(json);
+            return report::json_text(json);
           },
           "The object that `cairn run --json` prints, as text.")
       .def(
           "report",
           [](const RunResult& r, nb::handle path) {
             core::write_file(path_of(path),
-                             pipeline::run_page(r.task.problem, *r.backend, r.decision, r.result, r.tradeoffs()));
+                             report::run_page(r.task.problem, *r.backend, r.decision, r.result, r.tradeoffs()));
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn run --report`.")
       .def(
           "trace",
           [](const RunResult& r, nb::handle path) {
-            core::write_file(path_of(path), pipeline::run_trace(r.task.problem.graph, r.decision, r.result));
+            core::write_file(path_of(path), report::run_trace(r.task.problem.graph, r.decision, r.result));
           },
           "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
           "Writes a Chrome/Perfetto trace with measured times.")
-      .def("__str__", [](const RunResult& r) { return in_python(pipeline::run_table(r.outcome())); })
+      .def("__str__", [](const RunResult& r) { return in_python(report::run_table(r.outcome())); })
       .def("__repr__", [](const RunResult& r) {
         const auto& after = r.result.scheduled_run.report;
         if (!r.result.baseline_run)

@@ -13,17 +13,18 @@
 #include "cairn/core/limit.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/backend.h"
-#include "cairn/pipeline/internal/json.h"
-#include "cairn/pipeline/words.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
+#include "cairn/report/pages.h"
+#include "cairn/report/support/json.h"
+#include "cairn/report/words.h"
 
 namespace cairn::python {
 namespace {
 
 /// What Python calls a Sweep.
 struct Sweep {
-  pipeline::Problem problem;
+  fit::Problem problem;
   pipeline::SweepOrigin origin;
   pipeline::Swept swept;
   std::optional<sim::Outcomes> outcomes = {};  ///< of schedules that were given
@@ -64,7 +65,7 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
   if (random && *random < 1) throw core::InputError("--random must be at least 1");
   if (recompute < 0 || recompute > 1'000'000) throw core::InputError("--recompute must be 0 to 1000000");
   if (top < 1 || top > 100'000) throw core::InputError("--top must be 1 to 100000");
-  Sweep sweep{pipeline::Problem(graph, budget, "graph"), {}, {}};
+  Sweep sweep{fit::Problem(graph, budget, "graph"), {}, {}};
   const auto simulator = pipeline::open_simulator(backend, graph);
   sweep.origin.backend = simulator->backend();
   sweep.origin.device = simulator->device();
@@ -170,22 +171,21 @@ void bind_circumstances(nb::class_<Sweep>& sweep) {
                    })
       .def_prop_ro("device", [](const Sweep& s) { return s.origin.device; })
       .def(
-          "to_json",
-          [](const Sweep& s) { return pipeline::json_text(pipeline::sweep_json(s.problem, s.swept, s.origin)); },
+          "to_json", [](const Sweep& s) { return report::json_text(report::sweep_json(s.problem, s.swept, s.origin)); },
           "The object that `cairn simulate --json` prints, as text.")
       .def(
           "report",
           [](const Sweep& s, nb::handle path) {
-            core::write_file(path_of(path), pipeline::sweep_page(s.problem, s.swept, s.origin));
+            core::write_file(path_of(path), report::sweep_page(s.problem, s.swept, s.origin));
           },
           "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
           "Writes the HTML page of `cairn simulate --report`.")
-      .def("__str__", [](const Sweep& s) { return in_python(pipeline::sweep_table(s.problem, s.swept, s.origin)); })
+      .def("__str__", [](const Sweep& s) { return in_python(report::sweep_table(s.problem, s.swept, s.origin)); })
       .def("__repr__", [](const Sweep& s) {
         return s.any() ? fmt::format("<cairn.Sweep of {} {}: least peak {} ({:.1f}% of the baseline's), cost {:+.2f}%>",
                                      s.swept.tally.candidates(), s.origin.text(), core::format_bytes(s.best().peak),
-                                     100 + pipeline::increase_pct(s.best().peak, s.problem.baseline.peak),
-                                     pipeline::increase_pct(s.best().cost, s.problem.baseline.cost))
+                                     100 + report::increase_pct(s.best().peak, s.problem.baseline.peak),
+                                     report::increase_pct(s.best().cost, s.problem.baseline.cost))
                        : fmt::format("<cairn.Sweep of {} {}, none of them valid>", s.swept.tally.candidates(),
                                      s.origin.text());
       });

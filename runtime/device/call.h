@@ -5,10 +5,10 @@
 #include <span>
 #include <stdexcept>
 
-#include "cairn/core/bf16.h"
 #include "cairn/core/op.h"
+#include "cairn/core/support/bf16.h"
 #include "cairn/runtime/device/library.h"
-#include "cairn/runtime/internal/extents.h"
+#include "cairn/runtime/support/extents.h"
 
 /// What a device computes is written once, in this folder, as templates over a Machine and its Teams
 /// (core/machine/): the host runs it with a Team of one, cuda/ with warps and thread blocks. Here is no CUDA. The bits

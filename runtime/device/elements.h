@@ -4,8 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cairn/core/bf16.h"
 #include "cairn/core/host_device.h"
+#include "cairn/core/support/bf16.h"
 
 /// Several neighbouring elements at a time between memory and arithmetic. A storage type T is float or core::Bf16;
 /// arithmetic is in float. What is moved is a pack of 16 bytes, or a single element where rows do not begin at 16

@@ -6,7 +6,7 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
-#include "cairn/runtime/internal/element.h"
+#include "cairn/runtime/support/element.h"
 
 /// Elementwise ops: every thread has four accesses of 16 bytes in flight for each argument.
 namespace cairn::runtime::device {

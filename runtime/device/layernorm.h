@@ -5,7 +5,7 @@
 
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/reductions.h"
-#include "cairn/runtime/internal/element.h"
+#include "cairn/runtime/support/element.h"
 
 /// x is [rows, C]; stats [rows, 2] (mean, rstd) and params [2, C] (gamma, beta) are fp32.
 namespace cairn::runtime::device {

@@ -11,8 +11,8 @@
 #include "cairn/core/precision.h"
 #include "cairn/runtime/device/ops.h"
 #include "cairn/runtime/device/synthetic.h"
-#include "cairn/runtime/internal/execution.h"
 #include "cairn/runtime/program.h"
+#include "cairn/runtime/support/execution.h"
 
 namespace cairn::runtime::device {
 

@@ -9,7 +9,7 @@
 #include "cairn/core/machine/team.h"
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
-#include "cairn/runtime/internal/element.h"
+#include "cairn/runtime/support/element.h"
 
 /// The synthetic kernel (runtime/synthetic.h) on a device, with the same bits: every digest is a sum of 64-bit words,
 /// so its teams may add in any order.

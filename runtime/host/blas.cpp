@@ -1,4 +1,4 @@
-#include "cairn/runtime/internal/blas.h"
+#include "cairn/runtime/host/blas.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

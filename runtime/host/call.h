@@ -7,8 +7,8 @@
 
 #include "cairn/core/op.h"
 #include "cairn/runtime/host/kernels.h"
-#include "cairn/runtime/internal/extents.h"
-#include "cairn/runtime/internal/loops.h"
+#include "cairn/runtime/support/extents.h"
+#include "cairn/runtime/support/loops.h"
 
 /// What the files of kernels share. A kernel is named after its core::OpKind and instantiated for float and double
 /// where it is defined.

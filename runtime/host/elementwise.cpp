@@ -1,5 +1,5 @@
 #include "cairn/runtime/host/call.h"
-#include "cairn/runtime/internal/element.h"
+#include "cairn/runtime/support/element.h"
 
 namespace cairn::runtime::kernels {
 namespace {

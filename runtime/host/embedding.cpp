@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "cairn/runtime/host/call.h"
-#include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/support/residents.h"
 
 namespace cairn::runtime::kernels {
 

@@ -13,11 +13,11 @@
 #include "cairn/core/precision.h"
 #include "cairn/runtime/host/kernels.h"
 #include "cairn/runtime/host/synthetic.h"
-#include "cairn/runtime/internal/delays.h"
-#include "cairn/runtime/internal/element.h"
-#include "cairn/runtime/internal/execution.h"
-#include "cairn/runtime/internal/loops.h"
-#include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/support/delays.h"
+#include "cairn/runtime/support/element.h"
+#include "cairn/runtime/support/execution.h"
+#include "cairn/runtime/support/loops.h"
+#include "cairn/runtime/support/residents.h"
 
 namespace cairn::runtime {
 namespace {

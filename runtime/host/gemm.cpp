@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "cairn/runtime/host/blas.h"
 #include "cairn/runtime/host/kernels.h"
-#include "cairn/runtime/internal/blas.h"
-#include "cairn/runtime/internal/loops.h"
+#include "cairn/runtime/support/loops.h"
 
 namespace cairn::runtime::kernels {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "cairn/runtime/host/call.h"
-#include "cairn/runtime/internal/element.h"
+#include "cairn/runtime/support/element.h"
 
 /// Batch norm: x is [rows, C], stats [2, C] (mean, rstd), params [2, C] (gamma, beta).
 /// Layer norm: x is [rows, C], stats [rows, 2] (mean, rstd), params [2, C].

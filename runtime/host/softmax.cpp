@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "cairn/runtime/host/call.h"
-#include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/support/residents.h"
 
 /// Softmax, and cross entropy with the softmax in it.
 namespace cairn::runtime::kernels {

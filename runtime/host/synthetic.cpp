@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
-#include "cairn/runtime/internal/element.h"
-#include "cairn/runtime/internal/loops.h"
+#include "cairn/runtime/support/element.h"
+#include "cairn/runtime/support/loops.h"
 
 namespace cairn::runtime {
 namespace {

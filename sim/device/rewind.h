@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "cairn/core/internal/saturating.h"
 #include "cairn/core/machine/team.h"
+#include "cairn/core/support/saturating.h"
 #include "cairn/sim/device/graph_tables.h"
 
 namespace cairn::sim::device {

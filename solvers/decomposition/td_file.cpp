@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/internal/line_reader.h"
+#include "cairn/core/support/line_reader.h"
 #include "cairn/solvers/decomposition/internal/union_find.h"
 
 namespace cairn::solvers {

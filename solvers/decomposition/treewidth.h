@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "cairn/core/limit.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/decomposition/elimination.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 

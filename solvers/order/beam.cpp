@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 
 namespace cairn::solvers {
 

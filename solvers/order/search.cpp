@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cairn/core/machine/thread_pool.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/order/internal/anneal.h"
 #include "cairn/solvers/order/internal/beam.h"
 

@@ -3,7 +3,7 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/plan/planner.h"
 
 namespace cairn::solvers {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cairn/core/formats/files.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/core/text.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"

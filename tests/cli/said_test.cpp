@@ -9,7 +9,7 @@
 
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
-#include "cairn/pipeline/words.h"
+#include "cairn/report/words.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
@@ -137,8 +137,8 @@ TEST_CASE("what is more than twice what is proved is not said in percent of that
   CHECK_FALSE(contains(table, "above the optimum"));
   CHECK(run_json(Words{"solve"} + words)["gap_pct"] > 100);
   CHECK(contains(run_command({"pareto", graph, "--budgets", "50", "--solver", "greedy"}).out, "> 100%"));
-  CHECK(pipeline::above_optimum_text(835) == "more than twice what is proved");
-  CHECK(pipeline::above_optimum_text(100) == "at most 100.00% above the optimum");
+  CHECK(report::above_optimum_text(835) == "more than twice what is proved");
+  CHECK(report::above_optimum_text(100) == "at most 100.00% above the optimum");
 }
 
 TEST_CASE("solvers are listed within 100 columns") {

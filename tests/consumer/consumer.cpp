@@ -20,8 +20,8 @@ core::Graph hourglass() {
 int main() {
   const auto backend = pipeline::open_backend("auto");
   const pipeline::PreparedGraph graph = pipeline::prepare(*backend, hourglass());
-  const pipeline::Problem problem(graph.prepared, "70%");
-  const pipeline::Decision decision = pipeline::decide(problem, "auto", {.search = {.limit = {.work = 100'000}}});
+  const fit::Problem problem(graph.prepared, "70%");
+  const fit::Decision decision = fit::decide(problem, "auto", {.search = {.limit = {.work = 100'000}}});
   const pipeline::RunResult result = pipeline::run(*backend, graph, decision);
 
   std::printf("on %s: %lld of %lld bytes, %lld steps again, %s\n", backend->name().c_str(),

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <limits>
 
-#include "cairn/core/bf16.h"
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/support/bf16.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
 

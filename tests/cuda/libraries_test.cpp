@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "cairn/core/bf16.h"
 #include "cairn/core/error.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/bf16.h"
+#include "cairn/core/support/random.h"
 #include "cairn/cuda/internal/runtime.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"

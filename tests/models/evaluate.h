@@ -8,7 +8,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/runtime/host/kernels.h"
-#include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/support/residents.h"
 
 namespace cairn::tests {
 

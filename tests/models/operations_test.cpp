@@ -12,7 +12,7 @@
 #include "cairn/core/schedule.h"
 #include "cairn/models/registry.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
-#include "cairn/solvers/remat/rotor.h"
+#include "cairn/solvers/remat/rotor/rotor.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
 

@@ -1,8 +1,9 @@
 #include "cairn/pipeline/device_memory.h"
 
 #include "cairn/models/registry.h"
+#include "cairn/pipeline/graph_source.h"
 #include "cairn/pipeline/request.h"
-#include "cairn/pipeline/solve.h"
+#include "cairn/solvers/fit/solve.h"
 #include "cairn/tests/catch.h"
 
 namespace {
@@ -23,22 +24,22 @@ core::Graph ffn_of(std::int64_t batch) {
   return source.build();
 }
 
-pipeline::LargestBatch largest(std::int64_t budget, const std::string& max_cost = "") {
-  pipeline::LargestBatchOptions options;
+fit::LargestBatch largest(std::int64_t budget, const std::string& max_cost = "") {
+  fit::LargestBatchOptions options;
   if (!max_cost.empty())
-    options.max_cost = [&](const pipeline::Problem& problem) {
+    options.max_cost = [&](const fit::Problem& problem) {
       return pipeline::parse_max_cost(max_cost, problem.baseline.cost);
     };
   options.budget = [budget](const core::Graph&) { return budget; };
   options.least.search.limit.work = 50'000'000;
-  return pipeline::find_largest_batch(ffn_of, solvers::find_solver("auto"), options);
+  return fit::find_largest_batch(ffn_of, solvers::find_solver("auto"), options);
 }
 
 }  // namespace
 
 TEST_CASE("the largest batch may be limited in cost") {
   const std::int64_t budget = 30'000;
-  const pipeline::LargestBatch any = largest(budget), free = largest(budget, "0%"), none = largest(budget, "1");
+  const fit::LargestBatch any = largest(budget), free = largest(budget, "0%"), none = largest(budget, "1");
   CHECK(any.batch > any.as_it_is);
   CHECK(free.batch < any.batch);
   CHECK(free.batch >= free.as_it_is);
@@ -82,15 +83,15 @@ TEST_CASE("a device is shared by what is resident, the context, libraries and th
 
 TEST_CASE("the largest batch fits, and the next one is not known to") {
   // By trying one after the other.
-  const pipeline::Problem eight(ffn(8, "adam"));
+  const fit::Problem eight(ffn(8, "adam"));
   const std::int64_t budget = eight.rounded_up(256).baseline.peak;
   std::int64_t as_it_is = 0, needs = 0;
   for (std::int64_t batch = 1; batch <= 64; ++batch) {
-    const pipeline::Problem rounded = pipeline::Problem(ffn(batch, "adam")).rounded_up(256);
+    const fit::Problem rounded = fit::Problem(ffn(batch, "adam")).rounded_up(256);
     if (rounded.baseline.peak <= budget) as_it_is = batch;
     if (rounded.lower_bound <= budget) needs = batch;
   }
-  const pipeline::LargestBatch found = largest(budget);
+  const fit::LargestBatch found = largest(budget);
   CHECK(found.as_it_is == as_it_is);  // plans of this graph are as low as its peak
   CHECK(found.batch >= as_it_is);
   CHECK(found.batch <= needs);
@@ -98,7 +99,7 @@ TEST_CASE("the largest batch fits, and the next one is not known to") {
   if (found.refusal_proved) CHECK(found.batch == needs);
   CHECK_FALSE(found.timed_out);
 
-  const pipeline::LargestBatch none = largest(1);
+  const fit::LargestBatch none = largest(1);
   CHECK(none.batch == 0);
   CHECK(none.refused == 1);
   CHECK(none.refusal_proved);

@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <atomic>
 
+#include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/pipeline/graph_source.h"
+#include "cairn/report/pages.h"
+#include "cairn/report/words.h"
 #include "cairn/tests/catch.h"
 
 namespace {
@@ -17,7 +21,7 @@ pipeline::GraphSource small_ffn() {
   return source;
 }
 
-pipeline::FitOptions quick() { return {.search = {.limit = {.work = 20'000}}}; }
+fit::FitOptions quick() { return {.search = {.limit = {.work = 20'000}}}; }
 
 /// Forwards and backwards through the same tensors; synthetic, so scratch is that which is given here.
 core::Graph hourglass() {
@@ -70,8 +74,8 @@ class SmallHost : public pipeline::Backend {
 TEST_CASE("a decision fits as planned, and its outputs are the baseline's") {
   const auto backend = pipeline::open_backend("host");
   for (const auto& graph : {pipeline::prepare(*backend, small_ffn()), pipeline::prepare(*backend, hourglass())}) {
-    const pipeline::Problem problem(graph.prepared, "80%");
-    const pipeline::Decision decision = pipeline::decide(problem, "auto", quick());
+    const fit::Problem problem(graph.prepared, "80%");
+    const fit::Decision decision = fit::decide(problem, "auto", quick());
     CHECK(decision.plan.bytes <= *problem.budget);
     CHECK(decision.plan.alignment == 256);
     CHECK(core::check_plan(graph.prepared, decision.schedule, decision.plan).empty());
@@ -80,17 +84,15 @@ TEST_CASE("a decision fits as planned, and its outputs are the baseline's") {
     CHECK(result.comparison.outputs > 0);
     CHECK(result.host_check->close);
     CHECK(result.scheduled_run.report.measured_peak_bytes <= decision.plan.bytes);
-    CHECK(pipeline::run_page(problem, *backend, decision, result).starts_with("<!DOCTYPE html>"));
+    CHECK(report::run_page(problem, *backend, decision, result).starts_with("<!DOCTYPE html>"));
   }
 }
 
 TEST_CASE("what memory has no room for is known before any search") {
   const auto host = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*host, small_ffn());
-  const auto problem = [&](const std::string& budget) {
-    return pipeline::Problem(graph.prepared, budget).rounded_up(256);
-  };
-  const pipeline::Problem whole = problem("100%"), most = problem("200%"), none = problem("");
+  const auto problem = [&](const std::string& budget) { return fit::Problem(graph.prepared, budget).rounded_up(256); };
+  const fit::Problem whole = problem("100%"), most = problem("200%"), none = problem("");
   REQUIRE(whole.plan_bound() < whole.baseline.peak);
   // Room for the lower bound alone: what a lower budget leaves may fit, what the baseline needs does not.
   SmallHost small(whole.plan_bound());
@@ -111,8 +113,8 @@ TEST_CASE("what memory has no room for is known before any search") {
 TEST_CASE("where there is no memory for the baseline the schedule is executed alone, and nothing is said to be equal") {
   const auto host = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*host, small_ffn());
-  const pipeline::Problem problem(graph.prepared, "80%");
-  const pipeline::Decision decision = pipeline::decide(problem, "auto", quick());
+  const fit::Problem problem(graph.prepared, "80%");
+  const fit::Decision decision = fit::decide(problem, "auto", quick());
   const pipeline::RunResult whole = pipeline::run(*host, graph, decision);
   REQUIRE(whole.identical() == true);
   CHECK(whole.why_no_baseline.empty());
@@ -129,13 +131,13 @@ TEST_CASE("where there is no memory for the baseline the schedule is executed al
   CHECK(alone.loss == whole.loss);
   CHECK(alone.host_check->close);
   CHECK(pipeline::compare(graph.prepared, alone.scheduled_run, whole.scheduled_run).identical());
-  CHECK(pipeline::timing_text(alone).find(", of the schedule alone, ") != std::string::npos);
-  CHECK(pipeline::notes_of(graph.prepared, alone).front() ==
+  CHECK(report::timing_text(alone).find(", of the schedule alone, ") != std::string::npos);
+  CHECK(report::notes_of(graph.prepared, alone).front() ==
         "the baseline was not executed, and nothing compared with it: the arena does not fit");
-  const std::string page = pipeline::run_page(problem, small, decision, alone);
+  const std::string page = report::run_page(problem, small, decision, alone);
   CHECK(page.find("not compared") != std::string::npos);
   CHECK(page.find("identical") == std::string::npos);
-  CHECK(pipeline::run_trace(graph.prepared, decision, alone).find("baseline") == std::string::npos);
+  CHECK(report::run_trace(graph.prepared, decision, alone).find("baseline") == std::string::npos);
 
   SmallHost smaller(decision.plan.bytes - 1);
   CHECK_THROWS_AS(pipeline::run(smaller, graph, decision), core::DeviceError);
@@ -159,33 +161,33 @@ TEST_CASE("a short step is not disturbed by what any wake-up takes, a long one i
 TEST_CASE("a decision with guards is planned without them, and run with them") {
   const auto backend = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*backend, hourglass());
-  pipeline::FitOptions options = quick();
+  fit::FitOptions options = quick();
   options.plan.guard_bytes = 256;
-  const pipeline::Problem problem(graph.prepared, "90%");
-  const pipeline::Decision decision = pipeline::decide(problem, "auto", options);
+  const fit::Problem problem(graph.prepared, "90%");
+  const fit::Decision decision = fit::decide(problem, "auto", options);
   CHECK(decision.budgeted_bytes <= *problem.budget);
   CHECK(decision.plan.bytes > decision.budgeted_bytes);
   CHECK(pipeline::run(*backend, graph, decision, {.poison = true}).comparison.identical());
 }
 
 TEST_CASE("where nothing fits, one line says what is known") {
-  const pipeline::Problem problem(hourglass(), "100");
+  const fit::Problem problem(hourglass(), "100");
   std::string message;
   try {
-    pipeline::decide(problem, "auto", quick());
+    fit::decide(problem, "auto", quick());
   } catch (const core::Error& error) {
     message = error.what();
   }
   CHECK(message.find("the lower bound is 3072 bytes") != std::string::npos);
   CHECK(message.find("the least budget known feasible is") != std::string::npos);
-  CHECK_THROWS_AS(pipeline::decide(pipeline::Problem(hourglass())), core::InputError);
+  CHECK_THROWS_AS(fit::decide(fit::Problem(hourglass())), core::InputError);
 }
 
 TEST_CASE("a raised stop flag ends a run") {
   const std::atomic<bool> stop = true;
   const auto backend = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*backend, hourglass());
-  const auto baseline = pipeline::decide_on_baseline(graph.prepared, {.alignment = 256});
+  const auto baseline = fit::decide_on_baseline(graph.prepared, {.alignment = 256});
   CHECK_THROWS_AS(pipeline::run(*backend, graph, baseline, {.limit = {.stop = &stop}}), core::InterruptedError);
 }
 
@@ -199,7 +201,7 @@ TEST_CASE("compare names the outputs whose bits differ") {
   b.sinks[0].digest = 6;
   CHECK(pipeline::compare(graph, a, b).different == std::vector<std::string>{"n2", "n11"});
   b.outputs.pop_back();
-  CHECK_THROWS_AS(pipeline::compare(graph, a, b), pipeline::DefectError);
+  CHECK_THROWS_AS(pipeline::compare(graph, a, b), core::DefectError);
 }
 
 TEST_CASE("a backend's scratch is an overlay, and schedules of either graph are accepted") {
@@ -220,7 +222,7 @@ TEST_CASE("a backend's scratch is an overlay, and schedules of either graph are 
 TEST_CASE("baseline and schedule are executed by turns, after one execution each to warm up") {
   const auto backend = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*backend, small_ffn());
-  const auto decision = pipeline::decide_on_baseline(graph.prepared, {.alignment = 256});
+  const auto decision = fit::decide_on_baseline(graph.prepared, {.alignment = 256});
   std::string order;  // B or S: an execution begins
   const auto progress = [&](const pipeline::RunProgress& at) {
     if (at.step == 0 && (order.empty() || order.back() != (at.baseline ? 'B' : 'S'))) order += at.baseline ? 'B' : 'S';
@@ -237,7 +239,7 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
     CHECK(execution->report.seconds <= spread.most);
     CHECK(execution->report.op_seconds.size() == static_cast<std::size_t>(graph.prepared.node_count()));
   }
-  CHECK(pipeline::timing_text(result) == "median of 3 executions each, by turns, after one to warm up");
+  CHECK(report::timing_text(result) == "median of 3 executions each, by turns, after one to warm up");
 
   // As many as are good, but none beyond those that must be where the time is over.
   CHECK(pipeline::run(*backend, graph, decision).baseline_run->timings.size() >= 3);
@@ -250,7 +252,7 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
 TEST_CASE("a baseline that was begun before the schedule was known is not executed once more to warm up") {
   const auto backend = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*backend, small_ffn());
-  const auto decision = pipeline::decide_on_baseline(graph.prepared, {.alignment = 256});
+  const auto decision = fit::decide_on_baseline(graph.prepared, {.alignment = 256});
   std::int64_t begun = 0;  // executions of the baseline
   const auto progress = [&](const pipeline::RunProgress& at) { begun += at.baseline && at.step == 1 ? 1 : 0; };
   pipeline::SideBySide both(*backend, graph, 256, 0, {.repeats = 2, .progress = progress});
@@ -275,37 +277,37 @@ TEST_CASE("a baseline that was begun before the schedule was known is not execut
 TEST_CASE("synthetic kernels are told, with how many nodes they execute, and what they leave is called digests") {
   const auto backend = pipeline::open_backend("host");
   const core::Graph real = small_ffn().build(), synthetic = hourglass();
-  CHECK(pipeline::synthetic_note(real).empty());
+  CHECK(report::synthetic_note(real).empty());
   CHECK(pipeline::kernels_of(real) == "real");
-  CHECK(pipeline::synthetic_note(synthetic) == "synthetic kernels: memory is real, arithmetic is not");
+  CHECK(report::synthetic_note(synthetic) == "synthetic kernels: memory is real, arithmetic is not");
   CHECK(pipeline::kernels_of(synthetic) == "synthetic");
 
   core::GraphBuilder builder(real);
   const core::NodeId extra = builder.add({.name = "extra", .size = 64, .keep = true, .inputs = {0}});
   builder.add({.name = "unread", .size = 64, .inputs = {extra}});
   const auto mixed = pipeline::prepare(*backend, builder.build());
-  const std::string note = pipeline::synthetic_note(mixed.prepared);
+  const std::string note = report::synthetic_note(mixed.prepared);
   CHECK(note == "synthetic kernels on 2 of " + std::to_string(mixed.prepared.node_count()) +
                     " nodes: memory is real, arithmetic is not");
   CHECK(pipeline::kernels_of(mixed.prepared) == "mixed");
 
-  const auto decision = pipeline::decide_on_baseline(mixed.prepared, {.alignment = 256});
+  const auto decision = fit::decide_on_baseline(mixed.prepared, {.alignment = 256});
   const auto result = pipeline::run(*backend, mixed, decision, {.repeats = 1});
   CHECK(result.comparison.synthetic == 1);
   CHECK(result.comparison.sinks == 1);
   CHECK(result.comparison.digests() == 2);
-  CHECK(pipeline::notes_of(mixed.prepared, result).front() == note);
-  const std::string text = pipeline::compared_text(result.comparison);
+  CHECK(report::notes_of(mixed.prepared, result).front() == note);
+  const std::string text = report::compared_text(result.comparison);
   CHECK(text.find("1 of them digests of synthetic kernels") != std::string::npos);
   CHECK(text.find("1 digests of outputs that nobody reads or keeps") != std::string::npos);
-  const pipeline::Problem problem(mixed.prepared, "100%");
-  CHECK(pipeline::run_page(problem, *backend, decision, result).find(note) != std::string::npos);
+  const fit::Problem problem(mixed.prepared, "100%");
+  CHECK(report::run_page(problem, *backend, decision, result).find(note) != std::string::npos);
 }
 
 TEST_CASE("costs predict times only where they are times, and of this machine only where they were measured on it") {
   const auto backend = pipeline::open_backend("host");
   const auto given = pipeline::prepare(*backend, small_ffn());
-  const auto decision = pipeline::decide_on_baseline(given.prepared, {.alignment = 256});
+  const auto decision = fit::decide_on_baseline(given.prepared, {.alignment = 256});
   CHECK(pipeline::predicted_seconds(given.prepared, decision) ==
         Approx(static_cast<double>(decision.evaluation.cost) * 1e-9));
   CHECK_FALSE(pipeline::predicts(given.prepared, *backend, given.precision));

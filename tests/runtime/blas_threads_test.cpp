@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "cairn/core/machine/thread_pool.h"
+#include "cairn/runtime/host/blas.h"
 #include "cairn/runtime/host/gemm.h"
-#include "cairn/runtime/internal/blas.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/tensors.h"
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "cairn/core/bf16.h"
 #include "cairn/core/op.h"
+#include "cairn/core/support/bf16.h"
 #include "cairn/runtime/device/ops.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/tensors.h"

@@ -9,7 +9,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/machine/thread_pool.h"
 #include "cairn/core/profile.h"
-#include "cairn/runtime/internal/residents.h"
+#include "cairn/runtime/support/residents.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"

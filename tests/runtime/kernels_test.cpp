@@ -8,8 +8,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/machine/thread_pool.h"
-#include "cairn/runtime/internal/element.h"
 #include "cairn/runtime/program.h"
+#include "cairn/runtime/support/element.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/conv_case.h"
 #include "cairn/tests/runtime/tensors.h"

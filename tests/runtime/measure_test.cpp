@@ -7,7 +7,7 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/runtime/executor.h"
-#include "cairn/runtime/internal/execution.h"
+#include "cairn/runtime/support/execution.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/runtime/graphs.h"

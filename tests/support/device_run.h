@@ -10,9 +10,9 @@
 
 #include "cairn/core/precision.h"
 #include "cairn/runtime/device/step.h"
-#include "cairn/runtime/internal/execution.h"
-#include "cairn/runtime/internal/residents.h"
 #include "cairn/runtime/program.h"
+#include "cairn/runtime/support/execution.h"
+#include "cairn/runtime/support/residents.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/host_library.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "cairn/core/bf16.h"
+#include "cairn/core/support/bf16.h"
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/device/library.h"
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "cairn/core/bf16.h"
 #include "cairn/core/op.h"
+#include "cairn/core/support/bf16.h"
 
 namespace cairn::tests {
 

@@ -6,7 +6,7 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/limit.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 
 namespace cairn::solvers {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/order/internal/cut_problem.h"
 #include "cairn/solvers/order/internal/min_cut.h"
 

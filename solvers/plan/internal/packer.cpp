@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/plan/internal/occupancy.h"
 #include "cairn/solvers/plan/internal/placer.h"
 #include "cairn/solvers/plan/internal/skyline.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cairn/core/limit.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/plan/internal/instance.h"
 #include "cairn/solvers/plan/internal/verdict.h"
 

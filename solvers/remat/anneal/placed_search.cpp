@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/placed_search.h"
+#include "cairn/solvers/remat/anneal/placed_search.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "cairn/core/machine/thread_pool.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/remat/anneal/annealer.h"
 #include "cairn/solvers/remat/anneal/placement.h"

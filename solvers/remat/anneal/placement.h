@@ -7,7 +7,7 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/graph.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 
 namespace cairn::solvers {
 

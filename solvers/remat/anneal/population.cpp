@@ -11,7 +11,7 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/remat/repair/evict.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cairn/core/machine/thread_pool.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/remat/anneal/annealer.h"
 #include "cairn/solvers/remat/exact/live_set_search.h"

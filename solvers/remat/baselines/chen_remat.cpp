@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cairn/solvers/common/incumbent.h"
-#include "cairn/solvers/remat/baselines.h"
+#include "cairn/solvers/remat/baselines/baselines.h"
 
 namespace cairn::solvers {
 namespace {

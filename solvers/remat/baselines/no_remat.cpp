@@ -1,5 +1,5 @@
 #include "cairn/solvers/common/incumbent.h"
-#include "cairn/solvers/remat/baselines.h"
+#include "cairn/solvers/remat/baselines/baselines.h"
 
 namespace cairn::solvers {
 

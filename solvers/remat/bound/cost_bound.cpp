@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/cost_bound.h"
+#include "cairn/solvers/remat/bound/cost_bound.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/exact_remat.h"
+#include "cairn/solvers/remat/exact/exact_remat.h"
 
 #include <fmt/format.h>
 

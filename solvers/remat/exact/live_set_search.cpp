@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cairn/core/internal/saturating.h"
+#include "cairn/core/support/saturating.h"
 
 namespace cairn::solvers {
 

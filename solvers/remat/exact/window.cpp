@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cairn/core/internal/saturating.h"
+#include "cairn/core/support/saturating.h"
 
 namespace cairn::solvers {
 

@@ -7,8 +7,8 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
-#include "cairn/core/random.h"
 #include "cairn/core/schedule.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/common/bound.h"
 #include "cairn/solvers/remat/exact/live_set_search.h"
 

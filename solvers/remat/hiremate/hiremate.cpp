@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/hiremate.h"
+#include "cairn/solvers/remat/hiremate/hiremate.h"
 
 #include <algorithm>
 #include <atomic>
@@ -20,10 +20,10 @@
 #include "cairn/solvers/remat/hiremate/group_graph.h"
 #include "cairn/solvers/remat/hiremate/level.h"
 #include "cairn/solvers/remat/hiremate/partition.h"
+#include "cairn/solvers/remat/kumar/tw_remat.h"
 #include "cairn/solvers/remat/repair/least_peak.h"
 #include "cairn/solvers/remat/repair/retain.h"
-#include "cairn/solvers/remat/rotor.h"
-#include "cairn/solvers/remat/tw_remat.h"
+#include "cairn/solvers/remat/rotor/rotor.h"
 
 namespace cairn::solvers {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "cairn/core/internal/saturating.h"
+#include "cairn/core/support/saturating.h"
 
 namespace cairn::solvers {
 namespace {

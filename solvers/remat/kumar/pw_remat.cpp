@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/pw_remat.h"
+#include "cairn/solvers/remat/kumar/pw_remat.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "cairn/core/internal/saturating.h"
+#include "cairn/core/support/saturating.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {

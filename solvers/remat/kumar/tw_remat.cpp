@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/tw_remat.h"
+#include "cairn/solvers/remat/kumar/tw_remat.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
-#include "cairn/core/internal/saturating.h"
+#include "cairn/core/support/saturating.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/kumar/tw_program.h"

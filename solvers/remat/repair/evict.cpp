@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cairn/core/editable_schedule.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 #include "cairn/solvers/remat/repair/retain.h"
 

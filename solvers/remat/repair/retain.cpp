@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cairn/core/editable_schedule.h"
-#include "cairn/core/internal/saturating.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
+#include "cairn/core/support/saturating.h"
 
 namespace cairn::solvers {
 namespace {

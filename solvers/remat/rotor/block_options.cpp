@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {

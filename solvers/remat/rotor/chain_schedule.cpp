@@ -7,7 +7,7 @@
 namespace cairn::solvers {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kTooMuch = std::numeric_limits<std::int64_t>::max() / 4;
 
 /// How the stages first to last, none of which has run backward, are brought to an end.
@@ -185,7 +185,7 @@ ChainTable::ChainTable(const ChainProblem& problem, std::int64_t most_bytes, std
     }
     any_held_ = any_held_ || holds_[s] != 0;
   }
-  time_.resize(static_cast<std::size_t>(n) * (n + 1) / 2 * (any_held_ ? 2 : 1) * (top_ + 1), kNever);
+  time_.resize(static_cast<std::size_t>(n) * (n + 1) / 2 * (any_held_ ? 2 : 1) * (top_ + 1), kImpossible);
   for (std::int32_t length = 1; length <= n; ++length) {
     for (std::int32_t first = 0; first + length <= n; ++first) {
       if (watch.charge((length + static_cast<std::int64_t>(problem.stages[first].ways.size())) * (top_ / 16 + 1))
@@ -232,7 +232,7 @@ double ChainTable::time(std::int64_t level) const {
 }
 
 std::vector<ChainStep> ChainTable::steps(std::int64_t level) const {
-  if (time(level) == kNever) return {};
+  if (time(level) == kImpossible) return {};
   const auto choose = [&](std::int32_t first, std::int32_t last, ChainEntry entry, std::int64_t& memory) {
     const double best = time_[row(first, last, entry) + memory];
     ChainChoice chosen;

@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/rotor.h"
+#include "cairn/solvers/remat/rotor/rotor.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/checkmate.h"
+#include "cairn/solvers/remat/stages/checkmate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/repair/evict.h"

@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/moccasin.h"
+#include "cairn/solvers/remat/stages/moccasin.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 #include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/repair/evict.h"

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/engines/wire_format.h"
 #include "cairn/tests/catch.h"

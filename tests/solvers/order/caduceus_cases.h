@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "cairn/core/graph.h"
-#include "cairn/core/random.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/order/internal/caduceus.h"
 
 namespace cairn::tests {

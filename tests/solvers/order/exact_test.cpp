@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/random.h"
 #include "cairn/core/reference.h"
+#include "cairn/core/support/random.h"
 #include "cairn/solvers/order/internal/min_cut.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"

@@ -11,7 +11,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
-#include "cairn/solvers/remat/checkmate.h"
+#include "cairn/solvers/remat/stages/checkmate.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/solvers/no_engine.h"

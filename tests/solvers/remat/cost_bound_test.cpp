@@ -1,6 +1,6 @@
 // The bound on cost against the true optimum of small random graphs, and on graphs where it is known by hand.
 
-#include "cairn/solvers/remat/cost_bound.h"
+#include "cairn/solvers/remat/bound/cost_bound.h"
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/bound/chain_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
-#include "cairn/solvers/remat/exact_remat.h"
+#include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/solvers/no_engine.h"

@@ -1,6 +1,6 @@
 // The exact search with recomputation against the definitions' own searches, written apart from it (core/reference.h).
 
-#include "cairn/solvers/remat/exact_remat.h"
+#include "cairn/solvers/remat/exact/exact_remat.h"
 
 #include <fmt/format.h>
 

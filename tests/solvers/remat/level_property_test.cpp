@@ -26,7 +26,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
-#include "cairn/solvers/remat/exact_remat.h"
+#include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/solvers/remat/hiremate/group_graph.h"
 #include "cairn/solvers/remat/hiremate/level.h"
 #include "cairn/solvers/remat/rotor/layers.h"

@@ -14,7 +14,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
-#include "cairn/solvers/remat/moccasin.h"
+#include "cairn/solvers/remat/stages/moccasin.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/support/random_graph.h"

@@ -1,6 +1,6 @@
 // The search of schedules and addresses at once, against the definitions, the planner and the cheapest schedules.
 
-#include "cairn/solvers/remat/placed_search.h"
+#include "cairn/solvers/remat/anneal/placed_search.h"
 
 #include <cstddef>
 #include <stdexcept>

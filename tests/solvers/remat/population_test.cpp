@@ -13,7 +13,7 @@
 #include "cairn/core/reference.h"
 #include "cairn/sim/device/machine_simulator.h"
 #include "cairn/solvers/common/incumbent.h"
-#include "cairn/solvers/remat/exact_remat.h"
+#include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"

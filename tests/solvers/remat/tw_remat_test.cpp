@@ -1,4 +1,4 @@
-#include "cairn/solvers/remat/tw_remat.h"
+#include "cairn/solvers/remat/kumar/tw_remat.h"
 
 #include <algorithm>
 #include <cmath>

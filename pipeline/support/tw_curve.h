@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/solvers/remat/kumar/tw_remat.h"
+
+/// What solver `tw` offers beside one schedule.
+namespace cairn::pipeline {
+
+/// One line a point under a header: k, length, steps, peak_bytes, cost, retained_steps, retained_cost; empty where a
+/// point does not know.
+std::string tw_curve_csv(const std::vector<solvers::TwPoint>& points);
+
+/// Writes TWRemat(options.k) to a schedule file step by step, however long it is (solvers::stream_tw_remat).
+solvers::TwPoint stream_tw_schedule(const core::Graph& graph, const solvers::TwRematOptions& options,
+                                    const std::string& path);
+
+}  // namespace cairn::pipeline

@@ -1,0 +1,526 @@
+#include "cairn/report/explain/explain.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "cairn/core/error.h"
+#include "cairn/core/op.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/support/saturating.h"
+
+namespace cairn::report {
+namespace {
+
+// --- kinds ---------------------------------------------------------------------------------------------------------
+
+bool computes_gradient(core::OpKind kind) {
+  using enum core::OpKind;
+  switch (kind) {
+    case relu_grad:
+    case gelu_grad:
+    case conv2d_grad_input:
+    case conv2d_grad_weight:
+    case batchnorm_grad_params:
+    case batchnorm_grad_input:
+    case layernorm_grad_params:
+    case layernorm_grad_input:
+    case maxpool_grad:
+    case maxpool_with_indices_grad:
+    case mean_pool_grad:
+    case upsample_grad:
+    case softmax_grad:
+    case embedding_grad:
+    case cross_entropy_grad:
+    case mse_grad:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_statistic(core::OpKind kind, std::int32_t output) {
+  using enum core::OpKind;
+  switch (kind) {
+    case batchnorm_stats:
+    case layernorm_stats:
+      return true;
+    case batchnorm_with_stats:
+    case layernorm_with_stats:
+    case maxpool_with_indices:
+      return output == 1;
+    default:
+      return false;
+  }
+}
+
+/// Whether a node that no mark calls backward is a forward node: some node is marked, or all have ops and none computes
+/// a gradient.
+bool tells_forward_from_backward(const core::Graph& graph) {
+  bool marked = false, inference = graph.node_count() > 0;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    marked = marked || graph.backward(v) || graph.forward(v) != core::kNoNode;
+    inference = inference && graph.op(v) != nullptr && !computes_gradient(graph.op(v)->kind);
+  }
+  return marked || inference;
+}
+
+void label_kinds(const core::Graph& graph, TensorLabels& labels) {
+  labels.kinds_known = tells_forward_from_backward(graph);
+  labels.kind_of.resize(static_cast<std::size_t>(graph.value_count()));
+  for (core::ValueId x = 0; x < graph.value_count(); ++x) {
+    const core::NodeId v = graph.producer(x);
+    const core::Op* op = graph.op(v);
+    const bool backward = graph.backward(v) || graph.forward(v) != core::kNoNode || (op && computes_gradient(op->kind));
+    TensorKind& kind = labels.kind_of[x];
+    if (graph.value_kept(x)) {
+      kind = TensorKind::kept;
+    } else if (backward) {
+      kind = TensorKind::gradient;
+    } else if (op && is_statistic(op->kind, graph.output_ref(x).output)) {
+      kind = TensorKind::statistic;
+    } else {
+      kind = labels.kinds_known ? TensorKind::activation : TensorKind::tensor;
+    }
+  }
+}
+
+// --- layers --------------------------------------------------------------------------------------------------------
+
+/// How much of a name is its layer: the first `depth` parts, which separators end; `digits`: with the number at the
+/// end of the last.
+struct Prefix {
+  std::string_view separators;
+  int depth;
+  bool digits;
+
+  std::string_view of(std::string_view name) const {
+    std::size_t end = 0;
+    for (int part = 0; part < depth && end < name.size(); ++part) {
+      const std::size_t begin = name.find_first_not_of(separators, end);
+      end = std::min(name.size(), name.find_first_of(separators, begin == std::string_view::npos ? end : begin));
+    }
+    std::string_view prefix = name.substr(0, end);
+    if (!digits) prefix = without_number(prefix);
+    return prefix;
+  }
+
+ private:
+  static std::string_view without_number(std::string_view text) {
+    const std::size_t last = text.find_last_not_of("0123456789");
+    if (last == std::string_view::npos) return {};
+    if (last + 1 == text.size()) return text;
+    const std::size_t end = text.substr(0, last + 1).find_last_not_of("._/#:-");
+    return end == std::string_view::npos ? std::string_view() : text.substr(0, end + 1);
+  }
+};
+
+constexpr std::string_view kPathSeparators = "./:#", kWordSeparators = "./:#_-";
+constexpr int kDeepest = 8;
+
+struct Grouping {
+  std::vector<std::string_view> names;  ///< in the order of their first nodes
+  std::vector<std::int32_t> group_of;   ///< of each node
+  std::size_t largest = 0;              ///< nodes of one group
+};
+
+/// Nothing where there are more than `most` groups.
+std::optional<Grouping> group_names(const std::vector<std::string_view>& names, const Prefix& prefix,
+                                    std::size_t most) {
+  Grouping grouping;
+  grouping.group_of.reserve(names.size());
+  std::unordered_map<std::string_view, std::int32_t> places;
+  std::vector<std::size_t> counts;
+  for (const std::string_view name : names) {
+    const auto [place, is_new] = places.emplace(prefix.of(name), static_cast<std::int32_t>(places.size()));
+    if (is_new) {
+      if (places.size() > most) return std::nullopt;
+      grouping.names.push_back(place->first);
+      counts.push_back(0);
+    }
+    grouping.group_of.push_back(place->second);
+    grouping.largest = std::max(grouping.largest, ++counts[place->second]);
+  }
+  return grouping;
+}
+
+/// The shortest prefixes by which no layer has more than a third of the nodes; where there are none, those by which the
+/// largest is least. Nothing where layers would tell nothing: with fewer than three nodes on average, or nearly all
+/// nodes in one.
+std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
+  std::optional<Grouping> best;
+  for (const std::string_view separators : {kPathSeparators, kWordSeparators}) {
+    for (int depth = 1; depth <= kDeepest; ++depth) {
+      bool deeper = false;
+      for (const bool digits : {false, true}) {
+        std::optional<Grouping> found = group_names(names, {separators, depth, digits}, names.size() / 3);
+        deeper = found.has_value();
+        if (!found || found->names.size() < 2 || 4 * found->largest > 3 * names.size()) continue;
+        if (3 * found->largest <= names.size()) return found;
+        if (!best || found->largest < best->largest) best = std::move(found);
+      }
+      if (!deeper) break;
+    }
+  }
+  return best;
+}
+
+void label_layers(const core::Graph& graph, TensorLabels& labels) {
+  std::vector<std::string_view> names;
+  names.reserve(static_cast<std::size_t>(graph.node_count()));
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    const core::NodeId forward = graph.forward(v);
+    names.push_back(graph.name(forward == core::kNoNode ? v : forward));
+  }
+  if (std::optional<Grouping> found = find_layers(names)) {
+    labels.layers_known = true;
+    for (const std::string_view name : found->names) labels.layers.emplace_back(name.empty() ? "(no prefix)" : name);
+    labels.layer_of = std::move(found->group_of);
+  } else {
+    labels.layers = {"(all)"};
+    labels.layer_of.assign(names.size(), 0);
+  }
+}
+
+// --- lifetimes -----------------------------------------------------------------------------------------------------
+
+/// When the values that a schedule makes are in memory. A slot is an output of a step, in the order of steps, then
+/// outputs.
+class Timeline {
+ public:
+  Timeline(const core::Graph& graph, const core::Schedule& schedule)
+      : graph_(graph), schedule_(schedule), slots_(core::lifetimes(graph, schedule)) {
+    begin_.reserve(schedule.steps.size() + 1);
+    begin_.push_back(0);
+    for (const core::NodeId v : schedule.steps) begin_.push_back(begin_.back() + graph.output_count(v));
+  }
+
+  std::int64_t length() const { return schedule_.length(); }
+  core::NodeId node(std::int64_t step) const { return schedule_.steps[step]; }
+  /// The last step that reads output `k` of a step; see core::Lifetime.
+  std::int64_t last(std::int64_t step, std::int32_t k) const { return slots_[begin_[step] + k].last; }
+  const std::vector<core::Lifetime>& slots() const { return slots_; }
+  std::int64_t slot(std::int64_t step) const { return begin_[step]; }
+
+  /// Of each value, whether it is in memory during a step.
+  std::vector<std::uint8_t> in_memory(std::int64_t step) const {
+    std::vector<std::uint8_t> held(static_cast<std::size_t>(graph_.value_count()), 0);
+    for (std::int64_t i = 0; i < begin_[step + 1]; ++i) {
+      const core::Lifetime& slot = slots_[i];
+      if (slot.last >= step) held[graph_.value({slot.node, slot.output})] = 1;
+    }
+    return held;
+  }
+
+ private:
+  const core::Graph& graph_;
+  const core::Schedule& schedule_;
+  std::vector<core::Lifetime> slots_;
+  std::vector<std::int64_t> begin_;  ///< of each step, its first slot
+};
+
+bool larger(const MemoryShare& a, const MemoryShare& b) {
+  return std::tuple(-a.bytes, a.group) < std::tuple(-b.bytes, b.group);
+}
+
+template <class GroupOf>
+std::vector<MemoryShare> shares_of(const std::vector<LiveTensor>& tensors, std::size_t groups,
+                                   const GroupOf& group_of) {
+  std::vector<MemoryShare> all(groups);
+  for (const LiveTensor& tensor : tensors) {
+    MemoryShare& share = all[group_of(tensor)];
+    share.bytes += tensor.bytes;
+    ++share.tensors;
+  }
+  for (std::size_t g = 0; g < groups; ++g) all[g].group = static_cast<std::int32_t>(g);
+  std::erase_if(all, [](const MemoryShare& share) { return share.tensors == 0; });
+  std::sort(all.begin(), all.end(), larger);
+  return all;
+}
+
+/// Fills LiveTensor::next_read of values that are in memory at `step`.
+void find_next_reads(const core::Graph& graph, const core::Schedule& schedule, std::int64_t step,
+                     std::vector<LiveTensor>& tensors) {
+  constexpr std::int32_t kNone = -1;
+  std::vector<std::int32_t> place(static_cast<std::size_t>(graph.value_count()), kNone);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].value != core::kNoValue) place[tensors[i].value] = static_cast<std::int32_t>(i);
+  }
+  for (std::int64_t i = step; i < schedule.length(); ++i) {
+    const core::NodeId v = schedule.steps[i];
+    for (const core::ValueId x : graph.inputs(v)) {
+      if (place[x] == kNone) continue;
+      tensors[place[x]].next_read = i;
+      place[x] = kNone;
+    }
+    if (i == step) continue;
+    for (const core::ValueId x : graph.outputs(v)) place[x] = kNone;
+  }
+}
+
+// --- recomputation -------------------------------------------------------------------------------------------------
+
+std::int64_t step_of_most(const core::Evaluation& evaluation, const core::Schedule& schedule) {
+  if (!evaluation.valid()) throw core::InputError("the schedule is not valid; evaluate() says why");
+  return schedule.steps.empty() ? -1 : evaluation.peak_step;
+}
+
+/// Closed ranges of steps during which outputs of a node are away, before one of its runs.
+struct Gap {
+  core::NodeId node;
+  core::ValueId value;
+  std::int64_t begin, end;
+  bool covers(std::int64_t step) const { return begin <= step && step <= end; }
+};
+
+struct Runs {
+  std::vector<Recomputation> events;
+  std::vector<std::vector<std::int64_t>> steps;  ///< of each recomputed node
+  std::vector<core::NodeId> nodes;               ///< those, in the order of their first recomputations
+};
+
+Runs find_runs(const core::Graph& graph, const core::Schedule& schedule, const Timeline& timeline) {
+  Runs runs;
+  const auto n = static_cast<std::size_t>(graph.node_count());
+  std::vector<std::int64_t> latest(n, -1), event_of(n, -1);
+  std::vector<std::int32_t> place(n, -1);
+  for (std::int64_t i = 0; i < schedule.length(); ++i) {
+    const core::NodeId v = schedule.steps[i];
+    for (const core::NodeId u : graph.predecessors(v)) {
+      if (event_of[u] >= 0 && runs.events[event_of[u]].first_use < 0) runs.events[event_of[u]].first_use = i;
+    }
+    if (const std::int64_t made = latest[v]; made >= 0) {
+      Recomputation event{.node = v, .step = i, .made = made, .dropped_after = made};
+      for (std::int32_t k = 0; k < graph.output_count(v); ++k)
+        event.dropped_after = std::max(event.dropped_after, timeline.last(made, k));
+      event_of[v] = static_cast<std::int64_t>(runs.events.size());
+      runs.events.push_back(event);
+      if (place[v] < 0) {
+        place[v] = static_cast<std::int32_t>(runs.nodes.size());
+        runs.nodes.push_back(v);
+        runs.steps.push_back({made});
+      }
+      runs.steps[place[v]].push_back(i);
+    }
+    latest[v] = i;
+  }
+  return runs;
+}
+
+template <class Visit>
+void for_each_gap(const core::Graph& graph, const Timeline& timeline, core::NodeId v,
+                  const std::vector<std::int64_t>& runs, const Visit& visit) {
+  for (const core::ValueId x : graph.outputs(v)) {
+    if (graph.value_size(x) == 0) continue;
+    const std::int32_t k = graph.output_ref(x).output;
+    bool wanted = false;  // from this run on
+    for (std::size_t r = runs.size(); r-- > 1;) {
+      wanted = wanted || timeline.last(runs[r], k) > runs[r];
+      const Gap gap{v, x, timeline.last(runs[r - 1], k) + 1, runs[r] - 1};
+      if (wanted && gap.begin <= gap.end) visit(gap, r);
+    }
+  }
+}
+
+/// Of each step, the time at which it begins, and the end.
+std::vector<double> clock_of(const core::Graph& graph, const core::Schedule& schedule) {
+  const bool costs =
+      std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](core::NodeId v) { return graph.cost(v) > 0; });
+  std::vector<double> time{0};
+  time.reserve(schedule.steps.size() + 1);
+  for (const core::NodeId v : schedule.steps)
+    time.push_back(time.back() + (costs ? static_cast<double>(graph.cost(v)) : 1));
+  return time;
+}
+
+void add_node(RecomputedShare& share, const RecomputedNode& node) {
+  ++share.nodes;
+  share.times += node.times;
+  share.extra_cost = core::saturating_add(share.extra_cost, node.extra_cost);
+  share.saved_at_baseline_peak += node.saved_at_baseline_peak;
+  share.saved_at_peak += node.saved_at_peak;
+  share.saved_on_average += node.saved_on_average;
+}
+
+template <class T>
+bool saves_more(const T& a, const T& b) {
+  return std::tuple(-a.saved_at_baseline_peak, -a.saved_on_average) <
+         std::tuple(-b.saved_at_baseline_peak, -b.saved_on_average);
+}
+
+}  // namespace
+
+std::string_view to_string(TensorKind kind) {
+  constexpr std::array<std::string_view, kTensorKinds> kNames = {"activation", "gradient", "statistic", "tensor",
+                                                                 "kept",       "scratch",  "in_place"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+TensorLabels label_tensors(const core::Graph& graph) {
+  TensorLabels labels;
+  label_kinds(graph, labels);
+  label_layers(graph, labels);
+  return labels;
+}
+
+LayerRows rows_of_layers(const TensorLabels& labels, std::size_t most) {
+  LayerRows rows{labels.layers, std::vector<std::int32_t>(labels.layers.size())};
+  std::iota(rows.row_of.begin(), rows.row_of.end(), 0);
+  if (labels.layers.size() <= most) return rows;
+
+  // Layers that differ by the number at their end alone, in its order; each family where its first layer stands.
+  std::vector<std::vector<std::pair<std::uint64_t, std::int32_t>>> families;
+  std::unordered_map<std::string_view, std::size_t> family_of;
+  for (std::size_t i = 0; i < labels.layers.size(); ++i) {
+    const std::string_view name = labels.layers[i];
+    const std::string_view stem = name.substr(0, name.find_last_not_of("0123456789") + 1);
+    const std::string_view digits = name.substr(stem.size());
+    const bool numbered = !digits.empty() && digits.size() <= 18;
+    const auto [place, is_new] = family_of.emplace(numbered ? stem : name, families.size());
+    if (is_new) families.emplace_back();
+    families[place->second].emplace_back(numbered ? std::stoull(std::string(digits)) : 0, static_cast<std::int32_t>(i));
+  }
+  if (families.size() > most) return rows;
+
+  const auto parts = [](std::size_t members, std::size_t width) { return (members + width - 1) / width; };
+  std::size_t width = 0, count = 0;
+  do {
+    ++width;
+    count = 0;
+    for (const auto& family : families) count += parts(family.size(), width);
+  } while (count > most);
+  rows.names.clear();
+  for (auto& family : families) {
+    std::sort(family.begin(), family.end());
+    const std::size_t into = parts(family.size(), width);
+    for (std::size_t part = 0; part < into; ++part) {
+      const std::size_t begin = family.size() * part / into, end = family.size() * (part + 1) / into;
+      std::string name = labels.layers[family[begin].second];
+      if (end - begin > 1) name += "-" + std::to_string(family[end - 1].first);
+      for (std::size_t i = begin; i < end; ++i)
+        rows.row_of[family[i].second] = static_cast<std::int32_t>(rows.names.size());
+      rows.names.push_back(std::move(name));
+    }
+  }
+  return rows;
+}
+
+std::string name_of(const core::Graph& graph, const LiveTensor& tensor) {
+  if (tensor.value != core::kNoValue) return graph.value_name(tensor.value);
+  return graph.name(tensor.node) + (tensor.kind == TensorKind::scratch ? " (scratch)" : " (in place)");
+}
+
+std::int64_t idle_steps(const LiveTensor& tensor, std::int64_t step) {
+  if (tensor.first == step) return 0;
+  return (tensor.next_read >= 0 ? tensor.next_read : tensor.last) - step;
+}
+
+MemoryAt memory_at(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule,
+                   std::int64_t step) {
+  const Timeline timeline(graph, schedule);
+  if (step < 0 || step >= schedule.length()) throw core::InputError("the schedule has no such step");
+  MemoryAt memory{.step = step, .node = schedule.steps[step]};
+  std::vector<std::uint8_t> stood(static_cast<std::size_t>(graph.node_count()), 0);
+  for (std::int64_t i = 0; i <= step; ++i) {
+    const core::NodeId v = schedule.steps[i];
+    for (const core::ValueId x : graph.outputs(v)) {
+      const std::int64_t last = timeline.last(i, graph.output_ref(x).output);
+      if (last < step || graph.value_size(x) == 0) continue;
+      memory.tensors.push_back(
+          {x, v, graph.value_size(x), labels.kind_of[x], labels.layer_of[v], i, last, -1, stood[v] != 0});
+    }
+    stood[v] = 1;
+  }
+  if (const std::int64_t scratch = graph.scratch(memory.node); scratch != 0) {
+    memory.tensors.push_back({core::kNoValue, memory.node, scratch,
+                              scratch > 0 ? TensorKind::scratch : TensorKind::in_place, labels.layer_of[memory.node],
+                              step, step, -1, false});
+  }
+  std::sort(memory.tensors.begin(), memory.tensors.end(), [](const LiveTensor& a, const LiveTensor& b) {
+    return std::tuple(-a.bytes, a.first, a.value) < std::tuple(-b.bytes, b.first, b.value);
+  });
+  find_next_reads(graph, schedule, step, memory.tensors);
+  for (const LiveTensor& tensor : memory.tensors) memory.bytes += tensor.bytes;
+  memory.by_kind =
+      shares_of(memory.tensors, kTensorKinds, [](const LiveTensor& t) { return static_cast<std::size_t>(t.kind); });
+  memory.by_layer = shares_of(memory.tensors, labels.layers.size(),
+                              [](const LiveTensor& t) { return static_cast<std::size_t>(t.layer); });
+  return memory;
+}
+
+MemoryAt memory_at_peak(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule) {
+  const std::int64_t step = step_of_most(core::evaluate(graph, schedule), schedule);
+  return step < 0 ? MemoryAt() : memory_at(graph, labels, schedule, step);
+}
+
+RecomputationSummary explain_recomputation(const core::Graph& graph, const TensorLabels& labels,
+                                           const core::Schedule& schedule) {
+  RecomputationSummary summary;
+  summary.total.layer = -1;
+  const core::Schedule baseline = core::baseline_schedule(graph);
+  core::Evaluator evaluator(graph);
+  const std::int64_t baseline_peak = step_of_most(evaluator.evaluate(baseline), baseline);
+  const std::int64_t peak = step_of_most(evaluator.evaluate(schedule), schedule);
+  if (peak < 0) return summary;
+
+  const Timeline timeline(graph, schedule);
+  AtBaselinePeak& at = summary.at_baseline_peak;
+  at.node = baseline.steps[baseline_peak];
+  at.baseline_step = baseline_peak;
+  at.baseline_bytes = evaluator.profile(baseline.steps)[2 * baseline_peak + 1];
+  const std::vector<std::int64_t> profile = evaluator.profile(schedule.steps);
+  for (std::int64_t i = 0; i < schedule.length(); ++i) {
+    if (schedule.steps[i] != at.node || (at.schedule_step >= 0 && profile[2 * i + 1] <= at.schedule_bytes)) continue;
+    at.schedule_step = i;
+    at.schedule_bytes = profile[2 * i + 1];
+  }
+  const std::vector<std::uint8_t> before = Timeline(graph, baseline).in_memory(baseline_peak);
+  const std::vector<std::uint8_t> after = timeline.in_memory(at.schedule_step);
+  for (core::ValueId x = 0; x < graph.value_count(); ++x) {
+    if (before[x] != 0 && after[x] == 0) at.other_order += graph.value_size(x);
+    if (before[x] == 0 && after[x] != 0) at.held_more += graph.value_size(x);
+  }
+
+  Runs runs = find_runs(graph, schedule, timeline);
+  const std::vector<double> clock = clock_of(graph, schedule);
+  std::vector<std::int64_t> away_from;
+  for (std::size_t i = 0; i < runs.nodes.size(); ++i) {
+    const core::NodeId v = runs.nodes[i];
+    RecomputedNode node{.node = v, .times = static_cast<std::int64_t>(runs.steps[i].size()) - 1};
+    for (std::int64_t r = 0; r < node.times; ++r)
+      node.extra_cost = core::saturating_add(node.extra_cost, graph.cost(v));
+    node.bytes = graph.size(v);
+    away_from = runs.steps[i];  // of each run, from where on an output was away before it
+    for_each_gap(graph, timeline, v, runs.steps[i], [&](const Gap& gap, std::size_t run) {
+      const std::int64_t bytes = graph.value_size(gap.value);
+      away_from[run] = std::min(away_from[run], gap.begin);
+      if (gap.covers(peak)) node.saved_at_peak += bytes;
+      if (gap.covers(at.schedule_step) && before[gap.value] != 0) node.saved_at_baseline_peak += bytes;
+      node.saved_on_average += static_cast<double>(bytes) * (clock[gap.end + 1] - clock[gap.begin]) / clock.back();
+    });
+    for (std::size_t r = 1; r < away_from.size(); ++r) node.away_steps += runs.steps[i][r] - away_from[r];
+    at.recomputed_later += node.saved_at_baseline_peak;
+    summary.nodes.push_back(node);
+  }
+  at.other_order -= at.recomputed_later;
+  summary.events = std::move(runs.events);
+  std::sort(summary.nodes.begin(), summary.nodes.end(), [](const RecomputedNode& a, const RecomputedNode& b) {
+    return saves_more(a, b) || (!saves_more(b, a) && a.node < b.node);
+  });
+
+  summary.by_layer.resize(labels.layers.size());
+  for (std::size_t i = 0; i < labels.layers.size(); ++i) summary.by_layer[i].layer = static_cast<std::int32_t>(i);
+  for (const RecomputedNode& node : summary.nodes) {
+    add_node(summary.by_layer[labels.layer_of[node.node]], node);
+    add_node(summary.total, node);
+  }
+  std::erase_if(summary.by_layer, [](const RecomputedShare& share) { return share.nodes == 0; });
+  std::stable_sort(summary.by_layer.begin(), summary.by_layer.end(), saves_more<RecomputedShare>);
+  return summary;
+}
+
+}  // namespace cairn::report

@@ -1,0 +1,45 @@
+#include "cairn/report/html/internal/page.h"
+
+#include <fmt/format.h>
+
+#include "cairn/core/text.h"
+#include "cairn/core/version.h"
+#include "cairn/report/html/report.h"
+
+namespace cairn::report {
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : core::printable(text)) {
+    if (c == '&') {
+      safe += "&amp;";
+    } else if (c == '<') {
+      safe += "&lt;";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+}  // namespace
+
+std::string report_page(const Report& report) {
+  using namespace html;
+  // One scope for all of its scripts, which are no modules: those cannot be loaded from a file.
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"generator\" content=\"Cairn {}\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{} \u00b7 "
+      "{}</title>\n"
+      "<style>\n{}\n{}</style>\n</head>\n<body>\n"
+      "<noscript>The pictures of this page are drawn by its scripts, which the browser does not run.</noscript>\n"
+      "<script type=\"application/json\" id=\"data\">{}</script>\n"
+      "<script type=\"text/plain\" id=\"uplot-license\">{}</script>\n<script>{}</script>\n"
+      "<script>\n'use strict';\n(() => {{\n{}\n}})();\n</script>\n</body>\n</html>\n",
+      core::kVersion, escaped(report.title), escaped(report.command), kPlotStyle, kStyle, report_data(report),
+      kPlotLicense, kPlotScript, kScript);
+}
+
+}  // namespace cairn::report

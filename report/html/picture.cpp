@@ -1,0 +1,169 @@
+// The tradeoff as an SVG file of its own: for a README or a paper, where no script runs. page/sections.js draws the
+// same on pages.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "cairn/core/text.h"
+#include "cairn/report/html/report.h"
+#include "cairn/report/html/support/words.h"
+
+namespace cairn::report {
+namespace {
+
+constexpr std::string_view kPictureStyle = R"css(
+text { fill: #5f6772; font: 11.5px system-ui, sans-serif; } .ground { fill: #ffffff; } .axis { stroke: #dfe1de; }
+.grid { stroke: #ebecea; } .curve { fill: none; stroke: #2468b4; stroke-width: 1.6; stroke-linejoin: round; }
+.bound { fill: none; stroke: #23794b; stroke-width: 1.4; stroke-dasharray: 2 3; } .start { stroke: #858e9a; }
+.point { fill: #2468b4; } .point.marked { fill: #ffffff; stroke: #2468b4; stroke-width: 2.4; }
+.impossible { fill: #5f6772; opacity: 0.13; } text.bound-name { fill: #23794b; stroke: none; } text.found { fill: #2468b4; }
+@media (prefers-color-scheme: dark) { text { fill: #a0a9b4; } .ground { fill: #1c2026; } .axis { stroke: #323943; }
+.grid { stroke: #272c34; } .curve { stroke: #6bb0f5; } .bound { stroke: #5cc48d; } .point { fill: #6bb0f5; }
+.point.marked { fill: #1c2026; stroke: #6bb0f5; } text.bound-name { fill: #5cc48d; } text.found { fill: #6bb0f5; } }
+)css";
+
+constexpr double kWidth = 1000, kHeight = 400, kLeft = 66, kRight = 984, kTop = 28, kBottom = 346;
+
+double real(std::int64_t value) { return static_cast<double>(value); }
+
+/// The least of 1, 2, 5, 10, ... times a power of ten, or power of two, that makes at most `most` steps of the range.
+double tick_step(double range, int most, bool binary) {
+  if (!(range > 0)) return 1;
+  if (binary) return std::exp2(std::ceil(std::log2(range / most)));
+  const double power = std::pow(10, std::floor(std::log10(range / most)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power * most >= range) return factor * power;
+  }
+  return 10 * power;
+}
+
+/// What the picture shows: memory in bytes, cost above the baseline's in percent.
+struct Frame {
+  const ReportTradeoff& tradeoff;
+  std::vector<ReportPoint> front;  ///< no other beats one; by ascending memory
+  double x_min = 0, x_max = 1;
+  double y_max = 1;
+  std::int64_t above = 0;  ///< points higher than y_max
+
+  explicit Frame(const ReportTradeoff& shown) : tradeoff(shown) {
+    std::vector<ReportPoint> all = shown.found;
+    all.push_back(shown.baseline);
+    std::sort(all.begin(), all.end(), [](const ReportPoint& a, const ReportPoint& b) {
+      return a.bytes != b.bytes ? a.bytes < b.bytes : a.cost < b.cost;
+    });
+    for (const ReportPoint& point : all) {
+      if (front.empty() || point.cost < front.back().cost) front.push_back(point);
+    }
+    double low = real(front.front().bytes), high = real(all.back().bytes);
+    for (const ReportPoint& point : shown.proved) {  // of every budget that was asked for
+      high = std::max(high, real(point.bytes));
+      low = std::min(low, real(point.bytes));
+    }
+    const double spread = std::max({high - low, 0.02 * high, 1.0});
+    if (shown.lower_bound_bytes > 0 && low - real(shown.lower_bound_bytes) < 0.5 * spread)
+      low = std::min(low, real(shown.lower_bound_bytes));
+    x_min = std::max(0.0, low - 0.05 * spread);
+    x_max = high + 0.04 * spread;
+    // A few points far above would flatten the others.
+    std::vector<double> costs;
+    for (const ReportPoint& point : front) costs.push_back(percent(point.cost));
+    std::sort(costs.begin(), costs.end());
+    const double usual = std::max(2.0, 4 * costs[costs.size() / 2]);
+    y_max = std::max(0.5, costs.back() > 2 * usual ? usual : costs.back());
+    above = std::count_if(costs.begin(), costs.end(), [&](double cost) { return cost > y_max; });
+    y_max *= 1.08;
+  }
+  double percent(std::int64_t cost) const {
+    const double base = real(tradeoff.baseline.cost);
+    return base > 0 ? 100 * (real(cost) - base) / base : 0;
+  }
+  double x(double bytes) const { return kLeft + (kRight - kLeft) * (bytes - x_min) / (x_max - x_min); }
+  double x(std::int64_t bytes) const { return x(real(bytes)); }
+  double y_at(double value) const { return std::max(kTop, kBottom - (kBottom - kTop) * value / y_max); }
+  double y(std::int64_t cost) const { return y_at(percent(cost)); }
+};
+
+std::string axes(const Frame& frame) {
+  std::string svg;
+  const double y_step = tick_step(frame.y_max, 6, false);
+  for (double value = 0; value <= frame.y_max; value += y_step)
+    svg += fmt::format(
+        "<line class='grid' x1='{0}' x2='{1}' y1='{2:.1f}' y2='{2:.1f}'/><text x='{3}' y='{4:.1f}' "
+        "text-anchor='end'>{5}{6:.4g}%</text>\n",
+        kLeft, kRight, frame.y_at(value), kLeft - 9, frame.y_at(value) + 4, value > 0 ? "+" : "", value);
+  static constexpr std::array<std::string_view, 7> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  double size = 1;
+  for (; frame.x_max / size >= 1024 && unit + 1 < kUnits.size(); ++unit) size *= 1024;
+  const double x_step = size * tick_step((frame.x_max - frame.x_min) / size, 9, true);
+  for (double value = std::ceil(frame.x_min / x_step) * x_step; value <= frame.x_max; value += x_step)
+    svg += fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='middle'>{:.5g}</text>\n", frame.x(value), kBottom + 18,
+                       value / size);
+  svg += fmt::format("<line class='axis' x1='{0}' x2='{1}' y1='{2}' y2='{2}'/>", kLeft, kRight, kBottom);
+  svg += fmt::format("<text x='{}' y='{}' text-anchor='end'>{} ({})</text>\n", kRight, kBottom + 38,
+                     frame.tradeoff.memory, kUnits[unit]);
+  return svg + fmt::format("<text x='8' y='{}'>extra cost (%)</text>\n", kTop - 12);
+}
+
+}  // namespace
+
+std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
+  const Frame frame(tradeoff);
+  std::string svg = fmt::format(
+      "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {0} {1}' width='{0}' height='{1}' role='img' "
+      "aria-label='Cost over memory'>\n<style>{2}</style>\n<rect class='ground' width='{0}' height='{1}'/>\n",
+      kWidth, kHeight, kPictureStyle);
+  if (real(tradeoff.lower_bound_bytes) > frame.x_min)
+    svg += fmt::format(
+        "<rect class='impossible' x='{}' y='{}' width='{:.1f}' height='{}'><title>no schedule has less than "
+        "{}</title></rect>\n",
+        kLeft, kTop, frame.x(tradeoff.lower_bound_bytes) - kLeft, kBottom - kTop,
+        core::format_bytes(tradeoff.lower_bound_bytes));
+  svg += axes(frame);
+  const double baseline = frame.x(tradeoff.baseline.bytes);
+  svg += fmt::format(
+      "<line class='start' x1='{0:.1f}' x2='{0:.1f}' y1='{1}' y2='{2}'/><text x='{3:.1f}' y='{4}' "
+      "text-anchor='end'>baseline</text>\n",
+      baseline, kTop, kBottom, baseline - 5, kTop + 10);
+  // What is proved under a budget holds under every smaller one, down to the next.
+  std::vector<ReportPoint> proved = tradeoff.proved;
+  std::sort(proved.begin(), proved.end(), [](const ReportPoint& a, const ReportPoint& b) { return a.bytes > b.bytes; });
+  std::string bound;
+  for (const ReportPoint& point : proved)
+    bound += fmt::format("{}{:.1f}{}{:.1f}", bound.empty() ? "M" : "H", frame.x(point.bytes), bound.empty() ? " " : "V",
+                         frame.y(point.cost));
+  if (!bound.empty()) svg += fmt::format("<path class='bound' d='{}H{}'/>\n", bound, kLeft);
+  // A schedule serves every budget from its own memory on, up to where a cheaper one fits.
+  std::string curve = fmt::format("M{:.1f} {}", frame.x(frame.front.front().bytes), kTop);
+  for (std::size_t k = 0; k < frame.front.size(); ++k)
+    curve += fmt::format("V{:.1f}H{:.1f}", frame.y(frame.front[k].cost),
+                         k + 1 < frame.front.size() ? frame.x(frame.front[k + 1].bytes) : kRight);
+  svg += fmt::format("<path class='curve' d='{}'/>\n", curve);
+  std::string marked;
+  for (const ReportPoint& point : tradeoff.found) {
+    const double x = frame.x(point.bytes), y = frame.y(point.cost);
+    svg +=
+        fmt::format("<circle class='point{}' cx='{:.1f}' cy='{:.1f}' r='{}'><title>{}, cost {} ({})</title></circle>\n",
+                    point.marked ? " marked" : "", x, y, point.marked ? 5.5 : 3.2, core::format_bytes(point.bytes),
+                    point.cost, html::change(tradeoff.baseline.cost, point.cost));
+    if (point.marked)
+      marked += fmt::format("<text class='found' x='{:.1f}' y='{:.1f}'>{}: {}, {}</text>\n", x + 10,
+                            std::max(y - 9, kTop + 24), point.name, core::format_bytes(point.bytes),
+                            html::change(tradeoff.baseline.cost, point.cost));
+  }
+  svg += marked;
+  const double names = std::min(kRight, baseline) - 12;
+  svg += fmt::format(
+      "<text class='found' x='{0:.1f}' y='{1}' text-anchor='end'>schedules found</text>\n"
+      "<text class='bound-name' x='{0:.1f}' y='{2}' text-anchor='end'>{3}</text>\n"
+      "<text x='{0:.1f}' y='{4}' text-anchor='end'>{5}</text>\n",
+      names, kTop + 32, kTop + 50, proved.empty() ? "" : "proved: no schedule costs less", kTop + 68,
+      frame.above > 0 ? fmt::format("{} {} above the picture", frame.above, frame.above > 1 ? "points" : "point") : "");
+  return svg + "</svg>\n";
+}
+
+}  // namespace cairn::report

@@ -1,0 +1,268 @@
+#include "cairn/report/perfetto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
+#include "cairn/core/formats/support/json.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/support/saturating.h"
+#include "cairn/report/explain/explain.h"
+
+// The Trace Event Format: slices are complete events (X), which on one thread must not overlap but by nesting; counters
+// are C, flows pairs of s and f with the same category, name and id, and names are metadata (M). Times are
+// microseconds. Readers know threads by their tid alone, so tids differ from each other and from the pids of other
+// processes.
+namespace cairn::report {
+namespace {
+
+using namespace core::formats;
+
+constexpr std::size_t kMostTensors = 20'000;  ///< that are shown of one schedule, the largest
+constexpr std::size_t kMostLanes = 24;        ///< of one kind of tensor
+
+/// Where the events of one schedule go.
+struct Tracks {
+  const char* name;
+  int tid;           ///< of its steps, in process kTime
+  int tensors;       ///< process of its tensors
+  int first_lane;    ///< tid of the first track of tensors
+  const char* live;  ///< readers put the name of the argument, `bytes`, behind it
+  const char* arena;
+};
+constexpr int kTime = 1;
+constexpr Tracks kSchedule = {"schedule", 1, 2, 1000, "schedule: live", "schedule: arena"};
+constexpr Tracks kBaseline = {"baseline", 10, 3, 2000, "baseline: live", "baseline: arena"};
+
+/// For every step the highest address in use, plus one.
+std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t steps) {
+  std::vector<std::vector<const core::Buffer*>> born(static_cast<std::size_t>(steps)), dies(born.size());
+  for (const core::Buffer& buffer : plan.buffers) {
+    if (buffer.first < 0 || buffer.first >= steps || buffer.last < buffer.first) continue;
+    born[static_cast<std::size_t>(buffer.first)].push_back(&buffer);
+    if (buffer.last < steps) dies[static_cast<std::size_t>(buffer.last)].push_back(&buffer);
+  }
+  std::multiset<std::int64_t> tops;
+  std::vector<std::int64_t> heights(born.size());
+  for (std::size_t i = 0; i < born.size(); ++i) {
+    for (const core::Buffer* buffer : born[i]) tops.insert(buffer->offset + buffer->size);
+    heights[i] = tops.empty() ? 0 : *tops.rbegin();
+    for (const core::Buffer* buffer : dies[i]) tops.erase(tops.find(buffer->offset + buffer->size));
+  }
+  return heights;
+}
+
+/// Of each step, the ns at which it begins, and the end: whole numbers, so that slices meet without overlap.
+std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run) {
+  const std::size_t steps = run.schedule->steps.size();
+  if (!run.op_ns.empty() && run.op_ns.size() != steps) {
+    throw core::InputError(
+        fmt::format("the trace needs one duration a step, but got {} for {} steps", run.op_ns.size(), steps));
+  }
+  std::vector<std::int64_t> clock{0};
+  clock.reserve(steps + 1);
+  double measured = 0;
+  for (std::size_t i = 0; i < steps; ++i) {
+    if (run.op_ns.empty()) {
+      clock.push_back(core::saturating_add(clock.back(), graph.cost(run.schedule->steps[i])));
+    } else {
+      measured += run.op_ns[i];
+      clock.push_back(std::max<std::int64_t>(clock.back(), std::llround(measured)));
+    }
+  }
+  return clock;
+}
+
+/// Readers multiply by 1000 and may cut off: never less than the ns that is meant.
+double microseconds(std::int64_t ns) {
+  const double value = static_cast<double>(ns) / 1000;
+  return value * 1000 < static_cast<double>(ns) ? std::nextafter(value, HUGE_VAL) : value;
+}
+
+class TraceWriter {
+ public:
+  explicit TraceWriter(const core::Graph& graph) : graph_(graph), labels_(label_tensors(graph)) {
+    name("process_name", kTime, {}, "cairn " + graph.name());
+  }
+
+  void add_steps(const Tracks& tracks, const TraceRun& run) {
+    name("thread_name", kTime, tracks.tid, tracks.name);
+    sort_at(kTime, tracks.tid);
+    const core::Schedule& schedule = *run.schedule;
+    const std::vector<std::int64_t> clock = clock_of(graph_, run);
+    const std::vector<std::int64_t> profile = core::Evaluator(graph_).profile(schedule.steps);
+    std::vector<std::int64_t> heights;
+    if (run.plan != nullptr) heights = arena_heights(*run.plan, schedule.length());
+
+    // A flow from the first run of a node to each other one.
+    std::vector<std::int64_t> first_run(static_cast<std::size_t>(graph_.node_count()), -1);
+    std::vector<std::vector<std::int64_t>> again(schedule.steps.size());  // after which first run which step runs again
+    for (std::int64_t i = 0; i < schedule.length(); ++i) {
+      std::int64_t& first = first_run[schedule.steps[i]];
+      if (first < 0) {
+        first = i;
+      } else {
+        again[first].push_back(i);
+      }
+    }
+    std::int64_t live = -1, arena = -1;
+    for (std::int64_t i = 0; i < schedule.length(); ++i) {
+      const core::NodeId v = schedule.steps[i];
+      const double begin = microseconds(clock[i]);
+      const std::int64_t first = first_run[v];
+      add(slice(tracks, v, i, first, begin, microseconds(clock[i + 1] - clock[i])));
+      for (const std::int64_t step : again[i]) add(flow(tracks, "s", step, begin));
+      if (first != i) {
+        OrderedJson end = flow(tracks, "f", i, begin);
+        end["bp"] = "e";  // of the slice that encloses it, which is this one
+        add(end);
+      }
+      count(tracks.live, begin, profile[2 * i + 1], live);
+      if (!heights.empty()) count(tracks.arena, begin, heights[i], arena);
+    }
+    count(tracks.live, microseconds(clock.back()), profile.back(), live);
+  }
+
+  void add_tensors(const Tracks& tracks, const TraceRun& run) {
+    const std::vector<std::int64_t> clock = clock_of(graph_, run);
+    std::vector<core::Lifetime> tensors = core::lifetimes(graph_, *run.schedule);
+    std::erase_if(tensors, [&](const core::Lifetime& t) { return graph_.value_size(value_of(t)) == 0; });
+    const std::size_t all = tensors.size();
+    std::sort(tensors.begin(), tensors.end(), [&](const core::Lifetime& a, const core::Lifetime& b) {
+      return std::tuple(-graph_.value_size(value_of(a)), a.first, a.output) <
+             std::tuple(-graph_.value_size(value_of(b)), b.first, b.output);
+    });
+    if (tensors.size() > kMostTensors) tensors.resize(kMostTensors);
+
+    std::map<std::pair<std::int64_t, std::int32_t>, std::int64_t> offsets;
+    if (run.plan != nullptr) {
+      for (const core::Buffer& buffer : run.plan->buffers) {
+        if (!buffer.scratch) offsets[{buffer.first, buffer.output}] = buffer.offset;
+      }
+    }
+    // In the first lane of its kind that is free, the largest first.
+    using Lane = std::map<std::int64_t, const core::Lifetime*>;  // by the last step
+    std::array<std::vector<Lane>, kTensorKinds> lanes;
+    std::size_t shown = 0;
+    for (const core::Lifetime& tensor : tensors) {
+      std::vector<Lane>& of_kind = lanes[static_cast<std::size_t>(labels_.kind_of[value_of(tensor)])];
+      auto free = std::find_if(of_kind.begin(), of_kind.end(), [&](const Lane& lane) {
+        const auto next = lane.lower_bound(tensor.first);
+        return next == lane.end() || next->second->first > tensor.last;
+      });
+      if (free == of_kind.end() && of_kind.size() < kMostLanes) free = of_kind.insert(of_kind.end(), Lane());
+      if (free == of_kind.end()) continue;
+      free->emplace(tensor.last, &tensor);
+      ++shown;
+    }
+    if (all == 0) return;
+    name("process_name", tracks.tensors, {},
+         fmt::format("tensors of the {}", tracks.name) +
+             (shown < all ? fmt::format(" ({} of {}, the largest)", shown, all) : ""));
+    std::vector<std::uint8_t> stood(static_cast<std::size_t>(graph_.node_count()), 0),
+        again(run.schedule->steps.size());
+    for (std::size_t i = 0; i < again.size(); ++i) {
+      again[i] = stood[run.schedule->steps[i]];
+      stood[run.schedule->steps[i]] = 1;
+    }
+    int tid = tracks.first_lane;
+    for (std::size_t kind = 0; kind < lanes.size(); ++kind) {
+      for (std::size_t k = 0; k < lanes[kind].size(); ++k, ++tid) {
+        name("thread_name", tracks.tensors, tid, fmt::format("{} {}", to_string(static_cast<TensorKind>(kind)), k + 1));
+        sort_at(tracks.tensors, tid);
+        for (const auto& [last, tensor] : lanes[kind][k]) {
+          const core::ValueId x = value_of(*tensor);
+          const std::int64_t end = clock[std::min<std::size_t>(last + 1, clock.size() - 1)];
+          OrderedJson args{{"bytes", graph_.value_size(x)},
+                           {"node", tensor->node},
+                           {"layer", labels_.layers[labels_.layer_of[tensor->node]]},
+                           {"first_step", tensor->first},
+                           {"last_step", tensor->last}};
+          if (const auto offset = offsets.find({tensor->first, tensor->output}); offset != offsets.end())
+            args["offset"] = offset->second;
+          add({{"name", graph_.value_name(x) + (again[tensor->first] != 0 ? " (recomputed)" : "")},
+               {"cat", "tensor"},
+               {"ph", "X"},
+               {"ts", microseconds(clock[tensor->first])},
+               {"dur", microseconds(end - clock[tensor->first])},
+               {"pid", tracks.tensors},
+               {"tid", tid},
+               {"args", std::move(args)}});
+        }
+      }
+    }
+  }
+
+  std::string text() const { return "{\"traceEvents\":[\n" + text_ + "\n]}\n"; }
+
+ private:
+  core::ValueId value_of(const core::Lifetime& tensor) const { return graph_.value({tensor.node, tensor.output}); }
+
+  void add(const OrderedJson& event) { text_ += (text_.empty() ? "" : ",\n") + dump(event); }
+
+  void name(const char* what, int pid, std::optional<int> tid, const std::string& text) {
+    OrderedJson event{{"name", what}, {"ph", "M"}, {"pid", pid}};
+    if (tid) event["tid"] = *tid;
+    event["args"] = {{"name", text}};
+    add(event);
+  }
+  void sort_at(int pid, int tid) {
+    add({{"name", "thread_sort_index"}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", {{"sort_index", tid}}}});
+  }
+
+  /// Where it changes.
+  void count(const char* what, double time, std::int64_t bytes, std::int64_t& last) {
+    if (bytes != last) add({{"name", what}, {"ph", "C"}, {"ts", time}, {"pid", kTime}, {"args", {{"bytes", bytes}}}});
+    last = bytes;
+  }
+
+  static OrderedJson flow(const Tracks& tracks, const char* phase, std::int64_t recomputation, double time) {
+    return {{"name", "recomputed"}, {"cat", "recomputation"}, {"ph", phase},      {"id", recomputation},
+            {"ts", time},           {"pid", kTime},           {"tid", tracks.tid}};
+  }
+
+  OrderedJson slice(const Tracks& tracks, core::NodeId v, std::int64_t step, std::int64_t first, double begin,
+                    double duration) const {
+    const bool again = first != step;
+    const char* category = again ? "recomputation" : graph_.backward(v) ? "backward" : "forward";
+    OrderedJson args{{"step", step}, {"node", v}, {"size", graph_.size(v)}, {"cost", graph_.cost(v)}};
+    if (graph_.scratch(v) != 0) args["scratch"] = graph_.scratch(v);
+    if (const core::Op* op = graph_.op(v)) args["op"] = to_string(op->kind);
+    if (again) args["first_run"] = first;
+    return {{"name", graph_.name(v) + (again ? " (recomputed)" : "")},
+            {"cat", category},
+            {"ph", "X"},
+            {"ts", begin},
+            {"dur", duration},
+            {"pid", kTime},
+            {"tid", tracks.tid},
+            {"args", std::move(args)}};
+  }
+
+  const core::Graph& graph_;
+  TensorLabels labels_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string perfetto_trace(const core::Graph& graph, const TraceRun& schedule, const TraceRun& baseline) {
+  TraceWriter writer(graph);
+  writer.add_steps(kSchedule, schedule);
+  if (baseline.schedule != nullptr) writer.add_steps(kBaseline, baseline);
+  writer.add_tensors(kSchedule, schedule);
+  if (baseline.schedule != nullptr) writer.add_tensors(kBaseline, baseline);
+  return writer.text();
+}
+
+}  // namespace cairn::report

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
+#include "cairn/report/explain/explain.h"
+#include "cairn/report/support/json.h"
+
+/// What makes the peak and what recomputation saves (report/explain/explain.h), as `info`, `solve` and `run` say it.
+namespace cairn::report {
+
+/// The baseline's peak, and beside it a schedule's.
+class Explanation {
+ public:
+  /// Of the baseline alone without a schedule. Throws InputError on an invalid one. O(T + edges + n log n). The graph
+  /// must outlive it.
+  explicit Explanation(const core::Graph& graph, const core::Schedule* schedule = nullptr);
+
+  /// Adds `peak` and, of a schedule, `recomputation`. Lists have the largest kListed of what there is.
+  void add_to(Json& json) const;
+  static constexpr std::size_t kListed = 100;
+
+  /// Tables for people: with `all`, those of --explain, else the kinds and what was recomputed, in a few lines.
+  std::string text(bool all) const;
+
+ private:
+  struct Side {
+    MemoryAt at;
+    std::int64_t steps = 0;
+    std::vector<MemoryShare> by_row;  ///< of rows_, the largest first
+  };
+  void choose_rows();
+  bool shows_ranges() const { return rows_.names.size() != labels_.layers.size(); }
+  Json json_of(const Side& side) const;
+  Json recomputation_json() const;
+  std::string kinds_text() const;
+  std::string layers_text() const;
+  std::string tensors_text(const char* whose, const Side& side) const;
+  std::string recomputation_text(bool all) const;
+
+  const core::Graph& graph_;
+  TensorLabels labels_;
+  LayerRows rows_;  ///< of tables
+  Side baseline_;
+  std::int64_t baseline_cost_ = 0;
+  std::optional<Side> schedule_;
+  RecomputationSummary recomputation_;
+  std::vector<RecomputedShare> recomputed_by_row_;
+};
+
+}  // namespace cairn::report

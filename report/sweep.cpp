@@ -1,0 +1,67 @@
+#include "cairn/pipeline/sweep.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "cairn/core/text.h"
+#include "cairn/report/html/report.h"
+#include "cairn/report/html/support/words.h"
+#include "cairn/report/pages.h"
+
+namespace cairn::report {
+
+std::string sweep_page(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin) {
+  const sim::Tally& tally = swept.tally;
+  const sim::TallyCounts& counts = tally.counts();
+  const std::int64_t baseline = problem.baseline.peak;
+  Report page = html::of_graph("cairn simulate", problem.graph, problem.name);
+  page.summary += " \u00b7 " + origin.text() + (origin.device.empty() ? "" : " \u00b7 " + origin.device);
+  page.facts.push_back(
+      {"Candidates", html::grouped(tally.candidates()), html::grouped(counts.valid) + " of them valid"});
+  page.levels.push_back({"baseline", baseline, ReportLevel::Kind::baseline});
+  page.levels.push_back({"lower bound", problem.lower_bound, ReportLevel::Kind::bound});
+  if (problem.budget) {
+    page.budget_bytes = problem.budget;
+    page.levels.push_back({"budget", *problem.budget, ReportLevel::Kind::budget});
+    page.facts.push_back({"Within the budget", html::share(counts.within, counts.valid),
+                          fmt::format("{} of {}", html::grouped(counts.within), core::format_bytes(*problem.budget))});
+  }
+  if (counts.valid == 0) return report_page(page);
+
+  const sim::Entry& best = tally.top().front();
+  page.facts.push_back({"Least peak", html::change(baseline, best.peak), html::from_to(baseline, best.peak)});
+  page.facts.push_back({"Mean peak", core::format_bytes(static_cast<std::int64_t>(tally.mean_peak())),
+                        "lower bound " + core::format_bytes(problem.lower_bound)});
+  pipeline::Histogram histogram = pipeline::shown_histogram(tally);
+  page.histogram = {histogram.from, histogram.width, std::move(histogram.counts)};
+  if (!swept.best.steps.empty()) {
+    page.shown = static_cast<std::int32_t>(page.schedules.size());
+    page.schedules.push_back({"best candidate", swept.best, {}});
+  }
+  ReportTradeoff& tradeoff = page.tradeoff.emplace();
+  tradeoff.note = "The points are the candidates that no other one beats in both.";
+  tradeoff.baseline = {baseline, problem.baseline.cost, "baseline"};
+  tradeoff.lower_bound_bytes = problem.lower_bound;
+  for (const auto& [peak, cost, index] : tally.front())
+    tradeoff.found.push_back(
+        {peak, cost, fmt::format("candidate {}", index), "", false, index == best.index ? page.shown : -1});
+
+  ReportTable top{"The best", "", {"candidate", "peak", "of the baseline", "cost", "extra cost"}, {}};
+  for (const auto& [peak, cost, index] : tally.top())
+    top.rows.push_back({{html::grouped(index), core::format_bytes(peak), html::share(peak, baseline),
+                         html::cost_text(cost, page.cost_unit), html::change(problem.baseline.cost, cost)}});
+  ReportTable quantiles{"How peaks are spread", "", {"", "peak", "of the baseline"}, {}};
+  for (const std::int32_t percent : pipeline::kPercents) {
+    const std::int64_t peak = tally.quantile(percent);
+    quantiles.rows.push_back({{percent == 0     ? "least"
+                               : percent == 100 ? "most"
+                                                : fmt::format("{}% of the candidates up to", percent),
+                               core::format_bytes(peak), html::share(peak, baseline)}});
+  }
+  page.tables = {std::move(top), std::move(quantiles)};
+  return report_page(page);
+}
+
+}  // namespace cairn::report

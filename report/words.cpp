@@ -1,0 +1,509 @@
+#include "cairn/report/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "cairn/core/cost_unit.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
+#include "cairn/core/text.h"
+
+namespace cairn::report {
+namespace {
+
+/// What one node needs, of the peak or, where the problem is of plans, of these.
+std::int64_t needed_by_node(const fit::Problem& problem, const core::PeakBound& needs) {
+  return problem.about_plans ? needs.bytes - problem.plan_slack : needs.bytes;
+}
+
+/// `bound` is at least what `needs` explains; a search proved the rest.
+std::string reason_of(const fit::Problem& problem, const core::PeakBound& needs, std::int64_t bound) {
+  std::string text = core::describe(problem.graph, needs);
+  const std::int64_t bytes = needed_by_node(problem, needs);
+  if (bytes < needs.bytes)
+    text += fmt::format(", less {} that nodes in place may save", bytes_text(needs.bytes - bytes));
+  return bound > bytes ? fmt::format("the search proved it; any schedule needs {}, as {}", size_text(bytes), text)
+                       : text;
+}
+
+std::string task_gap_text(const fit::Task& task, const fit::Answer& answer) {
+  const fit::Gap gap = fit::gap_of(task, answer);
+  const std::string scope = scope_text(gap.bound.scope);
+  const auto text = [&](std::string_view of, const std::string& bound) {
+    return fmt::format("{} {}: no schedule{}", of, above_optimum_text(gap.pct()), bound);
+  };
+  if (gap.of == fit::Gap::Of::plan)
+    return text("planned bytes", fmt::format("{} is planned below {}", scope, bytes_text(gap.bound.value)));
+  if (gap.of == fit::Gap::Of::peak)
+    return text("peak", fmt::format("{}{} has a peak below {}", scope,
+                                    task.max_cost ? fmt::format(" that costs no more than {}",
+                                                                cost_with_unit(task.problem, *task.max_cost))
+                                                  : "",
+                                    bytes_text(gap.bound.value)));
+  const std::string within = answer.curve ? fmt::format(" whose plan fits into {}",
+                                                        bytes_text(answer.curve->points[*answer.curve->knee].budget))
+                                          : " within the budget";
+  return text("cost",
+              fmt::format("{}{} costs less than {}", within, scope, cost_with_unit(task.problem, gap.bound.value)));
+}
+
+std::string side_text(const fit::Problem& problem, const fit::CurvePoint* point, std::string_view none) {
+  if (point == nullptr) return std::string(none);
+  return fmt::format("{} ({:.1f}%) at {:+.2f}%", core::format_bytes(point->memory), share_pct(problem, point->memory),
+                     increase_pct(point->evaluation.cost, problem.baseline.cost));
+}
+
+}  // namespace
+
+BesideKnee beside_knee(const fit::Curve& curve) {
+  const std::size_t knee = curve.knee.value();
+  BesideKnee sides;
+  const auto differs = [&](const fit::CurvePoint& point) {
+    return point.known() && point.memory != curve.points[knee].memory;
+  };
+  for (std::size_t i = knee; i-- > 0 && sides.more_memory == nullptr;) {
+    if (differs(curve.points[i])) sides.more_memory = &curve.points[i];
+  }
+  for (std::size_t i = knee + 1; i < curve.points.size() && sides.less_memory == nullptr; ++i) {
+    if (differs(curve.points[i])) sides.less_memory = &curve.points[i];
+  }
+  return sides;
+}
+
+std::string format_table(const Rows& rows, bool header) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c)
+      widths[c] = std::max(widths[c], core::display_width(core::printable(row[c])));
+  }
+  std::string text;
+  const auto append = [&](const std::vector<std::string>& row) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string cell = core::printable(row[c]);
+      text += cell;
+      if (c + 1 < row.size()) text += std::string(widths[c] - core::display_width(cell) + 2, ' ');
+    }
+    text += '\n';
+  };
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    append(rows[r]);
+    if (r == 0 && header) {
+      std::vector<std::string> rule;
+      for (const std::size_t width : widths) rule.emplace_back(width, '-');
+      append(rule);
+    }
+  }
+  return text;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  if (bytes > -1024 && bytes < 1024) return fmt::format("{} bytes", bytes);
+  return fmt::format("{} ({} bytes)", core::format_bytes(bytes), bytes);
+}
+
+std::string size_text(std::int64_t bytes) {
+  return bytes > -1024 && bytes < 1024 ? fmt::format("{} bytes", bytes) : core::format_bytes(bytes);
+}
+
+std::string size_to_type(std::int64_t bytes) { return bytes < 1024 ? size_text(bytes) : core::format_bytes_up(bytes); }
+
+bool read_alike(std::int64_t a, std::int64_t b) { return a != b && size_text(a) == size_text(b); }
+
+std::string baseline_share_text(const fit::Problem& problem, std::int64_t bytes, bool in_full, bool exact) {
+  std::string text = exact ? bytes_text(bytes) : size_text(bytes);
+  if (problem.hundred_percent == 0) return text;
+  const std::string share = fmt::format("{:.1f}%{}", share_pct(problem, bytes), in_full ? " of the baseline peak" : "");
+  if (text.back() != ')') return fmt::format("{} ({})", text, share);
+  text.pop_back();
+  return fmt::format("{}, {})", text, share);
+}
+
+std::string cost_with_unit(const fit::Problem& problem, std::int64_t cost) {
+  return core::cost_text(cost, problem.graph.cost_unit());
+}
+
+std::string baseline_cost_text(const fit::Problem& problem) {
+  const std::string& source = problem.graph.cost_unit().source;
+  return cost_with_unit(problem, problem.baseline.cost) + (source.empty() ? "" : fmt::format(" ({})", source));
+}
+
+std::string baseline_peak_text(const fit::Problem& problem, std::int64_t alignment) {
+  std::string text = bytes_text(problem.baseline.peak);
+  if (problem.hundred_percent != problem.baseline.peak)
+    text += fmt::format("; 100% is {}, with sizes rounded up to --alignment {}", bytes_text(problem.hundred_percent),
+                        alignment);
+  return text;
+}
+
+double share_pct(const fit::Problem& problem, std::int64_t bytes) {
+  return 100 + increase_pct(bytes, problem.hundred_percent);
+}
+
+double increase_pct(std::int64_t value, std::int64_t base) {
+  if (base == 0) return 0;
+  return 100.0 * static_cast<double>(value - base) / static_cast<double>(base);
+}
+
+double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
+
+namespace {
+constexpr double kWorthSaying = 100;  // percent: a gap beyond says nothing but that the bound is far away
+}
+
+std::string above_optimum_text(double pct) {
+  return pct > kWorthSaying ? "more than twice what is proved" : fmt::format("at most {:.2f}% above the optimum", pct);
+}
+
+std::string gap_text(double pct) { return pct > kWorthSaying ? "> 100%" : fmt::format("{:.2f}%", pct); }
+
+std::string least_to_most(const std::string& least, const std::string& most) {
+  return least == most ? most : fmt::format("{} to {}", least, most);
+}
+
+double fraction(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string count_text(std::int64_t count) {
+  std::string digits = std::to_string(count);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string resident_text(const pipeline::ResidentBytes& resident) {
+  std::string text = bytes_text(resident.total());
+  std::string_view before = ": ";
+  for (const auto& [name, bytes] : resident.parts()) {
+    if (name == "unlisted" && resident.parts().size() == 1) break;
+    text += fmt::format("{}{} {}", before, name, core::format_bytes(bytes));
+    before = ", ";
+  }
+  return text;
+}
+
+std::string share_text(const pipeline::DeviceShare& share, std::int64_t arena_bytes) {
+  std::string text = fmt::format("resident {}", core::format_bytes(share.resident.total()));
+  if (share.workspace > 0) text += fmt::format(", workspace of libraries {}", core::format_bytes(share.workspace));
+  if (share.context > 0) text += fmt::format(", context {}", core::format_bytes(share.context));
+  if (arena_bytes > 0) text += fmt::format(", arena {}", core::format_bytes(arena_bytes));
+  return text + fmt::format(": {} in all", core::format_bytes(share.beside_arena() + arena_bytes));
+}
+
+std::string no_room_text(std::string_view name, const pipeline::DeviceShare& share) {
+  return in_lines(
+      {verdict_text("", name, fmt::format(" does not fit into --device-memory {}", core::format_bytes(share.device))),
+       share_text(share, 0)});
+}
+
+std::string no_room_text(const pipeline::NoRoomError& error) {
+  return no_room_text(error.name, error.share) + "\ntake a smaller --batch, another --optimizer, or a larger device";
+}
+
+std::string batch_text(const fit::LargestBatch& found) {
+  if (found.batch == 0)
+    return found.refusal_proved ? "none: 1 is proved too large"
+                                : "none found: no schedule of a batch of 1 that fits was found in time";
+  const std::string without =
+      found.as_it_is == found.batch ? "as it is" : fmt::format("{} without Cairn", found.as_it_is);
+  const std::string above = found.refused == 0     ? ""
+                            : found.refusal_proved ? fmt::format("; {} is proved too large", found.refused)
+                                                   : fmt::format("; no schedule was found for {}", found.refused);
+  return fmt::format("{} ({}){}{}", found.batch, without, above, found.timed_out ? "; the time ended the search" : "");
+}
+
+std::string lower_bound_reason(const fit::Problem& problem) {
+  return reason_of(problem, core::explain_peak_lower_bound(problem.graph), problem.lower_bound);
+}
+
+std::string bound_text(const fit::Problem& problem) {
+  const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
+  const std::string by = needed_by_node(problem, needs) < problem.lower_bound ? ", as the search proved"
+                         : needs.node == core::kNoNode                        ? ", set by what is kept"
+                                                       : fmt::format(", set by '{}'", problem.graph.name(needs.node));
+  return fmt::format("the lower bound is {}{}", baseline_share_text(problem, problem.lower_bound), by);
+}
+
+std::string rounding_text(const fit::Problem& problem) {
+  return problem.rounded_to > 1 ? fmt::format("sizes are rounded up to --alignment {}", problem.rounded_to) : "";
+}
+
+std::string stop_text(solvers::Stop stop) {
+  switch (stop) {
+    case solvers::Stop::proved:
+      return "by a proof that nothing is better";
+    case solvers::Stop::stagnated:
+      return "as a long search brought nothing; a larger --time-limit searches longer";
+    case solvers::Stop::limit:
+      return "by the limit; a larger one may bring more";
+    case solvers::Stop::interrupted:
+      return "by Ctrl-C";
+    case solvers::Stop::ended:
+      break;
+  }
+  return "as the solver had nothing left to try";
+}
+
+std::string scope_text(const solvers::Scope& scope) {
+  if (scope == solvers::kAnySchedule) return "";
+  const std::string text = solvers::describe(scope);
+  return scope == solvers::kWithoutRecomputation ? " " + text : fmt::format(" ({})", text);
+}
+
+namespace {
+
+/// How much is known to do: where that is `bound`, its share is not said again.
+std::string known_text(const fit::Problem& problem, std::int64_t bytes, std::int64_t bound) {
+  std::string size = size_to_type(bytes);
+  if (bytes != bound)
+    return problem.hundred_percent > 0 ? fmt::format("{} ({:.1f}%)", size, share_pct(problem, bytes)) : size;
+  if (bytes < 1024) size = std::to_string(bytes);
+  std::erase(size, ' ');
+  return fmt::format("that bound (--budget {})", size);
+}
+
+}  // namespace
+
+std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudget& least, std::int64_t bound) {
+  return fmt::format("the least budget known feasible is {}, with --solver {}", known_text(problem, least.bytes, bound),
+                     least.solver);
+}
+
+std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
+                        bool in_full) {
+  const bool exact = std::ranges::any_of(beside, [&](std::int64_t bytes) { return read_alike(budget, bytes); });
+  return baseline_share_text(problem, budget, in_full, exact);
+}
+
+std::string in_lines(std::initializer_list<std::string> parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
+  }
+  return text;
+}
+
+std::string verdict_text(std::string_view before, std::string_view name, std::string_view after) {
+  constexpr std::size_t kLeast = 12, kQuotes = 2;
+  const std::size_t others = core::display_width(before) + core::display_width(after) + kQuotes;
+  const std::size_t room = kVerdictColumns - std::min(kVerdictColumns, others);
+  return fmt::format("{}'{}'{}", before, core::abridged(name, std::max(kLeast, room)), after);
+}
+
+std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& least, solvers::Stop stop) {
+  const std::string ended = fmt::format("the search ended {}", stop_text(stop));
+  if (!problem.budget)
+    return in_lines(
+        {verdict_text("found no schedule of ", problem.name, " within the limit"), ended, "raise --time-limit"});
+  const bool time_helps = stop == solvers::Stop::limit || stop == solvers::Stop::stagnated;
+  return in_lines({verdict_text("found no schedule of ", problem.name,
+                                fmt::format(" within {}, and none is excluded",
+                                            budget_text(problem, *problem.budget, {problem.lower_bound, least.bytes}))),
+                   rounding_text(problem), bound_text(problem), ended,
+                   least_budget_text(problem, least, problem.lower_bound),
+                   time_helps ? "raise --budget or --time-limit, or try another --solver"
+                              : "raise --budget, or try another --solver"});
+}
+
+std::string infeasible_text(const fit::Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
+                            const solvers::Bound& proved, const fit::LeastBudget& least) {
+  const std::int64_t budget = problem.budget.value_or(0);
+  const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
+  // What one node needs excludes every schedule, whatever the search proved of some.
+  const std::int64_t least_bytes = needed_by_node(problem, needs);
+  const solvers::Bound bound = budget < least_bytes && proved.scope != solvers::kAnySchedule
+                                   ? solvers::Bound{least_bytes, solvers::kAnySchedule}
+                                   : solvers::Bound{std::max(least_bytes, proved.value), proved.scope};
+  std::string others;
+  if (!bound.scope.contains(asked)) {
+    others = fmt::format("other schedules may fit, which solver '{}' leaves out: try --solver auto", solver.name);
+  } else if (bound.scope != solvers::kAnySchedule) {
+    others = "other schedules may fit, which --order or --max-occurrences leaves out";
+  }
+  return in_lines({verdict_text("no schedule of ", problem.name,
+                                fmt::format("{} fits into {}", scope_text(bound.scope),
+                                            budget_text(problem, budget, {bound.value, least.bytes},
+                                                        bound.scope == solvers::kAnySchedule))),
+                   rounding_text(problem),
+                   fmt::format("the lower bound is {}: {}",
+                               baseline_share_text(problem, bound.value, false, read_alike(budget, bound.value)),
+                               reason_of(problem, needs, bound.value)),
+                   least_budget_text(problem, least, bound.value), others});
+}
+
+std::string proved_text(const fit::Task& task, const fit::Answer& answer) {
+  const solvers::Solution& solution = answer.found.solution;
+  const fit::Gap gap = fit::gap_of(task, answer);
+  const std::string scope = scope_text(gap.bound.scope);
+  switch (task.objective) {
+    case fit::Objective::within_budget:
+    case fit::Objective::within_peak:
+      return fmt::format("no schedule{} within the budget costs less", scope);
+    case fit::Objective::within_cost:
+      return fmt::format("no schedule{} that costs no more than {} has a lower peak", scope,
+                         cost_with_unit(task.problem, *task.max_cost));
+    case fit::Objective::least_peak:
+      return fmt::format("no schedule{} has a lower peak{}", scope,
+                         solution.stop == solvers::Stop::proved ? ", and none of this peak costs less"
+                                                                : "; its cost is not proved least");
+    case fit::Objective::least_budget:
+      return fmt::format("no schedule{} has a lower plan{}", scope,
+                         solution.stop == solvers::Stop::proved ? ", and none that fits into it costs less"
+                                                                : "; its cost is not proved least");
+    case fit::Objective::knee:
+      break;
+  }
+  if (gap.value == task.problem.baseline.cost)
+    return "no schedule costs less, whatever memory it has; one of this cost may have a lower peak";
+  return fmt::format("no schedule{} whose plan fits into {} costs less", scope,
+                     bytes_text(answer.curve->points[*answer.curve->knee].budget));
+}
+
+std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& answer) {
+  const bool proved = answer.found.solution.status == solvers::Status::optimal;
+  return proved ? std::vector<std::string>{"proved", proved_text(task, answer)}
+                : std::vector<std::string>{"gap", task_gap_text(task, answer)};
+}
+
+fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer) {
+  // What does not fit as it is does not because of rounding.
+  const bool rounded = task.problem.budget && *task.problem.budget >= task.problem.plan_bound();
+  fit::Problem problem = rounded ? task.searched() : task.problem;
+  if (task.plans_fit()) problem = problem.of_plans();
+  problem.lower_bound = std::max(problem.lower_bound, answer.found.solution.peak_bound.value);
+  return problem;
+}
+
+std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solver, const solvers::Scope& asked,
+                         const fit::Answer& answer, const fit::LeastBudget& least, std::string_view other) {
+  const fit::Problem problem = problem_of_failure(task, answer);
+  const solvers::Solution& solution = answer.found.solution;
+  if (solution.status == solvers::Status::infeasible)
+    return infeasible_text(problem, solver, asked, solution.peak_bound, least);
+  const std::string ended = fmt::format("the search ended {}", stop_text(solution.stop));
+  if (task.max_cost)
+    return in_lines(
+        {verdict_text("found no schedule of ", problem.name,
+                      fmt::format(" that costs no more than {}", cost_with_unit(task.problem, *task.max_cost))),
+         ended, "raise --max-cost"});
+  if (answer.plan_alone_misses(problem.budget))
+    return in_lines(
+        {verdict_text("found no schedule of ", problem.name,
+                      fmt::format(" whose plan fits into {}",
+                                  budget_text(problem, *problem.budget, {answer.plan->bytes, problem.lower_bound}))),
+         rounding_text(problem),
+         fmt::format(
+             "the lowest plan needs {}, and {}",
+             baseline_share_text(problem, answer.plan->bytes, false, read_alike(*problem.budget, answer.plan->bytes)),
+             bound_text(problem)),
+         ended, fmt::format("raise --budget or --time-limit{}", other)});
+  return in_lines(
+      {not_found_text(problem, least, solution.stop),
+       answer.plan ? fmt::format("the best so far is planned with {}", baseline_share_text(problem, answer.plan->bytes))
+                   : ""});
+}
+
+std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer) {
+  const fit::Problem& problem = task.problem;
+  const core::Graph& graph = problem.graph;
+  const solvers::Solution& solution = answer.found.solution;
+  const core::Evaluation found = core::evaluate(graph, solution.schedule);
+  Rows rows = {{"graph", fmt::format("{}: {} nodes, {} edges", problem.name, graph.node_count(), graph.edge_count())},
+               {"solver", fmt::format("{}: {} in {:.2f} s, ended {}", solver, solvers::to_string(solution.status),
+                                      answer.found.seconds, stop_text(solution.stop))}};
+  if (answer.curve) {
+    const BesideKnee sides = beside_knee(*answer.curve);
+    rows.push_back({"knee", side_text(problem, &answer.curve->points[*answer.curve->knee], "") +
+                                ": no budget was given; --budget min is the least there is"});
+    rows.push_back({"beside it", fmt::format("{}; {}", side_text(problem, sides.more_memory, "nothing is cheaper"),
+                                             side_text(problem, sides.less_memory, "nothing lower is known"))});
+  }
+  if (problem.budget) rows.push_back({"budget", bytes_text(*problem.budget)});
+  if (task.max_cost)
+    rows.push_back({"cost limit", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, *task.max_cost),
+                                              increase_pct(*task.max_cost, problem.baseline.cost))});
+  rows.push_back(
+      {"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(found.peak),
+                           100 + increase_pct(found.peak, problem.baseline.peak), bytes_text(problem.baseline.peak))});
+  std::string planned = fmt::format("{}, with --alignment {}", bytes_text(answer.plan->bytes), task.alignment);
+  if (problem.budget && answer.plan->bytes > *problem.budget)
+    planned += fmt::format("; {:.1f}% above the budget, which is on the peak alone",
+                           increase_pct(answer.plan->bytes, *problem.budget));
+  rows.push_back({"planned", planned});
+  const std::int64_t bound =
+      task.plans_fit() ? std::max(task.rounded.plan_bound(), solution.peak_bound.value) : problem.lower_bound;
+  rows.push_back({"lower bound", bytes_text(bound) + scope_text(solution.scope)});
+  rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, found.cost),
+                                      increase_pct(found.cost, problem.baseline.cost))});
+  rows.push_back(proof_row(task, answer));
+  rows.push_back({"steps", fmt::format("{}, {} of them recomputed", solution.schedule.length(), found.recomputed)});
+  rows.push_back({"resident", bytes_text(graph.resident_bytes()) + ", beside the budget"});
+  return format_table(rows);
+}
+
+std::string curve_table(const fit::Problem& problem, std::int64_t alignment, const fit::Curve& curve) {
+  const core::CostUnit& unit = problem.graph.cost_unit();
+  const bool times = unit.seconds() > 0;
+  const auto cost_text = [&](std::int64_t cost) {
+    return times ? core::duration_text(static_cast<double>(cost) * unit.seconds()) : std::to_string(cost);
+  };
+  Rows rows = {{"budget", "of baseline", "planned", "peak",
+                times ? "cost" : fmt::format("cost ({})", core::to_string(unit)), "increase", "at least", "gap",
+                "status", ""}};
+  for (const fit::SamePoints& same : fit::same_points(curve.points)) {
+    const fit::CurvePoint &point = curve.points[same.first], &least = curve.points[same.last];
+    const auto increase = [&](std::int64_t cost) {
+      return fmt::format("{:+.2f}%", increase_pct(cost, problem.baseline.cost));
+    };
+    const auto share = [&](const fit::CurvePoint& one) {
+      return fmt::format("{:.1f}%", share_pct(problem, one.budget));
+    };
+    std::vector<std::string> row = {least_to_most(core::format_bytes(least.budget), core::format_bytes(point.budget)),
+                                    least_to_most(share(least), share(point))};
+    if (point.known()) {
+      const std::int64_t cost = point.evaluation.cost;
+      row.insert(row.end(), {curve.peak_only ? "-" : core::format_bytes(point.memory),
+                             core::format_bytes(point.evaluation.peak), cost_text(cost), increase(cost),
+                             increase(point.cost_bound.value), gap_text(fit::gap_pct(cost, point.cost_bound))});
+    } else {
+      row.insert(row.end(), 6, "-");
+    }
+    row.insert(row.end(), {std::string(solvers::to_string(point.status)), same.contains(curve.knee) ? "<- knee" : ""});
+    rows.push_back(std::move(row));
+  }
+  const core::Graph& graph = problem.graph;
+  std::string text = fmt::format("{}: {} nodes, {} edges; baseline peak {}, cost {}; alignment {}\n\n", problem.name,
+                                 graph.node_count(), graph.edge_count(), baseline_peak_text(problem, alignment),
+                                 baseline_cost_text(problem), alignment);
+  text += format_table(rows, true) + "\n";
+  if (curve.knee) text += fmt::format("the knee is {}\n", fit::kKneeDefinition);
+  return text +
+         fmt::format("stopped after {:.2f} s, {} passes, {}\n", curve.seconds, curve.passes, stop_text(curve.stop));
+}
+
+std::string no_points_text(const fit::Problem& problem, const fit::Curve& curve) {
+  const std::int64_t most = curve.points.front().budget, bound = curve.peak_bound.value;
+  const bool proved = curve.points.front().status == solvers::Status::infeasible;
+  return in_lines(
+      {verdict_text(proved ? "no schedule of " : "found no schedule of ", problem.name,
+                    fmt::format(" {} {}, the largest of the budgets",
+                                proved || curve.peak_only ? "fits into" : "whose plan fits into",
+                                budget_text(problem, most, {bound, curve.least_memory}))),
+       fmt::format("the lower bound is {}", baseline_share_text(problem, bound, false, read_alike(most, bound))),
+       fmt::format("the least known to do is {}", known_text(problem, curve.least_memory, bound)),
+       proved ? "" : fmt::format("the search ended {}", stop_text(curve.stop)),
+       proved ? "raise --budgets" : "raise --budgets or --time-limit"});
+}
+
+std::string unaffordable_text(const fit::Task& task) {
+  const core::CostUnit& unit = task.problem.graph.cost_unit();
+  return verdict_text(
+      "no schedule of ", task.problem.name,
+      fmt::format(" costs {} or less: running every node once costs {}", core::cost_text(task.max_cost.value(), unit),
+                  core::cost_text(task.problem.baseline.cost, unit)));
+}
+
+}  // namespace cairn::report

@@ -1,0 +1,496 @@
+#include "cairn/solvers/fit/fit_to_budget.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/limit.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/fit/internal/overrun.h"
+#include "cairn/solvers/fit/internal/placed_plan.h"
+#include "cairn/solvers/fit/solve.h"
+#include "cairn/solvers/remat/anneal/placed_search.h"
+
+namespace cairn::fit {
+namespace {
+
+/// What several calls of a solver, each under a budget that is no higher than fit.budget, found together.
+class Fitting {
+ public:
+  Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
+      : problem_(problem), rounded_(rounded), options_(options), watch_(watch) {
+    fit.budget = problem.budget.value();
+    plan_work_ = options.plan.limit.work;
+  }
+
+  Fit fit;
+
+  /// Plans a schedule that meets the solver's budget, and keeps it if it is the best. Returns the plan's bytes; none
+  /// where it is too long to be planned while people wait.
+  std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = core::Limit().seconds) {
+    constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
+    if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
+      if (!fit.plan) take(solution);
+      return std::nullopt;
+    }
+    // Several may be needed, and none should take the time of a search.
+    const solvers::PlanOptions planning = this->planning(std::min(most_seconds, watch_.rest().seconds / 4));
+    core::Plan plan;
+    if (options_.search.scope.order == solvers::OrderRule::free) {
+      auto [schedule, found] = solvers::plan_some_order(problem_.graph, solution.schedule, planning);
+      if (schedule.steps != solution.schedule.steps) {
+        solution.schedule = std::move(schedule);
+        solution.peak = core::evaluate(rounded_.graph, solution.schedule).peak;
+      }
+      plan = std::move(found.plan);
+    } else {
+      plan = solvers::plan_memory(problem_.graph, solution.schedule, planning);
+    }
+    const std::int64_t bytes = plan.bytes;
+    const bool fits = bytes <= fit.budget;
+    const bool better =
+        !fit.plan || (fits ? !fit.fits() || solution.cost < fit.solution.cost : !fit.fits() && bytes < fit.plan->bytes);
+    if (better) {
+      take(solution);
+      fit.plan = std::move(plan);
+    }
+    return bytes;
+  }
+
+  solvers::Solution evaluated(const core::Schedule& schedule) const {
+    return evaluated(schedule, core::evaluate(rounded_.graph, schedule));
+  }
+  static solvers::Solution evaluated(const core::Schedule& schedule, const core::Evaluation& evaluation) {
+    solvers::Solution solution;
+    solution.schedule = schedule;
+    solution.peak = evaluation.peak;
+    solution.cost = evaluation.cost;
+    return solution;
+  }
+
+  /// Once: looks for something that fits by find_least_budget. It is kept for the end: searches that begin there, with
+  /// a schedule as low as it is dear, find worse ones than those that come from above.
+  void secure(const solvers::SolverInfo& solver) {
+    if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return;
+    LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
+    options.plan.limit = {};  // it limits its plans itself; cut shorter, they would not be those that info promised
+    if (!options.search.limit.counts_work()) {    // of those each call has the whole
+      constexpr std::int64_t kLeast = 1'200'000;  // that of a quarter of a second
+      options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
+    }
+    options.search.limit.seconds = watch_.rest().seconds * options_.secure_share;
+    fit.least = find_least_budget(problem_, rounded_, solver, options);
+    fit.solution.work += fit.least->work;
+  }
+
+  /// What secure() found, if nothing else fits and its plan is lower. Whether that fits.
+  bool take_secured() {
+    if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->bytes >= fit.plan->bytes)) return false;
+    take(evaluated(fit.least->schedule));
+    fit.plan = fit.least->plan;
+    return fit.fits();
+  }
+
+  /// What follows a first schedule whose plan is above the budget, where addresses can be searched with the rest: what
+  /// secure() finds, whatever it costs, then a cheaper schedule of about that peak. The search for schedule and plan
+  /// together begins from both.
+  void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
+    constexpr std::int64_t kCareful = 3;  // times the work of other plans: few are made, and all depends on them
+    plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
+    secure(solver);
+    take_secured();
+    std::vector<core::Schedule> starts;
+    if (fit.fits()) {
+      starts.push_back(aim_cheaply(solver, first, planned));
+      if (fit.solution.schedule.steps != starts.front().steps) starts.push_back(fit.solution.schedule);
+    } else {
+      starts.push_back(fit.least ? fit.least->lowest : first);
+    }
+    search_placed(starts);
+  }
+
+  /// A cheaper schedule than what fits, where the plan of the first has that much too much: under a budget that is
+  /// lower by as much, but not below what fits, first from above, then from what fits. Where there is none, the first.
+  core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
+    constexpr double kShare = 0.4, kMore = 1.1;
+    constexpr std::int64_t kClose = 50;
+    // Bounds are of use only under the budget itself, which is tried once where the plan needs hardly more.
+    const bool close = planned - fit.budget < fit.budget / kClose;
+    const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
+    solvers::SolveOptions search = options_.search;
+    search.budget = fit.budget + rounded_.plan_slack;
+    if (!close) search.budget = std::max(*search.budget - more, fit.solution.peak);
+    for (const core::Schedule* start : {&first, &std::as_const(fit.solution.schedule)}) {
+      search.limit = watch_.share(kShare);
+      search.start = start;
+      solvers::Solution solution = call(solver, search);
+      if (meets(solution, search.budget)) {
+        offer(solution);
+        return std::move(solution.schedule);
+      }
+      if (close || watch_.expired_now()) break;
+    }
+    return first;
+  }
+
+  /// One more call of the solver, which does not count for FitOptions::max_rounds.
+  solvers::Solution call(const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
+    solvers::Solution solution = solver.solve(rounded_.graph, search);
+    learn(solution, *search.budget);
+    ++fit.rounds;
+    return solution;
+  }
+
+  /// Schedule and plan together, for what is left of the time.
+  void search_placed(const std::vector<core::Schedule>& from) {
+    const double most = fit.fits() ? 0.98 : 0.7;  // what is found is checked, or nothing is and others need time
+    std::vector<solvers::PlacedSchedule> starts;
+    for (const core::Schedule& schedule : from) {
+      const bool known = fit.plan && schedule.steps == fit.solution.schedule.steps;
+      const core::Plan plan =
+          known ? *fit.plan : solvers::plan_memory(problem_.graph, schedule, planning(watch_.rest().seconds / 8));
+      starts.push_back(placed_as(schedule, plan));
+    }
+    solvers::PlacedSearchOptions search{.budget = fit.budget / options_.plan.alignment * options_.plan.alignment,
+                                        .scope = options_.search.scope,
+                                        .limit = watch_.share(most),
+                                        .seed = options_.search.seed,
+                                        .enough = fit.solution.cost_bound.value};
+    search.found = [&](const solvers::PlacedSchedule& one) {
+      if (options_.search.progress) options_.search.progress({fit.budget, one.cost, watch_.seconds()});
+    };
+    const solvers::PlacedSolution solved = solvers::search_placed(rounded_.graph, starts, search);
+    const std::optional<solvers::PlacedSchedule>& found = solved.best;
+    fit.solution.work += solved.work;
+    fit.solution.timed_out = solved.timed_out;
+    fit.solution.stop = watch_.interrupted() ? solvers::Stop::interrupted
+                        : solved.timed_out   ? solvers::Stop::limit
+                                             : solvers::Stop::stagnated;
+    if (!found || (fit.fits() && found->cost >= fit.solution.cost)) return;
+    if (!solvers::can_be_planned(problem_.graph, found->schedule)) return;
+    core::Plan plan = plan_of(problem_.graph, *found, planning(watch_.rest().seconds));
+    take(evaluated(found->schedule));
+    fit.plan = std::move(plan);
+  }
+
+  /// Plans the solver's other schedules, the cheapest first, for that part of the time that is left, until one fits and
+  /// is better than what fits already. After Ctrl-C too, for a moment: one that fits is to be had then.
+  void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
+    constexpr double kMoment = 0.3;  // seconds
+    const double end =
+        watch_.seconds() + (watch_.interrupted() ? kMoment : share * std::max(0.0, watch_.rest().seconds));
+    for (const core::Schedule& schedule : others) {
+      const core::Evaluation evaluation = core::evaluate(rounded_.graph, schedule);
+      if (watch_.seconds() >= end || (fit.fits() && evaluation.cost >= fit.solution.cost)) return;
+      if (!tried_.insert(evaluation.cost).second || !evaluation.valid() ||
+          evaluation.peak > fit.budget + rounded_.plan_slack)
+        continue;
+      solvers::Solution other = evaluated(schedule, evaluation);
+      offer(other, end - watch_.seconds());
+    }
+  }
+
+  /// Takes over what one call of the solver, under that budget, says beside its schedule.
+  void learn(const solvers::Solution& solution, std::int64_t budget) {
+    solvers::Solution& all = fit.solution;
+    if (fit.rounds == 1) all.scope = solution.scope;
+    if (solution.peak_bound.value > all.peak_bound.value) all.peak_bound = solution.peak_bound;
+    // A lower budget excludes schedules that this one does not.
+    if (budget == fit.budget + rounded_.plan_slack && solution.cost_bound.value > all.cost_bound.value)
+      all.cost_bound = solution.cost_bound;
+    if (solution.least_peak > 0 && (all.least_peak == 0 || solution.least_peak < all.least_peak)) {
+      all.least_peak = solution.least_peak;
+      all.least_peak_by = solution.least_peak_by;
+    }
+    all.tradeoffs.insert(all.tradeoffs.end(), solution.tradeoffs.begin(), solution.tradeoffs.end());
+    all.work += solution.work;
+    all.timed_out = solution.timed_out;
+    all.stop = solution.stop;
+  }
+
+  /// Keeps the schedule whatever its plan is.
+  void take(const solvers::Solution& solution) {
+    fit.solution.schedule = solution.schedule;
+    fit.solution.peak = solution.peak;
+    fit.solution.cost = solution.cost;
+    fit.solution.best_seconds = watch_.seconds();
+  }
+
+ private:
+  solvers::PlanOptions planning(double seconds) const {
+    solvers::PlanOptions planning = options_.plan;
+    planning.guard_bytes = 0;
+    planning.capacity = fit.budget;
+    planning.limit.work = plan_work_;
+    planning.limit.stop = options_.search.limit.stop;
+    planning.limit.seconds = std::min(planning.limit.seconds, std::max(0.0, seconds));
+    return planning;
+  }
+
+  const Problem& problem_;
+  const Problem& rounded_;
+  const FitOptions& options_;
+  core::Stopwatch& watch_;
+  std::int64_t plan_work_ = 0;    // of a plan
+  std::set<std::int64_t> tried_;  // costs of others
+};
+
+/// Whether schedule and plan are searched together from there: what was asked for is the best there is, not what one
+/// solver finds, and the graph is neither so small that budgets a little lower do better, nor too long.
+bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
+               const core::Schedule& schedule) {
+  constexpr core::NodeId kFewest = 300;
+  constexpr std::int64_t kLongest = 20'000;  // steps
+  return solver.can.any_means && scope.order != solvers::OrderRule::stages && graph.node_count() >= kFewest &&
+         schedule.length() <= kLongest && solvers::can_search_placed(graph);
+}
+
+/// The budget for a first call. On large graphs it takes most of the time, and there is none for a second one where the
+/// plan needs more than the peak, as it does where many tensors of all sizes live at once.
+std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& solver) {
+  constexpr core::NodeId kLarge = 5000;
+  constexpr double kPart = 0.964;
+  const core::Graph& graph = problem.graph;
+  if (!solver.can.any_means || graph.node_count() < kLarge || !solvers::can_search_placed(graph))
+    return *problem.budget;
+  std::set<std::int64_t> sizes;
+  for (core::ValueId x = 0; x < graph.value_count(); ++x) sizes.insert(graph.value_size(x));
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.backward(v)) return *problem.budget;  // lives are nested, and plans low
+  }
+  constexpr std::size_t kFew = 8;
+  if (sizes.size() < kFew) return *problem.budget;
+  return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
+}
+
+/// Those that no other one beats in both respects, by ascending peak.
+std::vector<solvers::Tradeoff> not_beaten(std::vector<solvers::Tradeoff> all) {
+  std::sort(all.begin(), all.end(), [](const solvers::Tradeoff& a, const solvers::Tradeoff& b) {
+    return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
+  });
+  std::vector<solvers::Tradeoff> front;
+  for (const solvers::Tradeoff& one : all) {
+    if (front.empty() || one.cost < front.back().cost) front.push_back(one);
+  }
+  return front;
+}
+
+/// What is not worth another call of the solver: less than that part of the time.
+constexpr double kWorthwhile = 0.05;
+/// Of the time that is left, for plans of other schedules before addresses are searched with the rest.
+constexpr double kShareOfOthers = 0.05;
+/// An estimate of what one more plan takes, in seconds a node.
+constexpr double kPlanSeconds = 4e-5;
+
+/// Calls the solver under one budget after the other: it goes down until a plan fits, then halfway up again.
+class BudgetSearch {
+ public:
+  BudgetSearch(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+               const FitOptions& options)
+      : problem_(problem),
+        rounded_(rounded),
+        solver_(solver),
+        options_(options),
+        watch_(options.search.limit),
+        fitting_(problem, rounded, options, watch_) {
+    fit_.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};  // every node runs once
+    if (search_.start == nullptr) return;
+    solvers::Solution known = fitting_.evaluated(*search_.start);
+    if (known.peak <= peak_budget_) fitting_.offer(known);
+  }
+
+  Fit run() {
+    while (goes_on() && !watch_.interrupted()) {
+      if (fit_.rounds > 0) {
+        fitting_.secure(solver_);
+        if (watch_.rest().seconds < overrun_.seconds()) break;
+      }
+      solvers::Solution solution = call();
+      const Next next = meets(solution, budget_) ? after_met(solution) : after_unmet(solution);
+      if (next == Next::end) break;
+      if (next == Next::narrow) narrow();
+    }
+    return finish();
+  }
+
+ private:
+  enum class Next : std::uint8_t { again, narrow, end };
+
+  bool goes_on() const {
+    if (round_ == 0) return true;
+    // On large graphs a plan alone takes longer.
+    const double plan = fit_.plan ? kPlanSeconds * problem_.graph.node_count() : 0;
+    const double least = std::max(kWorthwhile * options_.search.limit.seconds, plan) + overrun_.seconds();
+    return round_ < options_.max_rounds && budget_ > 0 && watch_.rest().seconds >= least;
+  }
+
+  solvers::Solution call() {
+    ++round_;
+    ++fit_.rounds;
+    search_.budget = budget_;
+    search_.limit.seconds = overrun_.before(watch_.rest()).seconds * share_;
+    const double begun = watch_.seconds();
+    solvers::Solution solution = solver_.solve(rounded_.graph, search_);
+    overrun_.learn(search_.limit, watch_.seconds() - begun);
+    fitting_.learn(solution, budget_);
+    if (budget_ == peak_budget_) status_ = solution.status;
+    // What stagnated, or gave up, within a short first call may find more in a longer one.
+    probing_ = fit_.rounds == 1 && options_.first_share > 0 && solution.stop != solvers::Stop::proved;
+    more_time_ = (solution.timed_out || probing_) && !search_.limit.counts_work();
+    return solution;
+  }
+
+  Next after_unmet(solvers::Solution& solution) {
+    if (!high_ && !fit_.plan) fitting_.take(solution);
+    if (lowered_ && fit_.rounds == 1) {  // says nothing about the budget
+      latest_ = std::move(solution.schedule);
+      search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
+      budget_ = peak_budget_;
+      share_ = options_.share;
+      return Next::again;
+    }
+    if (solution.status == solvers::Status::infeasible && !high_) return Next::end;
+    // What found nothing from above goes on from what fits.
+    const bool from_secured = fit_.rounds > 1 && fitting_.take_secured();
+    if (!high_ && !more_time_ && !from_secured) return Next::end;
+    if (probing_) share_ = options_.share;
+    if (high_) unmet_ = std::max(unmet_, budget_);
+    latest_ = std::move(solution.schedule);
+    return Next::narrow;
+  }
+
+  Next after_met(solvers::Solution& solution) {
+    const std::optional<std::int64_t> planned = fitting_.offer(solution);
+    if (!planned) return Next::end;
+    const bool fits = *planned <= fit_.budget;
+    if (fit_.rounds == 1) share_ = fits ? options_.later_share : options_.share;
+    latest_ = std::move(solution.schedule);
+    if (fits) return after_fit();
+    if (!placed_ && may_place(solver_, rounded_.graph, search_.scope, latest_)) {
+      placed_ = true;
+      fitting_.offer_others(solution.others, kShareOfOthers);
+      fitting_.place(solver_, latest_, *planned);
+      if (fit_.fits()) return Next::end;
+    }
+    fitting_.offer_others(solution.others);
+    return lower(*planned);
+  }
+
+  Next after_fit() {
+    unmet_ = std::max(unmet_, budget_);
+    if (lowered_ && fit_.rounds == 1) {
+      budget_ = peak_budget_;
+      latest_ = fit_.solution.schedule;
+      search_.start = &latest_;
+      share_ = options_.later_share;
+      return Next::again;
+    }
+    return high_ || more_time_ ? Next::narrow : Next::end;
+  }
+
+  /// Lowers the budget by what the plan has too much; halfway where that is below a bound.
+  Next lower(std::int64_t planned) {
+    high_ = budget_;
+    budget_ -= std::max(planned - fit_.budget, least_cut_);
+    const std::int64_t lowest = std::max(rounded_.lower_bound, fit_.solution.peak_bound.value);
+    if (budget_<lowest&& * high_> lowest + 1) budget_ = lowest + (*high_ - lowest) / 2;
+    if (budget_ <= unmet_ || (unmet_ != 0 && fit_.fits())) return Next::narrow;
+    search_.start = &latest_;
+    return Next::again;
+  }
+
+  void narrow() {
+    if (fit_.fits()) latest_ = fit_.solution.schedule;
+    search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
+    if (!high_) return;
+    if (*high_ - unmet_ <= 2 * least_cut_) {
+      // Another schedule of as much memory may have a lower plan.
+      ++search_.seed;
+      unmet_ = 0;
+      budget_ = *high_ - least_cut_;
+    } else {
+      budget_ = unmet_ + (*high_ - unmet_) / 2;
+    }
+  }
+
+  Fit finish() {
+    if (status_ != solvers::Status::infeasible) fitting_.secure(solver_);
+    fitting_.take_secured();
+    solvers::Solution& all = fit_.solution;
+    all.peak_bound.value = std::max<std::int64_t>(0, all.peak_bound.value - rounded_.plan_slack);
+    all.tradeoffs = not_beaten(std::move(all.tradeoffs));
+    all.status = status_;
+    if (watch_.interrupted() && status_ != solvers::Status::infeasible) all.stop = solvers::Stop::interrupted;
+    const bool proved = fit_.fits() && all.cost == all.cost_bound.value;
+    if (fit_.fits()) all.status = proved ? solvers::Status::optimal : solvers::Status::feasible;
+    if (proved) {
+      all.stop = solvers::Stop::proved;
+    } else if (all.stop == solvers::Stop::proved && all.status != solvers::Status::infeasible) {
+      // That was of a lower budget, or of peaks alone.
+      const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
+      all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
+    }
+    fit_.seconds = watch_.seconds();
+    return std::move(fit_);
+  }
+
+  double first_share() const {
+    if (lowered_) return share_for_search(problem_.graph, options_.search.limit.seconds);
+    return options_.first_share > 0 ? options_.first_share : options_.share;
+  }
+
+  const Problem& problem_;
+  const Problem& rounded_;
+  const solvers::SolverInfo& solver_;
+  const FitOptions& options_;
+  core::Stopwatch watch_;
+  Fitting fitting_;
+  Fit& fit_ = fitting_.fit;
+  solvers::SolveOptions search_ = options_.search;
+  const std::int64_t peak_budget_ = fit_.budget + rounded_.plan_slack;                   // above it no plan fits
+  const std::int64_t least_cut_ = std::max(fit_.budget / 200, options_.plan.alignment);  // of the budget
+  std::int64_t budget_ = first_budget(problem_, solver_) + rounded_.plan_slack;          // of the next call
+  const bool lowered_ = budget_ < peak_budget_;                                          // at first
+  double share_ = first_share();                                                         // of the time, likewise
+  std::int64_t unmet_ = 0;  // the highest budget that is known not to be worth a call: unmet, or met by what fits
+  std::optional<std::int64_t> high_;  // the lowest whose plan did not fit
+  core::Schedule latest_;
+  solvers::Status status_ = solvers::Status::not_found;  // under peak_budget_
+  Overrun overrun_;                                      // of searches
+  bool placed_ = false;                                  // place() was called
+  bool probing_ = false, more_time_ = false;  // of the last call: it was a short first one; more may find more
+  int round_ = 0;
+};
+
+}  // namespace
+
+Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                  const FitOptions& options) {
+  return BudgetSearch(problem, rounded, solver, options).run();
+}
+
+double share_for_search(const core::Graph& graph, double seconds) {
+  // A first plan takes some 5 us a step; schedules are longer than the graph, and may need more than one.
+  constexpr double kSecondsOfNode = 2e-5, kMost = 0.9, kLeast = 0.3;
+  return std::clamp(1 - kSecondsOfNode * graph.node_count() / std::max(seconds, 1e-3), kLeast, kMost);
+}
+
+FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan) {
+  constexpr std::int64_t kWork = 150'000'000;  // a quarter of a second: several schedules are planned
+  plan.limit.work = std::min(plan.limit.work, kWork);
+  const double most = share_for_search(graph, search.limit.seconds);
+  const int rounds = search.limit.counts_work() ? 6 : 16;  // each of the whole work, or of a part of the time
+  const double secure_share = search.limit.counts_work() ? 1 : 0.92;
+  return {.search = std::move(search),
+          .plan = std::move(plan),
+          .max_rounds = rounds,
+          .share = std::min(0.5, most),
+          .later_share = std::min(0.75, most),
+          .first_share = 0.05,
+          .secure_share = secure_share};
+}
+
+}  // namespace cairn::fit

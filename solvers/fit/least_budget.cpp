@@ -1,0 +1,374 @@
+#include "cairn/solvers/fit/least_budget.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/limit.h"
+#include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/fit/internal/overrun.h"
+#include "cairn/solvers/fit/internal/placed_plan.h"
+#include "cairn/solvers/fit/solve.h"
+#include "cairn/solvers/remat/anneal/placed_search.h"
+
+namespace cairn::fit {
+namespace {
+
+class LeastBudgetSearch {
+ public:
+  LeastBudgetSearch(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                    const LeastBudgetOptions& options)
+      : problem_(problem),
+        rounded_(options.peak_only ? problem : rounded),
+        solver_(solver),
+        options_(options),
+        watch_(options.search.limit) {
+    least_.bound.value = options.peak_only ? rounded_.lower_bound : rounded_.plan_bound();
+    least_.bound.scope = solvers::kAnySchedule;
+  }
+
+  /// The calls are the same under every limit, which only says after how many it ends.
+  LeastBudget run() {
+    // Work of the first call: a multiple of the nodes, as a call's beginning takes longer on larger graphs.
+    constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
+    constexpr int kGrowth = 3, kBarrenGrowth = 6;  // of the part from round to round; where these brought nothing
+    constexpr int kBarren = 2;                     // rounds in a row
+    constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
+    constexpr double kMostPlanning = 0.1;  // of the time; where it suffices, plans end sooner
+    const double begun = watch_.seconds();
+    offer(core::baseline_schedule(problem_.graph), "none");
+    planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
+    if (options_.search.start != nullptr) offer(*options_.search.start, solver_.name);
+    const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
+    // The first call is what there is of it; none of the others is cut.
+    call(std::nullopt, first);
+    plan_met();
+    const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
+    for (std::int64_t part = first; !done() && idle_ < (ended_ || endless ? kMostIdle : kAnyIdle);) {
+      const std::int64_t bytes = least_.bytes, peak = lowest_peak_;
+      search_anew(part);
+      lower(part);
+      cheapen(part);
+      plan_again(part);
+      place(part);
+      part *= barren_ > kBarren ? kBarrenGrowth : kGrowth;
+      if (!may_call(part)) break;
+      if (!ended_) call(std::nullopt, part);
+      plan_met();
+      idle_ = least_.bytes < bytes || lowest_peak_ < peak ? 0 : idle_ + 1;
+    }
+    if (watch_.interrupted()) {
+      least_.stop = solvers::Stop::interrupted;
+    } else if (least_.proved()) {
+      least_.stop = solvers::Stop::proved;
+    } else if (least_.stop == solvers::Stop::proved) {
+      least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;  // that was of peaks
+    }
+    least_.seconds = watch_.seconds();
+    least_.work = watch_.work();
+    return std::move(least_);
+  }
+
+ private:
+  /// Whether no time is left for one more call and its plan.
+  bool spent() { return watch_.expired_now() || watch_.rest().seconds < planning_.seconds() + searching_.seconds(); }
+  bool done() { return least_.proved() || least_.bytes <= options_.enough || spent(); }
+  bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
+
+  solvers::PlanOptions planning() const {
+    constexpr std::int64_t kWork = 60'000'000;  // a tenth of a second, beside the work of the search
+    solvers::PlanOptions plan = options_.plan;
+    plan.guard_bytes = 0;
+    plan.capacity.reset();
+    const core::Limit rest = watch_.rest();
+    plan.limit = {std::max(0.0, rest.seconds), std::min(kWork, plan.limit.work), rest.stop};
+    return plan;
+  }
+
+  /// Plans it, under other orders of the same steps too, and keeps it if that is the least so far.
+  void offer(core::Schedule schedule, std::string_view by) {
+    if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
+    LeastBudget one;
+    const core::Evaluation evaluation = core::evaluate(problem_.graph, schedule);
+    if (least_.lowest.steps.empty() || std::pair(evaluation.peak, evaluation.cost) < lowest_) {
+      lowest_ = {evaluation.peak, evaluation.cost};
+      least_.lowest = schedule;
+    }
+    if (options_.peak_only) {
+      one.bytes = evaluation.peak;
+    } else {
+      const solvers::PlanOptions options = planning();
+      if (options_.search.scope.order == solvers::OrderRule::free) {
+        solvers::PlannedOrder planned = solvers::plan_some_order(problem_.graph, schedule, options);
+        schedule = std::move(planned.schedule);
+        one.plan = std::move(planned.plan.plan);
+      } else {
+        solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, schedule), options);
+        one.plan = std::move(planned.plan);
+      }
+      one.bytes = one.plan->bytes;
+    }
+    if (one.plan && evaluation.peak <= lowest_.first) {
+      latest_planned_ = schedule;
+      latest_plan_ = one.plan;
+    }
+    keep(std::move(one), std::move(schedule), by);
+  }
+
+  /// Plans the lowest of the schedules that were met since the last time, where that may be lower than what is known.
+  void plan_met() {
+    constexpr int kMost = 2;  // a plan takes as long as a short call
+    std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
+    for (core::Schedule& schedule : met_) {
+      const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
+      if (found.valid()) lowest.emplace_back(found, &schedule);
+    }
+    std::stable_sort(lowest.begin(), lowest.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first.peak, a.first.cost) < std::pair(b.first.peak, b.first.cost);
+    });
+    int planned = 0;
+    for (auto& [found, schedule] : lowest) {
+      if (planned == kMost || found.peak - rounded_.plan_slack >= least_.bytes || least_.bytes <= options_.enough)
+        break;
+      if (!planned_.emplace(found.peak, found.cost).second) continue;
+      offer(std::move(*schedule), solver_.name);
+      ++planned;
+    }
+    met_.clear();
+  }
+
+  void keep(LeastBudget one, core::Schedule schedule, std::string_view by) {
+    if (any_ && one.bytes >= least_.bytes) return;
+    any_ = true;
+    least_.bytes = one.bytes;
+    least_.plan = std::move(one.plan);
+    least_.schedule = std::move(schedule);
+    least_.evaluation = core::evaluate(problem_.graph, least_.schedule);
+    least_.solver = by;
+  }
+
+  /// Where budgets below the lowest peak bring nothing: a long call without a budget, from nothing and with a seed of
+  /// its own. Where that gets lower, a cheaper schedule of the same peak follows, as it often has a lower plan.
+  void search_anew(std::int64_t part) {
+    constexpr std::int64_t kLong = 20, kCheaper = 5;  // times the part
+    if (ended_ || barren_ == 0 || !may_call(part)) return;
+    const std::int64_t before = lowest_peak_;
+    ++anew_;
+    solve_within(std::nullopt, limit_of(kLong * part), true);
+    if (lowest_peak_ < before && !ended_ && may_call(part) && !options_.peak_only)
+      call(lowest_peak_, kCheaper * part, false);
+    plan_met();
+  }
+
+  core::Limit limit_of(std::int64_t part) const {
+    core::Limit limit = searching_.before(planning_.before(watch_.rest()));
+    limit.work = std::min(limit.work, part);
+    return limit;
+  }
+
+  /// Calls the solver from the schedule of the lowest peak. Whether it met the budget.
+  bool call(std::optional<std::int64_t> budget, std::int64_t part, bool peak_alone = true) {
+    return solve_within(budget, limit_of(part), peak_alone, latest_.steps.empty() ? options_.search.start : &latest_);
+  }
+
+  bool solve_within(std::optional<std::int64_t> budget, const core::Limit& limit, bool peak_alone,
+                    const core::Schedule* start = nullptr) {
+    solvers::SolveOptions search = options_.search;
+    search.budget = budget;
+    search.max_cost.reset();
+    search.peak_alone = peak_alone;
+    search.limit = limit;
+    search.start = start;
+    if (start == nullptr) search.seed += anew_;  // the same one would lead to the same schedules
+    const double begun = watch_.seconds();
+    solvers::Solution found = solver_.solve(rounded_.graph, search);
+    searching_.learn(search.limit, watch_.seconds() - begun);
+    watch_.charge(std::max<std::int64_t>(found.work, 1));
+    if (!options_.peak_only) found.peak_bound.value -= rounded_.plan_slack;
+    if (found.peak_bound.value > least_.bound.value) least_.bound = found.peak_bound;
+    least_.tradeoffs.insert(least_.tradeoffs.end(), found.tradeoffs.begin(), found.tradeoffs.end());
+    const bool proved_all = !budget && found.stop == solvers::Stop::proved;
+    if (!budget) least_.stop = found.stop;
+    if (found.schedule.steps.empty()) {
+      ended_ = ended_ || !budget;
+      return false;
+    }
+    evaluate_again(solver_.name, rounded_.graph, found);
+    const std::int64_t peak = found.peak;
+    if (lowest_peak_ == 0 || found.peak < lowest_peak_) {
+      lowest_peak_ = found.peak;
+      latest_ = found.schedule;
+    }
+    met_.push_back(std::move(found.schedule));
+    std::move(found.others.begin(), found.others.end(), std::back_inserter(met_));
+    ended_ = proved_all || (!budget && found.stop == solvers::Stop::ended);
+    return budget && peak <= *budget;
+  }
+
+  /// Calls the solver under budgets below the lowest peak, further and further where they are met, else nearer. Where a
+  /// round of that brought nothing, the next one is a single try. On large graphs, where most of a short call's time is
+  /// its beginning, one long call takes the place of several.
+  void lower(std::int64_t part) {
+    constexpr double kGrowth = 1.5;
+    constexpr int kMisses = 4;
+    constexpr core::NodeId kLarge = 2000;
+    constexpr std::int64_t kLonger = 5;
+    const bool large = rounded_.graph.node_count() >= kLarge;
+    const double first_step = large ? 0.15 : 0.8;
+    if (large) part *= kLonger;
+    const std::int64_t before = lowest_peak_;
+    double step = first_step / static_cast<double>(1 << (barren_ % kMisses));
+    for (int left = barren_ > 0 || large ? 1 : kMisses; left > 0 && !ended_ && may_call(part);) {
+      const std::int64_t gap = lowest_peak_ - least_.bound.value;
+      if (gap <= 0) break;
+      const auto below = static_cast<std::int64_t>(step * static_cast<double>(gap));
+      if (call(lowest_peak_ - std::max<std::int64_t>(1, below), part)) {
+        step = std::min(kGrowth * step, first_step);
+      } else {
+        step /= 2;
+        --left;
+      }
+    }
+    plan_met();
+    barren_ = lowest_peak_ < before ? 0 : barren_ + 1;
+  }
+
+  /// Where plans need more than the lowest peak: a cheaper schedule of that peak or, by turns, of one between the two,
+  /// as other schedules have other plans.
+  void cheapen(std::int64_t part) {
+    constexpr std::int64_t kClose = 200;
+    const std::int64_t above = least_.bytes - lowest_peak_;
+    if (options_.peak_only || above <= lowest_peak_ / kClose || !may_call(part)) return;
+    between_ = !between_;
+    call(lowest_peak_ + (between_ ? above / 2 : 0), part, false);
+    plan_met();
+  }
+
+  /// Where a quick plan of the lowest peak's schedule needs more than that: a longer one.
+  void plan_again(std::int64_t part) {
+    constexpr std::int64_t kWorkOfPart = 400;  // in the unit of plans, about as long as the call
+    if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
+  }
+
+  /// Plans the lowest peak's schedule, in its own order, where that peak is below what is known.
+  void plan_lowest(std::int64_t work) {
+    if (least_.bytes <= lowest_.first) return;
+    solvers::PlanOptions options = planning();
+    options.limit.work = std::min(options_.plan.limit.work, work);
+    solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, least_.lowest), options);
+    LeastBudget one;
+    one.bytes = planned.plan.bytes;
+    one.plan = std::move(planned.plan);
+    keep(std::move(one), least_.lowest, solver_.name);
+  }
+
+  /// Between the lowest peak and the lowest plan.
+  void place(std::int64_t part) {
+    constexpr int kTries = 3;
+    constexpr std::int64_t kLongest = 20'000;  // steps
+    constexpr std::int64_t kFrom = 400'000;
+    const std::int64_t unit = options_.plan.alignment;
+    const solvers::Scope& scope = options_.search.scope;
+    if (part < kFrom || options_.peak_only || !solver_.can.any_means || scope.order == solvers::OrderRule::stages ||
+        scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
+      return;
+    std::int64_t low = std::max(lowest_peak_, least_.bound.value);  // nothing is in place
+    for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
+      const std::int64_t budget = (low + (least_.bytes - low) / 2) / unit * unit;
+      if (budget < low || budget >= least_.bytes) return;
+      std::vector<solvers::PlacedSchedule> starts{placed_as(least_.schedule, *least_.plan)};
+      if (latest_plan_) starts.push_back(placed_as(latest_planned_, *latest_plan_));
+      const solvers::PlacedSolution found =
+          solvers::search_placed(rounded_.graph, starts,
+                                 {.budget = budget,
+                                  .scope = scope,
+                                  .limit = limit_of(part),
+                                  .seed = options_.search.seed,
+                                  .enough = std::numeric_limits<std::int64_t>::max()});
+      watch_.charge(std::max<std::int64_t>(found.work, 1));
+      if (!found.best || !solvers::can_be_planned(problem_.graph, found.best->schedule)) {
+        low = budget + unit;
+        continue;
+      }
+      LeastBudget one;
+      one.plan = plan_of(problem_.graph, *found.best, planning());
+      one.bytes = one.plan->bytes;
+      keep(std::move(one), found.best->schedule, solver_.name);
+    }
+  }
+
+  const Problem& problem_;
+  const Problem& rounded_;
+  const solvers::SolverInfo& solver_;
+  const LeastBudgetOptions& options_;
+  core::Stopwatch watch_;
+  std::uint64_t anew_ = 0;  ///< calls from nothing
+  Overrun planning_, searching_;
+
+  LeastBudget least_;
+  bool any_ = false;                                         ///< in least_
+  std::pair<std::int64_t, std::int64_t> lowest_;             ///< peak and cost of least_.lowest
+  std::vector<core::Schedule> met_;                          ///< since the last plan
+  std::set<std::pair<std::int64_t, std::int64_t>> planned_;  ///< peak and cost of what was planned
+  core::Schedule latest_;                                    ///< the solver's lowest
+  std::int64_t lowest_peak_ = 0;                             ///< its peak, with sizes rounded up
+  core::Schedule latest_planned_;                            ///< the same, in the order that was planned
+  std::optional<core::Plan> latest_plan_;
+
+  bool ended_ = false;    ///< the solver has nothing left to try without a budget
+  bool between_ = false;  ///< what cheapen() tried last
+  int barren_ = 0;        ///< rounds in a row in which budgets below the lowest peak brought nothing
+  int idle_ = 0;          ///< rounds in a row that brought nothing at all
+};
+
+}  // namespace
+
+std::int64_t least_budget_work(const core::Limit& limit) {
+  if (limit.counts_work() || !std::isfinite(limit.seconds)) return limit.work;
+  constexpr double kWorkPerSecond = 4.8e6;  // two cores do it in one to three seconds
+  // What passed before the search began must not change the answer.
+  const double seconds = limit.seconds >= 2 ? std::round(limit.seconds) : std::round(limit.seconds * 5) / 5;
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorkPerSecond * std::max(seconds, 0.1)));
+}
+
+std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem& rounded, std::int64_t budget,
+                                           solvers::PlanOptions options) {
+  if (rounded.baseline.peak - rounded.plan_slack > budget) return std::nullopt;
+  LeastBudget baseline;
+  baseline.schedule = core::baseline_schedule(problem.graph);
+  baseline.evaluation = problem.baseline;
+  options.capacity = budget;
+  baseline.plan = solvers::plan_memory(problem.graph, baseline.schedule, options);
+  baseline.bytes = baseline.plan->bytes;
+  if (baseline.bytes > budget) return std::nullopt;
+  return baseline;
+}
+
+LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                              const LeastBudgetOptions& options) {
+  return LeastBudgetSearch(problem, rounded, solver, options).run();
+}
+
+LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                        std::optional<LeastBudget> known, const LeastBudgetOptions& options) {
+  const core::Stopwatch watch(options.search.limit);
+  const solvers::SolverInfo& all = solvers::find_solver("auto");
+  LeastBudgetOptions own = options;
+  own.search.limit.work = least_budget_work(options.search.limit);
+  if (solver.name != all.name) own.search.limit.seconds /= 2;
+  LeastBudget least = known ? *std::move(known) : find_least_budget(problem, rounded, solver, own);
+  const bool proved = least.proved() && least.bound.scope.contains(options.search.scope);
+  const bool enough = proved || !problem.budget || least.bytes <= *problem.budget;
+  if (enough || solver.name == all.name || !all.honours(options.search.scope)) return least;
+  LeastBudgetOptions others = options;
+  others.search.own.clear();
+  others.search.limit.work = least_budget_work(options.search.limit);
+  others.search.limit.seconds = watch.rest().seconds;
+  LeastBudget other = find_least_budget(problem, rounded, all, others);
+  return other.bytes < least.bytes ? other : least;
+}
+
+}  // namespace cairn::fit

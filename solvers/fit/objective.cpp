@@ -1,0 +1,328 @@
+#include "cairn/solvers/fit/objective.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "cairn/solvers/remat/bound/cost_bound.h"
+
+namespace cairn::fit {
+namespace {
+
+bool interrupted(const solvers::SolveOptions& search) {
+  return search.limit.stop != nullptr && search.limit.stop->load();
+}
+
+/// The plan of what was found for its peak's sake. A long one that is no answer is not waited for.
+void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
+  constexpr std::int64_t kQuicklyPlanned = 20'000;  // steps
+  const solvers::Solution& solution = answer.found.solution;
+  if ((interrupted(search) || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
+  solvers::PlanOptions options{.alignment = task.alignment};
+  options.limit.stop = search.limit.stop;
+  options.limit.seconds = std::max(0.0, search.limit.seconds - answer.found.seconds);
+  if (interrupted(search)) options.limit.work = 0;
+  answer.plan = checked_plan(task.problem.graph, solution.schedule, options).plan;
+}
+
+/// Whether any recomputation at all would cost more than the task allows.
+bool no_recomputation_is_affordable(const Task& task) {
+  if (!task.max_cost) return false;
+  const core::Graph& graph = task.problem.graph;
+  const std::int64_t most = *task.max_cost - task.problem.baseline.cost;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (!graph.pinned(v) && graph.cost(v) <= most) return false;
+  }
+  return true;
+}
+
+Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
+  Answer answer;
+  solvers::SolveOptions options = search;
+  options.budget = task.problem.budget;
+  options.max_cost = task.max_cost;
+  solvers::Scope once = search.scope;
+  once.max_occurrences = 1;
+  const bool narrowed = no_recomputation_is_affordable(task) && solver.honours(once);
+  if (narrowed) options.scope = once;
+  // The baseline costs no more than any other schedule.
+  const core::Schedule baseline = core::baseline_schedule(task.problem.graph);
+  const bool usable = options.start != nullptr && options.scope.contains(task.problem.graph, *options.start);
+  if (task.max_cost && !usable) options.start = &baseline;
+  options.limit.seconds *= share_for_search(task.problem.graph, options.limit.seconds);
+  answer.found = solve(task.problem.graph, solver, options);
+  solvers::Solution& solution = answer.found.solution;
+  if (narrowed) {
+    // What recomputes costs too much, so that these bounds hold for all that is asked for.
+    for (solvers::Scope* scope : {&solution.scope, &solution.peak_bound.scope, &solution.cost_bound.scope}) {
+      if (scope->max_occurrences == 1) scope->max_occurrences = search.scope.max_occurrences;
+    }
+  }
+  answer.success = answer.found.within(task.problem.budget) && (!task.max_cost || solution.cost <= *task.max_cost);
+  if (answer.has_schedule()) plan_found(task, search, answer);
+  return answer;
+}
+
+Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
+                   const LeastBudget* known) {
+  if (*task.problem.budget < task.rounded.plan_bound()) {
+    Answer answer;
+    solvers::Solution& none = answer.found.solution;
+    none.status = solvers::Status::infeasible;
+    none.scope = solvers::intersection(search.scope, solver.scope);
+    none.peak_bound = {task.rounded.plan_bound(), solvers::kAnySchedule};
+    answer.rounds = 0;
+    return answer;
+  }
+  FitOptions options = patient(task.problem.graph, search, {.alignment = task.alignment});
+  if (known != nullptr) {
+    options.secure_share = 0;
+    if (known->bytes <= *task.problem.budget && search.start == nullptr) options.search.start = &known->schedule;
+  }
+  Fit fit = fit_to_budget(task.problem, task.rounded, solver, options);
+  Answer answer;
+  answer.success = fit.fits();
+  answer.found.solution = std::move(fit.solution);
+  answer.found.seconds = fit.seconds;
+  answer.plan = std::move(fit.plan);
+  answer.least = std::move(fit.least);
+  answer.rounds = fit.rounds;
+  if (answer.has_schedule()) {
+    answer.found.evaluation = evaluate_again(solver.name, task.rounded.graph, answer.found.solution);
+    if (!answer.plan) plan_found(task, search, answer);
+  }
+  return answer;
+}
+
+/// The least budget, and the cheapest schedule within it.
+Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
+  const core::Stopwatch watch(search.limit);
+  LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
+  options.search.limit.seconds *= kLeastBudgetShare;  // the rest is for a cheaper schedule
+  LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
+  Answer answer;
+  answer.success = true;
+  answer.plan = least.plan;
+  solvers::Solution& solution = answer.found.solution;
+  const auto take = [&](const core::Schedule& schedule) {
+    solution.schedule = schedule;
+    answer.found.evaluation = core::evaluate(task.rounded.graph, schedule);
+    solution.peak = answer.found.evaluation.peak;
+    solution.cost = answer.found.evaluation.cost;
+    solution.best_seconds = watch.seconds();
+  };
+  take(least.schedule);
+  solution.scope = solvers::intersection(search.scope, solver.scope);
+  solution.status = least.proved() ? solvers::Status::optimal : solvers::Status::feasible;
+  solution.stop = least.stop;
+  solution.work = least.work;
+  solution.peak_bound = least.bound;
+  solution.least_peak = solution.peak;
+  solution.least_peak_by = least.solver;
+  solution.cost_bound = {task.problem.baseline.cost, solvers::kAnySchedule};
+  const double to_plan = 1e-5 * task.problem.graph.node_count();  // seconds: the start is planned once more
+  if (solution.cost > task.problem.baseline.cost && watch.rest().seconds > to_plan && !watch.interrupted() &&
+      least.solver != "none") {
+    Problem within = task.problem;
+    within.budget = least.bytes;
+    solvers::SolveOptions cheaper = search;
+    cheaper.limit = watch.rest();
+    cheaper.start = &least.schedule;
+    FitOptions fitting = patient(task.problem.graph, cheaper, {.alignment = task.alignment});
+    fitting.secure_share = 0;
+    Fit fit = fit_to_budget(within, task.rounded, solver, fitting);
+    solution.work += fit.solution.work;
+    // A proof of the cost is none of the memory.
+    if (least.proved() || fit.solution.stop != solvers::Stop::proved) solution.stop = fit.solution.stop;
+    solution.timed_out = fit.solution.timed_out;
+    solution.tradeoffs = std::move(fit.solution.tradeoffs);
+    if (fit.fits() && fit.solution.cost < solution.cost) {
+      take(fit.solution.schedule);
+      answer.plan = std::move(fit.plan);
+    }
+  }
+  answer.least = std::move(least);
+  answer.found.seconds = watch.seconds();
+  return answer;
+}
+
+/// The least peak that the search for the least budget meets, and then the least cost: whoever drops the plan must not
+/// get a higher peak for it.
+Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
+  constexpr double kShare = 0.8;  // of the time; of a limit of work, each has the whole
+  if (!solver.can.any_means) return search_peak(task, solver, search);
+  const core::Stopwatch watch(search.limit);
+  solvers::SolveOptions options = search;
+  options.limit.seconds *= kShare;
+  Task planned = task;
+  planned.objective = Objective::least_budget;
+  Answer answer = search_least_budget(planned, solver, options);
+  solvers::Solution& solution = answer.found.solution;
+  const auto take = [&](const core::Schedule& schedule) {
+    const core::Evaluation found = core::evaluate(task.problem.graph, schedule);
+    const bool better = std::pair(found.peak, found.cost) < std::pair(solution.peak, solution.cost);
+    if (!better) return;
+    solution.schedule = schedule;
+    solution.peak = found.peak;
+    solution.cost = found.cost;
+    solution.best_seconds = watch.seconds();
+    answer.found.evaluation = found;
+    answer.plan.reset();
+  };
+  const core::Evaluation met = core::evaluate(task.problem.graph, solution.schedule);
+  solution.peak = met.peak;
+  solution.cost = met.cost;
+  answer.found.evaluation = met;
+  take(answer.least->lowest);
+  if (solution.cost > task.problem.baseline.cost && !watch.interrupted()) {
+    options.limit.seconds = watch.rest().seconds * share_for_search(task.problem.graph, watch.rest().seconds);
+    options.budget = solution.peak;
+    const core::Schedule lowest = solution.schedule;
+    options.start = &lowest;
+    const Solved cheaper = solve(task.problem.graph, solver, options);
+    solution.work += cheaper.solution.work;
+    take(cheaper.solution.schedule);
+  }
+  solution.peak_bound.value = std::max(solution.peak_bound.value, task.problem.lower_bound);
+  solution.least_peak = solution.peak;
+  const bool optimal = solution.peak <= solution.peak_bound.value;
+  solution.status = optimal ? solvers::Status::optimal : solvers::Status::feasible;
+  if (optimal) solution.stop = solvers::Stop::proved;
+  answer.found.seconds = watch.seconds();
+  if (!answer.plan) plan_found(task, search, answer);
+  return answer;
+}
+
+Answer search_knee(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
+                   const std::function<void(const CurveProgress&)>& progress) {
+  CurveOptions options;
+  options.fit.search = search;
+  options.fit.plan.alignment = task.alignment;
+  options.points = 8;
+  options.progress = progress;
+  Answer answer;
+  answer.curve = pareto_curve(task.problem, solver, options);
+  const Curve& curve = *answer.curve;
+  const CurvePoint& knee = curve.points[curve.knee.value()];
+  solvers::Solution& solution = answer.found.solution;
+  solution.status = knee.status;
+  solution.scope = search.scope;
+  solution.schedule = knee.schedule;
+  solution.peak_bound = curve.peak_bound;
+  solution.cost_bound = knee.cost_bound;
+  solution.peak = solution.least_peak = knee.evaluation.peak;
+  solution.cost = knee.evaluation.cost;
+  for (const CurvePoint& point : curve.points) {
+    if (point.known()) solution.least_peak = std::min(solution.least_peak, point.evaluation.peak);
+  }
+  solution.least_peak_by = solver.name;
+  solution.tradeoffs = curve.met;
+  solution.best_seconds = answer.found.seconds = curve.seconds;
+  solution.timed_out = curve.stop == solvers::Stop::limit;
+  solution.stop = curve.stop;
+  answer.success = true;
+  answer.plan = knee.plan;
+  return answer;
+}
+
+}  // namespace
+
+std::string_view to_string(Objective objective) {
+  static constexpr std::array<std::string_view, 6> kNames{"least cost within a planned budget",
+                                                          "least cost within a budget of peak",
+                                                          "least peak within a cost",
+                                                          "least peak",
+                                                          "least planned memory",
+                                                          "knee"};
+  return kNames[static_cast<std::size_t>(objective)];
+}
+
+Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
+              const std::function<void(const CurveProgress&)>& curve_progress, const LeastBudget* known) {
+  const auto by_objective = [&] {
+    switch (task.objective) {
+      case Objective::knee:
+        return search_knee(task, solver, search, curve_progress);
+      case Objective::within_budget:
+        return search_plan(task, solver, search, known);
+      case Objective::least_budget:
+        return search_least_budget(task, solver, search);
+      case Objective::least_peak:
+        return search_least_peak(task, solver, search);
+      case Objective::within_peak:
+      case Objective::within_cost:
+        break;
+    }
+    return search_peak(task, solver, search);
+  };
+  Answer answer = by_objective();
+  // What is proved is proved, however the search went on for the least budget.
+  if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
+  if (interrupted(search) && !answer.has_schedule()) {
+    answer.found.solution.status = solvers::Status::not_found;
+    answer.found.solution.stop = solvers::Stop::interrupted;
+    answer.found.solution.schedule = core::baseline_schedule(task.problem.graph);
+    plan_found(task, search, answer);
+  }
+  return answer;
+}
+
+LeastBudget least_budget_after(const Task& task, const Answer& answer, const solvers::SolverInfo& solver,
+                               const solvers::SolveOptions& search) {
+  const bool peak_only = task.objective == Objective::within_peak;
+  LeastBudget least;
+  /// What that schedule and its plan reach, where it is less.
+  const auto learn = [&](const core::Schedule& schedule, const std::optional<core::Plan>& plan) {
+    const core::Evaluation evaluation = core::evaluate(task.problem.graph, schedule);
+    const std::int64_t bytes = peak_only ? evaluation.peak : plan->bytes;
+    if (!least.schedule.steps.empty() && bytes >= least.bytes) return;
+    least.bytes = bytes;
+    least.schedule = schedule;
+    least.evaluation = evaluation;
+    least.plan = plan;
+    least.solver = solver.name;
+  };
+  const core::Schedule& found = answer.found.solution.schedule;
+  if (!answer.success) {
+    const LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}, .peak_only = peak_only};
+    least = least_known(task.problem, task.rounded, solver, answer.least, options);
+    if (peak_only ? !found.steps.empty() : answer.plan.has_value()) learn(found, answer.plan);
+    return least;
+  }
+  least.bound = {peak_only ? task.problem.lower_bound : task.rounded.plan_bound(), solvers::kAnySchedule};
+  learn(found, answer.plan);
+  if (answer.least && !peak_only) learn(answer.least->schedule, answer.least->plan);
+  if (answer.curve) {
+    for (const CurvePoint& point : answer.curve->points) {
+      if (point.known() && point.memory < least.bytes) learn(point.schedule, point.plan);
+    }
+  }
+  return least;
+}
+
+Gap gap_of(const Task& task, const Answer& answer) {
+  const solvers::Solution& solution = answer.found.solution;
+  const core::Evaluation found = core::evaluate(task.problem.graph, solution.schedule);
+  if (task.objective == Objective::least_budget) return {Gap::Of::plan, answer.plan->bytes, solution.peak_bound};
+  if (task.objective != Objective::within_cost && task.objective != Objective::least_peak)
+    return {Gap::Of::cost, found.cost, solution.cost_bound};
+  const bool trivial = task.problem.lower_bound > solution.peak_bound.value;
+  return {Gap::Of::peak, found.peak, trivial ? solvers::Bound{task.problem.lower_bound} : solution.peak_bound};
+}
+
+std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const solvers::SolveOptions& options,
+                                               std::optional<std::int64_t> known_cost) {
+  const std::atomic<std::int64_t> known = known_cost.value_or(solvers::CostBoundOptions::kNoneKnown);
+  solvers::CostBoundOptions asked;
+  asked.budget = problem.budget.value() + problem.plan_slack;
+  asked.order = options.scope.order;
+  asked.limit = options.limit;
+  asked.known_cost = &known;
+  asked.memory_bytes = options.memory_bytes;
+  const solvers::CostBound bound = solvers::cost_bound(problem.graph, asked);
+  if (bound.infeasible) return std::nullopt;
+  return solvers::Bound{bound.value, {asked.order, 0}};
+}
+
+}  // namespace cairn::fit

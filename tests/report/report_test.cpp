@@ -1,0 +1,206 @@
+#include "cairn/report/html/report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cairn/core/error.h"
+#include "cairn/core/profile.h"
+#include "cairn/report/explain/explain.h"
+#include "cairn/report/pages.h"
+#include "cairn/solvers/fit/solve.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/report_data.h"
+
+namespace {
+
+using namespace cairn;
+using Json = nlohmann::json;
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+report::Report report_of(const core::Graph& graph, const core::Schedule& schedule,
+                         std::optional<core::Plan> plan = {}) {
+  report::Report report;
+  report.title = graph.name();
+  report.graph = graph;
+  report.schedules = {{"baseline", core::baseline_schedule(graph), {}}, {"schedule", schedule, std::move(plan)}};
+  report.shown = 1;
+  return report;
+}
+
+/// Every node reads the one before; each third is kept, so that memory rises to the end, but for a spike.
+core::Graph long_chain(std::int32_t nodes, std::int32_t spike) {
+  core::GraphBuilder builder("chain");
+  for (std::int32_t v = 0; v < nodes; ++v) {
+    core::Node node{.name = "node" + std::to_string(v), .size = 100 + v % 7, .cost = v % 5, .keep = v % 3 == 0};
+    if (v == spike) node.scratch = 1'000'000'000;
+    if (v > 0) node.inputs = {v - 1};
+    builder.add(node);
+  }
+  return builder.build();
+}
+
+}  // namespace
+
+TEST_CASE("a page has every number of the evaluator, and the tensors sum to it at every step", "[report]") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    tests::Random random(seed);
+    const core::Graph graph = tests::random_graph(random, tests::any_graph(seed));
+    const core::Schedule schedule = tests::random_schedule(random, graph);
+    const solvers::PlanSolution planned = fit::checked_plan(graph, schedule, {.alignment = 1, .limit = {.work = 1000}});
+    const Json data = Json::parse(report::report_data(report_of(graph, schedule, planned.plan)));
+    const core::Evaluation evaluation = core::evaluate(graph, schedule);
+    const std::vector<std::int64_t> profile = core::Evaluator(graph).profile(schedule.steps);
+    const Json &track = data["tracks"][1], &lives = track["lives"], &tensors = data["tensors"], &nodes = data["nodes"];
+    INFO("seed " << seed);
+
+    CHECK(data["tracks"][0]["peak"]["bytes"] == core::evaluate(graph, core::baseline_schedule(graph)).peak);
+    CHECK(track["length"] == schedule.length());
+    CHECK(track["cost"] == evaluation.cost);
+    CHECK(track["peak"]["bytes"] == evaluation.peak);
+    CHECK(track["peak"]["at"] == evaluation.peak_step);
+    CHECK(track["at"].is_null());
+    CHECK(track["arena_bytes"] == planned.plan.bytes);
+    std::int64_t cost = 0;
+    for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+      CHECK(track["bytes"][i] == profile[2 * i + 1]);
+      CHECK(nodes["name"][track["node"][i].get<std::size_t>()] == graph.name(schedule.steps[i]));
+      if (!track["before"].is_null()) CHECK(track["before"][i] == cost);
+      cost += graph.cost(schedule.steps[i]);
+      std::int64_t live = nodes["scratch"][track["node"][i].get<std::size_t>()];
+      for (std::size_t life = 0; life < lives["tensor"].size(); ++life) {
+        if (lives["first"][life] <= i && i <= lives["last"][life])
+          live += tensors["bytes"][lives["tensor"][life].get<std::size_t>()].get<std::int64_t>();
+      }
+      CHECK(live == profile[2 * i + 1]);
+    }
+    for (const char* group : {"by_kind", "by_layer"}) {
+      std::int64_t sum = 0;
+      for (const Json& row : track["peak"][group]) sum += row["bytes"].get<std::int64_t>();
+      CHECK(sum == evaluation.peak);
+    }
+    // Where the plan has a buffer, so has the page.
+    std::int64_t placed = 0;
+    for (const core::Buffer& buffer : planned.plan.buffers) placed += buffer.scratch ? 0 : buffer.offset + 1;
+    for (std::size_t life = 0; life < lives["offset"].size(); ++life)
+      placed -= lives["offset"][life].get<std::int64_t>() + 1;
+    CHECK(placed == 0);
+    if (evaluation.recomputed == 0) {
+      CHECK(track["recomputed"].is_null());
+    } else {
+      CHECK(track["recomputed"]["total"]["times"] == evaluation.recomputed);
+      std::int64_t times = 0, extra = 0;
+      for (const Json& row : track["recomputed"]["nodes"]) {
+        times += row["times"].get<std::int64_t>();
+        extra += row["extra_cost"].get<std::int64_t>();
+      }
+      CHECK(times == evaluation.recomputed);
+      CHECK(extra == evaluation.cost - core::evaluate(graph, core::baseline_schedule(graph)).cost);
+    }
+  }
+}
+
+TEST_CASE("names cannot end or change the page that they are in", "[report]") {
+  const std::string evil = "</script><script>alert(1)</script><!--", odd = "tab\there\x01\x7f", broken = "\xff\xfe";
+  core::GraphBuilder builder(evil);
+  builder.add({.name = evil, .size = 1});
+  builder.add({.name = odd, .size = 1, .inputs = {0}});
+  builder.add({.name = broken, .size = 1, .inputs = {1}});
+  builder.add({.name = "größe \u2028 \u202e", .size = 1, .inputs = {2}});
+  const core::Graph graph = builder.build();
+  report::Report report = report_of(graph, core::baseline_schedule(graph));
+  report.notes = {evil};
+  const std::string page = report::report_page(report);
+  const core::GraphBuilder plain_builder("plain");
+  const std::string plain = report::report_page(report_of(core::Graph(), {}));
+  CHECK(count(page, "<script") == count(plain, "<script"));
+  CHECK(count(page, "</script") == count(plain, "</script"));
+  CHECK(count(page, "<!--") == count(plain, "<!--"));
+  CHECK(page.find("<title>&lt;/script>") != std::string::npos);
+  const Json data = test::data_of_page(page);
+  CHECK(data["title"] == evil);
+  CHECK(data["notes"][0] == evil);
+  CHECK(data["nodes"]["name"][0] == evil);
+  CHECK(data["nodes"]["name"][1] == odd);
+  CHECK(data["nodes"]["name"][2] == "\ufffd\ufffd");
+  CHECK(data["nodes"]["name"][3] == "größe \u2028 \u202e");
+  for (const char c : report::report_data(report)) {
+    if (c < ' ' || c == '<' || c == '\x7f') FAIL("a byte that may not be in the page's data");
+  }
+}
+
+TEST_CASE("a page needs no network and tells whose work it holds", "[report]") {
+  const core::Graph graph = long_chain(5, 2);
+  const std::string page = report::report_page(report_of(graph, core::baseline_schedule(graph)));
+  CHECK(page.starts_with("<!DOCTYPE html>"));
+  CHECK(page.ends_with("</html>\n"));
+  for (const char* part : {"src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("}) {
+    INFO(part);
+    CHECK(count(page, part) == 0);
+  }
+  CHECK(count(page, "http") == 1);  // uPlot's home page, in its notice
+  CHECK(page.find("Copyright (c) 2022 Leon Sorokin") != std::string::npos);
+  CHECK(page.find("Permission is hereby granted, free of charge") != std::string::npos);
+}
+
+TEST_CASE("pages of long schedules are small, and their peaks exact", "[report]") {
+  constexpr std::int32_t kNodes = 60'000, kSpike = 33'333;
+  const core::Graph graph = long_chain(kNodes, kSpike);
+  core::Schedule schedule = core::baseline_schedule(graph);
+  schedule.steps.push_back(0);
+  const std::string page = report::report_page(report_of(graph, core::drop_unread(graph, schedule)));
+  CHECK(page.size() < 4'000'000);
+  const Json data = test::data_of_page(page), &track = data["tracks"][0];
+  const core::Evaluation evaluation = core::evaluate(graph, core::baseline_schedule(graph));
+  const std::vector<std::int64_t> profile = core::Evaluator(graph).profile(core::baseline_schedule(graph).steps);
+  CHECK(track["length"] == kNodes);
+  CHECK(track["peak"]["bytes"] == evaluation.peak);
+  CHECK(track["peak"]["at"] == kSpike);
+  const std::vector<std::int64_t> at = track["at"], bytes = track["bytes"], before = track["before"];
+  REQUIRE(at.size() == bytes.size());
+  CHECK(at.size() < 13'000);
+  CHECK(at.front() == 0);
+  CHECK(std::is_sorted(at.begin(), at.end()));
+  CHECK(std::adjacent_find(at.begin(), at.end()) == at.end());
+  CHECK(*std::max_element(bytes.begin(), bytes.end()) == evaluation.peak);
+  std::int64_t cost = 0, step = 0;
+  for (std::size_t k = 0; k < at.size(); ++k) {
+    for (; step < at[k]; ++step) cost += graph.cost(static_cast<core::NodeId>(step));
+    if (bytes[k] != profile[static_cast<std::size_t>(2 * at[k] + 1)] || before[k] != cost) FAIL("point " << k);
+  }
+  // The largest by bytes x steps are those that are kept longest.
+  CHECK(track["lives_of"] == kNodes);
+  CHECK(track["lives_share"] > 0.3);
+  CHECK(track["lives_share"] < 1);
+}
+
+TEST_CASE("an invalid schedule is refused, an empty graph is not", "[report]") {
+  const core::Graph graph = long_chain(5, 2);
+  CHECK_THROWS_AS(report::report_page(report_of(graph, {{4, 3}})), core::InputError);
+  CHECK(test::data_of_page(report::report_page(report_of(core::Graph(), {})))["tracks"][0]["length"] == 0);
+}
+
+TEST_CASE("the picture of a tradeoff has steps, and says what it leaves out", "[report]") {
+  report::ReportTradeoff tradeoff;
+  tradeoff.baseline = {1000, 100, "baseline"};
+  tradeoff.lower_bound_bytes = 400;
+  tradeoff.found = {{500, 1500, "a"}, {600, 104, "b"}, {700, 103, "knee", "", true}, {800, 102, "c"}, {900, 101, "d"}};
+  tradeoff.proved = {{900, 100}, {600, 102}};
+  const std::string svg = report::tradeoff_svg(tradeoff);
+  const std::size_t begin = svg.find("<path class='curve' d='") + 23;
+  const std::string path = svg.substr(begin, svg.find('\'', begin) - begin);
+  CHECK(path.find('L') == std::string::npos);
+  CHECK(count(path, "H") == 6);
+  CHECK(svg.find("1 point above the picture") != std::string::npos);
+  CHECK(svg.find("extra cost (%)") != std::string::npos);
+  CHECK(svg.find("peak memory (B)") != std::string::npos);
+  CHECK(svg.find("knee: 700 B, +3.0%") != std::string::npos);
+  CHECK(svg.find("nan") == std::string::npos);
+}

@@ -1,0 +1,238 @@
+#include <atomic>
+
+#include "cairn/solvers/fit/decision.h"
+#include "cairn/solvers/fit/solve.h"
+#include "cairn/tests/catch.h"
+
+namespace {
+
+using namespace cairn;
+
+/// Budgets that the stub below was asked for.
+std::vector<std::int64_t> asked;
+
+/// Three independent chains' worth of nothing: single nodes, kept, so that every schedule is one order of them.
+core::Graph kept_nodes() {
+  core::GraphBuilder builder("kept");
+  for (const char* name : {"a", "b", "c"}) {
+    core::Node node;
+    node.name = name;
+    node.size = 100;
+    node.keep = true;
+    builder.add(std::move(node));
+  }
+  return builder.build();
+}
+
+/// Returns the baseline and claims that its peak is within the budget, down to 290.
+solvers::Solution optimist(const core::Graph& graph, const solvers::SolveOptions& options) {
+  asked.push_back(*options.budget);
+  solvers::Solution solution;
+  if (*options.budget < 290) return solution;
+  solution.status = solvers::Status::feasible;
+  solution.schedule = core::baseline_schedule(graph);
+  solution.peak = 290;
+  return solution;
+}
+const solvers::SolverInfo kOptimist = {"optimist", "", "", optimist};
+
+/// With sizes as they are.
+fit::Fit fitted(std::int64_t budget, const solvers::SolverInfo& solver, solvers::SolveOptions options = {}) {
+  asked.clear();
+  const fit::Problem problem(kept_nodes(), std::to_string(budget));
+  return fit::fit_to_budget(problem, problem, solver, {std::move(options), {.alignment = 1}});
+}
+
+/// Claims that the diamond's input order, which needs 60 bytes, is within any budget down to 50, and has another
+/// schedule that is.
+solvers::Solution optimist_with_another(const core::Graph& graph, const solvers::SolveOptions& options) {
+  asked.push_back(*options.budget);
+  solvers::Solution solution;
+  if (*options.budget < 50) return solution;
+  solution.status = solvers::Status::feasible;
+  solution.schedule = core::baseline_schedule(graph);
+  solution.peak = 50;
+  solution.cost = 10;
+  solution.others = {{{0, 1, 2, 0, 3}}};
+  return solution;
+}
+const solvers::SolverInfo kOptimistWithAnother = {"optimist", "", "", optimist_with_another};
+
+core::Graph diamond() {
+  core::GraphBuilder builder("diamond");
+  const auto a = builder.add({.name = "a", .size = 20, .cost = 1});
+  const auto b = builder.add({.name = "b", .size = 20, .cost = 2, .inputs = {a}});
+  const auto c = builder.add({.name = "c", .size = 20, .cost = 3, .inputs = {b}});
+  builder.add({.name = "d", .size = 10, .cost = 4, .keep = true, .inputs = {c, a}});
+  return builder.build();
+}
+
+}  // namespace
+
+TEST_CASE("where the best schedule's plan does not fit another one of the solver's may") {
+  asked.clear();
+  const fit::Problem problem(diamond(), "55");
+  const fit::Fit found = fit::fit_to_budget(problem, problem, kOptimistWithAnother, {{}, {.alignment = 1}});
+  REQUIRE(found.fits());
+  CHECK(found.plan->bytes == 50);
+  CHECK(found.solution.cost == 11);
+  CHECK(found.solution.status == solvers::Status::feasible);
+  CHECK(core::evaluate(problem.graph, found.solution.schedule).cost == 11);
+  // It goes on below the budget, where the solver may have something cheaper that fits.
+  CHECK(asked.size() > 1);
+  CHECK(asked[1] < 55);
+}
+
+TEST_CASE("after Ctrl-C another schedule of the solver's whose plan fits is still taken") {
+  static std::atomic<bool> stop;
+  stop = false;
+  const solvers::SolverInfo stopped = {"optimist", "", "",
+                                       [](const core::Graph& graph, const solvers::SolveOptions& options) {
+                                         stop = true;
+                                         return optimist_with_another(graph, options);
+                                       }};
+  solvers::SolveOptions search;
+  search.limit.stop = &stop;
+  const fit::Problem problem(diamond(), "55");
+  const fit::Fit found = fit::fit_to_budget(problem, problem, stopped, {std::move(search), {.alignment = 1}});
+  REQUIRE(found.fits());
+  CHECK(found.plan->bytes == 50);
+  CHECK(found.rounds == 1);
+  CHECK(found.solution.stop == solvers::Stop::interrupted);
+}
+
+TEST_CASE("fit takes the first plan that fits") {
+  const auto found = fitted(300, kOptimist);
+  CHECK(found.fits());
+  CHECK(found.rounds == 1);
+  CHECK(found.plan->bytes == 300);
+  CHECK(asked == std::vector<std::int64_t>{300});
+}
+
+TEST_CASE("fit lowers the solver's budget by the excess of the plan, then gives up with the lowest plan") {
+  const auto found = fitted(299, kOptimist);
+  CHECK_FALSE(found.fits());
+  CHECK(found.plan);
+  CHECK(found.plan->bytes == 300);
+  CHECK(asked == std::vector<std::int64_t>{299, 298, 297, 296, 295, 294, 293, 292});
+  CHECK(found.rounds == 8);
+}
+
+TEST_CASE("where the plan is above the budget, the least budget is searched, then what is cheaper and about as low") {
+  // Each of the first values is read again when all have been read, so that every order has all of them in memory.
+  constexpr int kCount = 150;
+  core::GraphBuilder builder("read late");
+  core::Schedule again;  // low, as it runs them twice
+  for (int i = 0; i < kCount; ++i) builder.add({.name = "n" + std::to_string(i), .size = 1});
+  for (int i = 0; i < kCount; ++i) {
+    core::Node node{.name = "all" + std::to_string(i), .inputs = {i}};
+    if (i > 0) node.inputs.push_back(kCount + i - 1);
+    builder.add(node);
+    again.steps.insert(again.steps.end(), {i, kCount + i});
+  }
+  for (int i = 0; i < kCount; ++i) {
+    builder.add({.name = "again" + std::to_string(i), .inputs = {i, 2 * kCount - 1}});
+    again.steps.insert(again.steps.end(), {i, 2 * kCount + i});
+  }
+  const fit::Problem problem(builder.build(), "140");
+
+  struct Call {
+    std::int64_t budget;
+    core::Schedule start;
+  };
+  static std::vector<Call> calls;  // but those for a low peak
+  static core::Schedule low;
+  calls.clear();
+  low = again;
+  // Like the one solver whose schedules are placed. Its first schedule claims to meet the budget.
+  solvers::SolverInfo placing = {"placing", "", "", [](const core::Graph& graph, const solvers::SolveOptions& options) {
+                                   solvers::Solution solution;
+                                   solution.status = solvers::Status::feasible;
+                                   solution.schedule = low;
+                                   solution.peak = core::evaluate(graph, low).peak;
+                                   solution.cost = core::evaluate(graph, low).cost;
+                                   if (options.peak_alone || !options.budget) return solution;
+                                   calls.push_back({*options.budget, options.start ? *options.start : low});
+                                   if (calls.size() == 1) {
+                                     solution.schedule = core::baseline_schedule(graph);
+                                     solution.peak = *options.budget;
+                                   } else if (calls.size() == 2) {
+                                     solution.status = solvers::Status::not_found;
+                                   }
+                                   return solution;
+                                 }};
+  placing.can.any_means = true;
+  solvers::SolveOptions search;
+  search.limit.work = 10'000;
+  const auto found =
+      fit::fit_to_budget(problem, problem, placing, {.search = search, .plan = {.alignment = 1}, .secure_share = 1});
+  CHECK(found.fits());
+  REQUIRE(calls.size() >= 3);
+  CHECK(calls[0].budget == 140);
+  CHECK(calls[1].budget == 129);  // lower by a little more than the 10 bytes that the plan has too much
+  CHECK(calls[1].start.steps == core::baseline_schedule(problem.graph).steps);
+  CHECK(calls[2].budget == 129);
+  CHECK(calls[2].start.steps == low.steps);
+}
+
+TEST_CASE("where nothing is found from above, the search goes on from what the least budget's search found") {
+  static std::vector<core::Schedule> starts;  // of calls under the budget
+  starts.clear();
+  static const core::Schedule low{{0, 1, 2, 0, 3}};
+  const solvers::SolverInfo from_low = {
+      "from low", "", "", [](const core::Graph& graph, const solvers::SolveOptions& options) {
+        const core::Evaluation evaluation = core::evaluate(graph, low);
+        const core::Schedule start = options.start ? *options.start : core::Schedule{};
+        solvers::Solution solution;
+        const bool under_budget = options.budget && !options.peak_alone;
+        if (under_budget) starts.push_back(start);
+        if (under_budget && start.steps != low.steps) return solution;
+        solution.status = solvers::Status::feasible;
+        solution.schedule = low;
+        solution.peak = evaluation.peak;
+        solution.cost = evaluation.cost;
+        return solution;
+      }};
+  const fit::Problem problem(diamond(), "55");
+  REQUIRE(core::evaluate(problem.graph, low).peak <= 55);
+  solvers::SolveOptions search;
+  search.limit.seconds = 10;
+  const fit::Fit found = fit::fit_to_budget(
+      problem, problem, from_low,
+      {.search = search, .plan = {.alignment = 1}, .max_rounds = 3, .first_share = 0.05, .secure_share = 0.9});
+  CHECK(found.fits());
+  REQUIRE(starts.size() == 3);
+  CHECK(starts[0].steps.empty());
+  CHECK(starts[1].steps.empty());
+  CHECK(starts[2].steps == low.steps);
+}
+
+TEST_CASE("fit stops where the solver finds nothing") {
+  const auto found = fitted(280, kOptimist);
+  CHECK_FALSE(found.plan);
+  CHECK_FALSE(found.fits());
+  CHECK(asked == std::vector<std::int64_t>{280});
+}
+
+TEST_CASE("the status decides whether a solver succeeded, as the empty graph's schedule has no steps") {
+  solvers::Solution solution;
+  CHECK_FALSE(fit::meets(solution, std::nullopt));
+  solution.status = solvers::Status::optimal;
+  CHECK(fit::meets(solution, std::nullopt));
+  CHECK(fit::meets(solution, 1));
+  solution.peak = 2;
+  CHECK_FALSE(fit::meets(solution, 1));
+}
+
+TEST_CASE("fit gives every round at most half of the time that is left") {
+  static double seconds = 0;
+  const solvers::SolverInfo watcher = {"watcher", "", "", [](const core::Graph&, const solvers::SolveOptions& options) {
+                                         seconds = options.limit.seconds;
+                                         return solvers::Solution{};
+                                       }};
+  solvers::SolveOptions options;
+  options.limit.seconds = 100;
+  fitted(280, watcher, options);
+  CHECK(seconds > 49);
+  CHECK(seconds <= 50);
+}
