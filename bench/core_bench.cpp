@@ -2,13 +2,13 @@
 #include <benchmark/benchmark.h>
 
 #include "cairn/bench/random_layered.h"
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/plan/planner.h"
+#include "cairn/tests/reference/reference.h"
 
 namespace {
 

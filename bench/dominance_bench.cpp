@@ -11,7 +11,7 @@
 
 #include "cairn/bench/dominance_populations.h"
 #include "cairn/core/dominance.h"
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 #include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/dominance.h"

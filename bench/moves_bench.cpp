@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/models/random_graphs.h"
 #include "cairn/solvers/remat/anneal/annealer.h"

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/models/random_graphs.h"
 #include "cairn/solvers/remat/exact/window.h"
 #include "cairn/solvers/remat/repair/evict.h"

@@ -1,4 +1,4 @@
-#include "cairn/core/editable_schedule.h"
+#include "cairn/core/support/editable_schedule.h"
 
 #include <algorithm>
 #include <cstdlib>

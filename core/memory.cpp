@@ -1,4 +1,4 @@
-#include "cairn/core/memory.h"
+#include "cairn/core/support/memory.h"
 
 #include <algorithm>
 #include <cstdlib>

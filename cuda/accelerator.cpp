@@ -1,4 +1,4 @@
-#include "cairn/cuda/accelerator.h"
+#include "cairn/cuda/support/accelerator.h"
 
 #include <string>
 #include <utility>

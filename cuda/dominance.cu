@@ -1,5 +1,5 @@
-#include "cairn/cuda/dominance.h"
 #include "cairn/cuda/internal/machine.cuh"
+#include "cairn/cuda/support/dominance.h"
 #include "cairn/sim/device/dominance.h"
 
 namespace cairn::cuda {

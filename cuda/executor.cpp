@@ -1,4 +1,4 @@
-#include "cairn/cuda/executor.h"
+#include "cairn/cuda/support/executor.h"
 
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>

@@ -3,7 +3,7 @@
 #include "cairn/core/error.h"
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/internal/machine.cuh"
-#include "cairn/cuda/simulator.h"
+#include "cairn/cuda/support/simulator.h"
 #include "cairn/sim/device/machine_simulator.h"
 #include "cairn/sim/device/transfer.h"
 

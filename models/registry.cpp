@@ -8,7 +8,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
 #include "cairn/models/internal/families.h"
-#include "cairn/models/operations.h"
+#include "cairn/models/support/operations.h"
 
 namespace cairn::models {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
-#include "cairn/cuda/accelerator.h"
 #include "cairn/cuda/device.h"
-#include "cairn/cuda/executor.h"
-#include "cairn/cuda/simulator.h"
+#include "cairn/cuda/support/accelerator.h"
+#include "cairn/cuda/support/executor.h"
+#include "cairn/cuda/support/simulator.h"
 #include "cairn/pipeline/internal/backends.h"
 
 namespace cairn::pipeline {

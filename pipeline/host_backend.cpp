@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/pipeline/internal/backends.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/program.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/memory.h"
+#include "cairn/core/support/memory.h"
 #include "cairn/pipeline/internal/backends.h"
 
 namespace cairn::pipeline {

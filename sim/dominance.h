@@ -9,7 +9,7 @@
 #include "cairn/core/dominance.h"
 #include "cairn/sim/canonical_batch.h"
 
-/// Dominance (core/dominance.h) among many profiles at once. cuda/dominance.h has the same on a GPU.
+/// Dominance (core/dominance.h) among many profiles at once. cuda/support/dominance.h has the same on a GPU.
 namespace cairn::sim {
 
 /// Some rows of the matrix of all pairs of a set.

@@ -6,7 +6,7 @@
 
 #include "cairn/bench/key_tree.h"
 #include "cairn/bench/pumpkin_chains.h"
-#include "cairn/cuda/accelerator.h"
+#include "cairn/cuda/support/accelerator.h"
 #include "cairn/solvers/common/accelerator.h"
 
 namespace cairn::bench {

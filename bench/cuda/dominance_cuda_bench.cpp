@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cairn/bench/dominance_populations.h"
-#include "cairn/cuda/dominance.h"
+#include "cairn/cuda/support/dominance.h"
 #include "cairn/sim/canonical_batch.h"
 
 namespace cairn::bench {

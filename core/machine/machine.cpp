@@ -1,4 +1,4 @@
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 
 #include <unistd.h>
 

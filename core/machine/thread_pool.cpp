@@ -1,4 +1,4 @@
-#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/machine/support/thread_pool.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <type_traits>
 
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 #include "cairn/core/machine/team.h"
 #include "cairn/cuda/internal/runtime.h"
 
@@ -28,8 +28,8 @@ struct ArrayDeleter {
   void operator()(std::byte* memory) const noexcept;
 };
 
-/// The Machine of core/machine/machine.h on a GPU: everything is enqueued on one stream. For one thread at a time,
-/// which has bound it. Throws DeviceError. launch and resident_teams are defined in machine.cuh, for .cu files.
+/// The Machine of core/machine/support/machine.h on a GPU: everything is enqueued on one stream. For one thread at a
+/// time, which has bound it. Throws DeviceError. launch and resident_teams are defined in machine.cuh, for .cu files.
 class Machine {
  public:
   template <class T>

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/memory.h"
 #include "cairn/core/precision.h"
+#include "cairn/core/support/memory.h"
 #include "cairn/runtime/host/kernels.h"
 #include "cairn/runtime/host/synthetic.h"
 #include "cairn/runtime/support/delays.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/machine/support/thread_pool.h"
 
 /// Loops over the threads of the pool whose results do not depend on how many there are: work is cut into blocks by
 /// size alone, and sums are taken in the order of the blocks.

@@ -7,11 +7,11 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/host_device.h"
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/transfer.h"
 
-/// Canonical profiles in bulk, on any Machine (core/machine/machine.h): one profile or set a thread.
+/// Canonical profiles in bulk, on any Machine (core/machine/support/machine.h): one profile or set a thread.
 namespace cairn::sim::device {
 
 /// A sim::CanonicalBatch in a Machine's memory.

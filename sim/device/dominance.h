@@ -10,12 +10,12 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/host_device.h"
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/canonical_batch.h"
 #include "cairn/sim/dominance.h"
 
-/// Dominance in bulk, on any Machine (core/machine/machine.h).
+/// Dominance in bulk, on any Machine (core/machine/support/machine.h).
 ///
 /// By Definition 2.4 every moment of `a` needs one of `b` from which on, and up to which, b's highest and lowest values
 /// are at least a's. Right of its lowest valley a profile's (highest, lowest value from here on) fall and rise: a

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/device/order_profile.h"
@@ -16,7 +16,7 @@
 #include "cairn/sim/device/transfer.h"
 #include "cairn/sim/simulator.h"
 
-/// A Simulator on a Machine (core/machine/machine.h): what cuda/ runs on a GPU, and tests on the host.
+/// A Simulator on a Machine (core/machine/support/machine.h): what cuda/ runs on a GPU, and tests on the host.
 namespace cairn::sim::device {
 
 /// Where a team's arrays are: in its shared memory, or where that is too small in a piece of the machine's.

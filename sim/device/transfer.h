@@ -7,7 +7,7 @@
 
 #include "cairn/core/host_device.h"
 
-/// Conveniences beside a Machine (core/machine/machine.h).
+/// Conveniences beside a Machine (core/machine/support/machine.h).
 namespace cairn::sim::device {
 
 /// A base, before those that refer to the machine, of what owns it.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/device/canonical_batch.h"
 
 namespace cairn::sim {

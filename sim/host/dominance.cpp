@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/device/dominance.h"
 
 namespace cairn::sim {

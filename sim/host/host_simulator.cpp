@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/device/random_order.h"
 #include "cairn/sim/device/rewind.h"
 #include "cairn/sim/host/lockstep.h"

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/order/internal/dominant.h"
 #include "cairn/solvers/order/internal/exact.h"

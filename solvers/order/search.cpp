@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/order/internal/anneal.h"
 #include "cairn/solvers/order/internal/beam.h"

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/plan/planner.h"
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "cairn/core/memory.h"
+#include "cairn/core/support/memory.h"
 #include "cairn/tests/catch.h"
 
 namespace cairn::tests {

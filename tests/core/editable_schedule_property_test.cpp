@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

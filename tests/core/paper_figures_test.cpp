@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/core/schedule.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
 // The worked examples of the papers, computed by the fast evaluator and by the reference.

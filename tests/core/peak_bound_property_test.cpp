@@ -1,8 +1,8 @@
 #include <string>
 
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "cairn/core/reference.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/reference.h"
 #include "cairn/core/subgraph.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

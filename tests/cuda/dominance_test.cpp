@@ -1,4 +1,4 @@
-#include "cairn/cuda/dominance.h"
+#include "cairn/cuda/support/dominance.h"
 
 #include <cstdint>
 #include <vector>

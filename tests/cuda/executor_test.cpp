@@ -1,5 +1,5 @@
 // The executor on a device. The same things, and every failure, are tested without one in tests/fake_cuda/.
-#include "cairn/cuda/executor.h"
+#include "cairn/cuda/support/executor.h"
 
 #include <cuda_runtime_api.h>
 

@@ -1,6 +1,6 @@
 #include "cairn/solvers/order/device/key_orders.h"
 
-#include "cairn/cuda/accelerator.h"
+#include "cairn/cuda/support/accelerator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/solvers/order/key_trees.h"

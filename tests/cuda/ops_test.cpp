@@ -8,7 +8,7 @@
 #include "cairn/core/precision.h"
 #include "cairn/core/schedule.h"
 #include "cairn/cuda/device.h"
-#include "cairn/cuda/executor.h"
+#include "cairn/cuda/support/executor.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"

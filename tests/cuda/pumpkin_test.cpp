@@ -1,6 +1,6 @@
 #include "cairn/solvers/order/device/pumpkin.h"
 
-#include "cairn/cuda/accelerator.h"
+#include "cairn/cuda/support/accelerator.h"
 #include "cairn/solvers/common/accelerator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"

@@ -1,4 +1,4 @@
-#include "cairn/cuda/simulator.h"
+#include "cairn/cuda/support/simulator.h"
 
 #include <algorithm>
 #include <cstdint>

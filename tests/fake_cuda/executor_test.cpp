@@ -1,5 +1,5 @@
 // cuda::Executor as it is, on the fake runtime, beside the host's executor.
-#include "cairn/cuda/executor.h"
+#include "cairn/cuda/support/executor.h"
 
 #include <fmt/format.h>
 

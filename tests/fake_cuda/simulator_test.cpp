@@ -1,15 +1,15 @@
 // What cuda/ computes on Machines as they are, on the fake runtime: it finds memory that is freed while a kernel may
 // still use it, and calls for a device that is not the current one.
-#include "cairn/cuda/simulator.h"
+#include "cairn/cuda/support/simulator.h"
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/cuda/dominance.h"
 #include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/machine.h"
+#include "cairn/cuda/support/dominance.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"

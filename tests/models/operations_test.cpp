@@ -1,4 +1,4 @@
-#include "cairn/models/operations.h"
+#include "cairn/models/support/operations.h"
 
 #include <algorithm>
 #include <map>

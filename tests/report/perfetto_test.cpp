@@ -15,8 +15,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/reference.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
 

@@ -2,7 +2,7 @@
 // team of spinning threads for every product of one that has not.
 #include <atomic>
 
-#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/runtime/host/blas.h"
 #include "cairn/runtime/host/gemm.h"
 #include "cairn/tests/catch.h"

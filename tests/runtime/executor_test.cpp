@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cairn/core/error.h"
-#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/profile.h"
 #include "cairn/runtime/support/residents.h"
 #include "cairn/solvers/plan/planner.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cairn/core/error.h"
-#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/runtime/program.h"
 #include "cairn/runtime/support/element.h"
 #include "cairn/tests/catch.h"

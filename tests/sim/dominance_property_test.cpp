@@ -7,7 +7,7 @@
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/error.h"
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/canonical_batch.h"
 #include "cairn/sim/device/dominance.h"

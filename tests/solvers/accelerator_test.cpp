@@ -5,12 +5,12 @@
 #include <string>
 
 #include "cairn/core/error.h"
-#include "cairn/core/reference.h"
 #include "cairn/models/random_graphs.h"
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/device/pumpkin_kernel.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/fiber_machine.h"
 
 // What solvers leave to a device, with one that runs on the host.

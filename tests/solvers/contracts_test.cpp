@@ -6,11 +6,11 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/common/solution.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 
 namespace cairn::tests {
 

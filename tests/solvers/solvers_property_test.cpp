@@ -1,4 +1,5 @@
-// Every registered solver, on random graphs, against the literal definitions and the brute force of core/reference.h.
+// Every registered solver, on random graphs, against the literal definitions and the brute force of
+// tests/reference/reference.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,9 +7,9 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 #include "cairn/core/machine/team.h"
 #include "cairn/tests/support/fiber_teams.h"
 

@@ -18,9 +18,9 @@
 #include "cairn/core/dominance.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/node_sum.h"
-#include "cairn/core/reference.h"
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/order/internal/step_graph.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
 /// The vocabulary of Jin et al., "New Tools for Peak Memory Scheduling", written out literally and slowly, as the text

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 #include "cairn/solvers/remat/kumar/tw_program.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cairn/core/dominance.h"
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 
 namespace cairn::solvers {
 

@@ -15,8 +15,8 @@
 #include "cairn/solvers/order/device/caduceus.h"
 #include "cairn/solvers/order/device/key_orders.h"
 
-/// What search_key_orders() asks of a Machine (core/machine/machine.h): the children of many prefixes with their least
-/// peaks, and the dominant profiles of many prefixes.
+/// What search_key_orders() asks of a Machine (core/machine/support/machine.h): the children of many prefixes with
+/// their least peaks, and the dominant profiles of many prefixes.
 namespace cairn::solvers {
 
 /// A KeyTree in plain arrays. Its chains are, for K keys and F free paths: the rests, the free paths, the keys with

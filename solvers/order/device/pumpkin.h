@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cairn/core/dominance.h"
-#include "cairn/core/machine/machine.h"
+#include "cairn/core/machine/support/machine.h"
 
 /// The dynamic program of Theorem 8.2 of Jin et al. on parallel chains between a source and a sink: the dominant
 /// schedule of each set of branches is one branch's first step, and then the rest of that branch merged (Theorem 6.8)

@@ -10,7 +10,7 @@
 #include "cairn/core/host_device.h"
 #include "cairn/solvers/order/device/pumpkin.h"
 
-/// solve_pumpkin() on any Machine (core/machine/machine.h).
+/// solve_pumpkin() on any Machine (core/machine/support/machine.h).
 namespace cairn::solvers {
 
 __extension__ typedef __int128 Int128;

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/limit.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/order/internal/step_graph.h"
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/common/bound.h"
 #include "cairn/solvers/remat/anneal/placement.h"

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "cairn/core/machine/thread_pool.h"
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/support/random.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/remat/anneal/annealer.h"

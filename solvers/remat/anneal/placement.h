@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/graph.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 
 namespace cairn::solvers {

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <utility>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/remat/repair/evict.h"

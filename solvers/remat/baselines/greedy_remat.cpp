@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/remat/baselines/baselines.h"
 

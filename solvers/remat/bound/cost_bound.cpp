@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/bound/chain_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/threads.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/engine.h"

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/saturating.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"

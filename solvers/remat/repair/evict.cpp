@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 #include "cairn/solvers/remat/repair/retain.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/remat/repair/evict.h"
 #include "cairn/solvers/remat/repair/retain.h"

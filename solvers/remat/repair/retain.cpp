@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/core/support/saturating.h"
 

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/solvers/common/incumbent.h"
 
 namespace cairn::solvers {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/editable_schedule.h"
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/engines/engine.h"

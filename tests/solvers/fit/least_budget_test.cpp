@@ -1,6 +1,5 @@
 #include "cairn/solvers/fit/least_budget.h"
 
-#include "cairn/core/reference.h"
 #include "cairn/models/registry.h"
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/request.h"
@@ -8,6 +7,7 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

@@ -1,7 +1,7 @@
-#include "cairn/core/reference.h"
 #include "cairn/report/pages.h"
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace {

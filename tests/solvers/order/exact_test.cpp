@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/reference.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/order/internal/min_cut.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 

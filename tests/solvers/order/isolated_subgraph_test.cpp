@@ -6,9 +6,9 @@
 #include <set>
 
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/order/internal/series_parallel_reducer.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/order/order_graphs.h"
 #include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/reference_order.h"

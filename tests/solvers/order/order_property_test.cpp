@@ -9,10 +9,10 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/models/random_graphs.h"
 #include "cairn/solvers/order/order.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/order/order_graphs.h"
 #include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/random_graph.h"

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "cairn/core/reference.h"
 #include "cairn/solvers/order/internal/anneal.h"
 #include "cairn/solvers/order/internal/beam.h"
 #include "cairn/solvers/order/internal/search.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 

@@ -10,9 +10,9 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/plan.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

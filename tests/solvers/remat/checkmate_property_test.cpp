@@ -9,10 +9,10 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/stages/checkmate.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/support/random_graph.h"

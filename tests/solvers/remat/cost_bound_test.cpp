@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/bound/chain_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/support/random_graph.h"

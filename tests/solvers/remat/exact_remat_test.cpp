@@ -1,4 +1,5 @@
-// The exact search with recomputation against the definitions' own searches, written apart from it (core/reference.h).
+// The exact search with recomputation against the definitions' own searches, written apart from it
+// (tests/reference/reference.h).
 
 #include "cairn/solvers/remat/exact/exact_remat.h"
 
@@ -13,9 +14,9 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"

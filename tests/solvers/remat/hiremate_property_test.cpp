@@ -15,12 +15,12 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/solvers/remat/hiremate/hiremate.h"
 #include "cairn/solvers/remat/stages/checkmate.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/solvers/remat/training_graphs.h"
 #include "cairn/tests/support/seeds.h"

@@ -1,8 +1,8 @@
 #include <string>
 #include <vector>
 
-#include "cairn/core/reference.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"

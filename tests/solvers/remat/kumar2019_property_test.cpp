@@ -6,7 +6,6 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/decomposition/elimination.h"
 #include "cairn/solvers/decomposition/path_decomposition.h"
@@ -17,6 +16,7 @@
 #include "cairn/solvers/remat/kumar/pw_remat.h"
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"

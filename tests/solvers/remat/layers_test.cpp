@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/reference.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/remat/training_graphs.h"
 #include "cairn/tests/support/seeds.h"
 

@@ -1,4 +1,4 @@
-// H-ILP on small levels against trying every choice of its class, by the definitions (core/reference.h).
+// H-ILP on small levels against trying every choice of its class, by the definitions (tests/reference/reference.h).
 //
 // A schedule of the class is what its header describes: phases in order; in those of backward parts (all where there
 // are none) any set of forward parts runs again first, each in the forward part of any of its options; each backward
@@ -24,13 +24,13 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/solvers/remat/hiremate/group_graph.h"
 #include "cairn/solvers/remat/hiremate/level.h"
 #include "cairn/solvers/remat/rotor/layers.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/solvers/remat/training_graphs.h"
 #include "cairn/tests/support/seeds.h"

@@ -1,4 +1,4 @@
-// MOCCASIN's two classes of schedules against trying all of them, by the definitions (core/reference.h).
+// MOCCASIN's two classes of schedules against trying all of them, by the definitions (tests/reference/reference.h).
 
 #include <fmt/format.h>
 
@@ -12,10 +12,10 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/stages/moccasin.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"

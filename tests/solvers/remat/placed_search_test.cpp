@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/anneal/annealer.h"
 #include "cairn/solvers/remat/anneal/placement.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

@@ -1,9 +1,9 @@
 #include "cairn/solvers/remat/repair/priced_remat.h"
 
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/models/random_graphs.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

@@ -9,10 +9,10 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/remat/kumar/interleaved.h"
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/folded_chain.h"
 #include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"

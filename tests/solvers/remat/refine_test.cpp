@@ -1,8 +1,8 @@
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/remat/repair/evict.h"
 #include "cairn/solvers/remat/repair/retain.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {

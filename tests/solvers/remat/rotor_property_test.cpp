@@ -13,7 +13,6 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/models/registry.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/exact/exact_remat.h"
@@ -22,6 +21,7 @@
 #include "cairn/solvers/remat/rotor/chain_schedule.h"
 #include "cairn/solvers/remat/rotor/rotor.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"

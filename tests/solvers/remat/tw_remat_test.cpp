@@ -9,10 +9,10 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/kumar/tw_program.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::solvers {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
-#include "cairn/core/reference.h"
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 

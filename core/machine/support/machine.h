@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/machine/team.h"
-#include "cairn/core/machine/thread_pool.h"
 
 /// What a device computes is written once, as templates over a Machine and its Teams (core/machine/team.h): the
 /// simulator's part in sim/device/, algorithms on orders in solvers/order/device/, ops in runtime/device/. HostMachine
